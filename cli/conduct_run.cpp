@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/strings.h"
+#include "cli/conduct_assistance.h"
 #include "cli/display.h"
 #include "cli/exit_codes.h"
 #include "cli/nvtx_ranges.h"
@@ -169,6 +170,7 @@ engine::RunOptions Conduct::options() {
       .folder = start_.folder, .writes_folder = start_.ranks.leads(), .accept_changes = start_.accept_changes};
   options.reductions = start_.ranks.reductions();
   options.common_memory = start_.ranks.common_memory();
+  options.passes = start_.ranks.passes();
   if (const auto links = start_.ranks.links()) options.links.emplace(*links);
   if (start_.ranks.leads()) options.ranks = [this] { return start_.ranks.seen(); };
   options.clock_offset = [this] { return start_.ranks.clock_offset(); };
@@ -281,6 +283,7 @@ void Conduct::warn(const std::string& warning) {
 
 int conduct_run(const LoadedPipeline& loaded, const RunStart& start) {
   keep_freed_memory();
+  if (loaded.plan.assists(start.ranks.rank())) return conduct_assistance(loaded.plan, start);
   if (!start.ranks.leads()) return Conduct(loaded.plan, start).execute();
   start.ranks.tell(told_of(start));
   if (!start.from) write_pipeline(start.folder, loaded.plan);

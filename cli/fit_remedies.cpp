@@ -86,13 +86,18 @@ class Remedies {
   }
 
   void add_settings() {
-    const auto add = [this](const char* set, const char* name, const char* costs) {
+    const auto add = [this](const std::string& set, const std::string& name, const char* costs) {
       remedies_.push_back({.name = name, .sets = {set}, .costs = costs, .with = {}});
     };
-    if (plan_.owners() > 1 && !plan_.shards_optimizer())
+    if (plan_.training_ranks() > 1 && !plan_.shards_optimizer())
       add("cluster.shard=optimizer", "shard = \"optimizer\" in [cluster]", "nothing");
-    if (plan_.owners() > 1 && !plan_.shards_parameters())
+    if (plan_.training_ranks() > 1 && !plan_.shards_parameters())
       add("cluster.shard=parameters", "shard = \"parameters\" in [cluster]", "ranks that train on one host");
+    for (const int ranks : engine::more_pass_ranks(plan_)) {
+      const std::string value = std::to_string(ranks);
+      add("cluster.sequence_parallel=" + value, "sequence_parallel = " + value + " in [cluster]",
+          "ranks that assist do not sample");
+    }
     if (plan_.checkpoint.copy == engine::CheckpointCopy::kMemory)
       add("checkpoint.copy=none", "copy = \"none\" in [checkpoint]", "training waits while it is saved");
     if (!plan_.budget.pass_tokens.automatic)

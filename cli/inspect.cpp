@@ -34,7 +34,7 @@ std::string roles_clause(const engine::Plan& plan) {
   std::vector<std::string> parts;
   for (const engine::PlanRole& role : plan.roles)
     parts.push_back(role.name + (parts.empty() ? (role.ranks == 1 ? " has rank " : " has ranks ") : " ") +
-                    engine::rank_numbers(role));
+                    engine::rank_numbers(plan, role));
   return parts.empty() ? std::string() : "; role " + join(parts, ", ");
 }
 

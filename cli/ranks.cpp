@@ -17,6 +17,7 @@
 #include "comm/weights/common_memory.h"
 #include "comm/weights/publications_over.h"
 #include "engine/contract/version.h"
+#include "engine/plan/pass_ranks.h"
 #include "engine/ranks/returning_ranks.h"
 #include "models/kernels/instruction_set.h"
 
@@ -101,6 +102,7 @@ Ranks::~Ranks() {
   end(/*well=*/false, "it ended early");
   publications_.reset();
   cluster_.reset();
+  passes_.reset();
 }
 
 // What `connect` makes. A rank that is lost meanwhile is named by the heartbeat.
@@ -119,14 +121,16 @@ auto Ranks::connected(const Connect& connect) {
 void Ranks::join(const engine::Plan& plan) {
   if (!environment_) return;
   time_to_notice_ = std::chrono::duration<double>(plan.cluster.dead_after_seconds) + kMargin;
-  const engine::World owners{.rank = environment_->rank, .size = plan.owners(), .slots = static_cast<int>(plan.slots())};
-  const auto make_gradients = [this, owners, seconds = plan.cluster.join_seconds](const comm::Store& store,
-                                                                                  const std::string& model) {
+  const int rank = environment_->rank;
+  const bool holds_trained = plan.trains(rank) || plan.assists(rank);
+  const engine::World trainers = holds_trained ? engine::trainers_of(plan, rank) : engine::World();
+  const auto make_gradients = [this, trainers, seconds = plan.cluster.join_seconds](const comm::Store& store,
+                                                                                    const std::string& model) {
     return connected([&](auto failed, const std::stop_token& give_up) {
-      return comm::gradients_over(store, owners, model, seconds, failed, give_up);
+      return comm::gradients_over(store, trainers, model, seconds, failed, give_up);
     });
   };
-  const bool is_elastic = plan.may_be_lost(plan.ranks - 1);
+  const bool is_elastic = plan.may_be_lost(plan.scheduling_ranks() - 1);
   expendable_ = is_elastic ? plan.samplers() : 0;
   const int expendable_from = is_elastic ? plan.owners() : 0;
   const comm::ParcelOptions parcels{.owners = plan.owners(),
@@ -145,6 +149,7 @@ void Ranks::join(const engine::Plan& plan) {
   };
   comm::ClusterOptions options{.join = joining(*environment_, plan),
                                .owners = plan.owners(),
+                               .scheduling = plan.scheduling_ranks(),
                                .dead_after_seconds = plan.cluster.dead_after_seconds,
                                .agreed = to_agree(plan),
                                .sign = [this] { return sign(); },
@@ -155,7 +160,7 @@ void Ranks::join(const engine::Plan& plan) {
                                .lost = [this](int rank, const std::string& why) { lose(rank, why); },
                                .back = [this](int rank, int64_t incarnation) { take_back(rank, incarnation); },
                                .over = [this] { be_late(); }};
-  if (plan.shares_making()) options.make_parcels = make_parcels;
+  if (plan.shares_making() || plan.pass_ranks() > 1) options.make_parcels = make_parcels;
   cluster_ = std::make_unique<comm::Cluster>(std::move(options));
   begin_to_come_back();
   cluster_->mail().receive(engine::Mail::Channel::kControl, [this](int, const std::string& message) {
@@ -165,15 +170,18 @@ void Ranks::join(const engine::Plan& plan) {
   });
   // At once, since ranks may take long to load their models, and not equally long.
   for (const engine::PlanModel& model : plan.models) {
-    if (model.usage.updated && plan.owners() > 1 && plan.trains(environment_->rank)) cluster_->reductions().gradients(model.name);
+    if (model.usage.updated && plan.training_ranks() > 1 && holds_trained) cluster_->reductions().gradients(model.name);
   }
-  if (plan.shards_parameters() && plan.owners() > 1 && plan.trains(environment_->rank)) {
+  if (plan.shards_parameters() && plan.training_ranks() > 1 && holds_trained) {
     common_memory_ = connected([&](auto /*failed*/, const std::stop_token& give_up) {
-      return comm::common_memory_over(cluster_->store(), owners, plan.cluster.join_seconds, give_up);
+      return comm::common_memory_over(cluster_->store(), trainers, plan.cluster.join_seconds, give_up);
     });
   }
   comm::ParcelsWithoutLost* const made = cluster_->parcels();
-  if (made == nullptr || plan.roles.empty()) return;
+  shares_making_ = plan.shares_making();
+  if (made != nullptr && plan.pass_ranks() > 1 && holds_trained)
+    passes_ = std::make_unique<engine::ParcelPassGroups>(*made, engine::pass_ranks_of(plan, rank));
+  if (made == nullptr || plan.roles.empty() || plan.assists(rank)) return;
   auto publications = std::make_unique<comm::PublicationsOver>(*made, is_elastic);
   const std::lock_guard lock(mutex_);
   publications_ = std::move(publications);
@@ -257,7 +265,7 @@ std::string Ranks::hear() {
 engine::Reductions* Ranks::reductions() { return cluster_ ? &cluster_->reductions() : nullptr; }
 
 std::optional<engine::RankLinks> Ranks::links() {
-  comm::ParcelsWithoutLost* const parcels = cluster_ ? cluster_->parcels() : nullptr;
+  comm::ParcelsWithoutLost* const parcels = cluster_ && shares_making_ ? cluster_->parcels() : nullptr;
   if (parcels == nullptr) return {};
   return engine::RankLinks{cluster_->mail(), *parcels, publications_.get()};
 }

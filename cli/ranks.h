@@ -18,6 +18,7 @@
 #include "engine/contract/common_memory.h"
 #include "engine/contract/world.h"
 #include "engine/plan/plan.h"
+#include "engine/ranks/parcel_pass_groups.h"
 #include "engine/ranks/rank_clock.h"
 #include "engine/ranks/rank_links.h"
 #include "engine/ranks/rank_sign.h"
@@ -43,6 +44,7 @@ class Ranks {
   ~Ranks();
 
   int size() const { return environment_ ? environment_->size : 1; }
+  int rank() const { return environment_ ? environment_->rank : 0; }
   bool leads() const { return !environment_ || environment_->rank == 0; }
 
   /// Waits for: the other ranks, which must have the same plan, program and kind of machine. Ends when: they do, or after
@@ -62,6 +64,9 @@ class Ranks {
 
   /// Of the ranks that train. Null: this process is alone, or has nothing in common with others. After join().
   engine::CommonMemory* common_memory() { return common_memory_.get(); }
+
+  /// In which this rank computes passes with others. Null: it computes its own. After join().
+  engine::PassGroups* passes() { return passes_.get(); }
 
   /// This process takes the place of a rank that was lost, in a run that goes on. After join().
   bool came_back() const;
@@ -112,6 +117,8 @@ class Ranks {
   std::unique_ptr<comm::Cluster> cluster_;                // null: alone, or not joined yet
   std::unique_ptr<comm::PublicationsOver> publications_;  // null: likewise, or the plan has no roles
   std::unique_ptr<engine::CommonMemory> common_memory_;   // null: likewise, or there is none
+  std::unique_ptr<engine::ParcelPassGroups> passes_;      // null: likewise, or nobody shares passes
+  bool shares_making_ = false;                            // ranks make groups for each other
   int expendable_ = 0;                                    // ranks that may be lost
   std::chrono::duration<double> time_to_notice_{};        // that a rank is lost
   std::mutex mutex_;                                      // guards what follows

@@ -39,7 +39,7 @@ Cluster::Cluster(ClusterOptions options) : options_(std::move(options)), store_(
   compare_values(store_, options_.agreed, options_.join.join_seconds);
   mail_ = std::make_unique<StoreMail>(store_, [this](std::exception_ptr error) { mail_failed(std::move(error)); });
   reductions_ = std::make_unique<engine::MailedReductions>(
-      *mail_, [this](const std::string& model) { return gradients(model); }, options_.owners);
+      *mail_, [this](const std::string& model) { return gradients(model); }, options_.owners, options_.scheduling);
   clock_ = std::make_unique<engine::RankClock>(*mail_);
   heartbeat_ = std::make_unique<Heartbeat>(
       store_, HeartbeatOptions{.beat_seconds = options_.beat_seconds,

@@ -25,7 +25,8 @@ namespace sluice::comm {
 
 struct ClusterOptions {
   JoinOptions join;
-  int owners = 0;  // the first so many ranks add up numbers; 0: all
+  int owners = 0;      // the first so many ranks add up numbers; 0: all
+  int scheduling = 0;  // the first so many are in the world that reductions tell of; 0: all
   double beat_seconds = 1;
   double dead_after_seconds = 10;             // a rank without a sign, or a store without an answer
   std::map<std::string, std::string> agreed;  // what all ranks must have alike: name -> value

@@ -56,7 +56,7 @@ Message Message::from_bytes(std::string_view text) {
   message.key.iteration = reader.whole_number();
   message.key.number = reader.whole_number();
   const auto of = reader.number<uint8_t>();
-  SLUICE_CHECK(of <= static_cast<uint8_t>(engine::ParcelOf::kConfirmed), "a parcel of what there is not");
+  SLUICE_CHECK(of <= static_cast<uint8_t>(engine::ParcelOf::kPass), "a parcel of what there is not");
   message.key.of = static_cast<engine::ParcelOf>(of);
   message.key.piece = reader.whole_number();
   message.text = reader.text();

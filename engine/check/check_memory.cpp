@@ -156,13 +156,17 @@ std::string remedies(const Plan& plan, const MemoryNeed& need) {
     ways.push_back("a smaller pass_tokens takes less activations");
   }
   if (tokens == 0) add_remedies_of_models(plan, need, ways);
-  if (trains && plan.owners() > 1 && !plan.shards_optimizer() && memory.optimizer_bytes > 0) {
-    const int64_t others = memory.optimizer_bytes - memory.optimizer_bytes / plan.owners();
+  if (trains && plan.training_ranks() > 1 && !plan.shards_optimizer() && memory.optimizer_bytes > 0) {
+    const int64_t others = memory.optimizer_bytes - memory.optimizer_bytes / plan.training_ranks();
     ways.push_back("shard = \"optimizer\" in [cluster] takes " + human(others) + " less");
   }
   if (const int64_t others = need.is_host() ? sharded_bytes(plan, need.rank) : 0; tokens == 0 && others > 0)
     ways.push_back("shard = \"parameters\" in [cluster], with all ranks that train on one host, takes " + human(others) +
                    " less");
+  if (const std::vector<int> more = more_pass_ranks(plan); trains && need.is_host() && tokens == 0 && !more.empty()) {
+    ways.push_back("sequence_parallel = " + std::to_string(more.back()) + " in [cluster] takes up to " +
+                   human(shared_pass_bytes(plan, more.back())) + " less");
+  }
   if (trains && need.is_host() && plan.checkpoint_copy == CheckpointCopy::kMemory && snapshot_bytes(plan) > 0)
     ways.push_back("copy = \"none\" in [checkpoint] takes " + human(snapshot_bytes(plan)) + " less");
   if (plan.schedule.policy_lag > 0) ways.push_back("a smaller policy_lag takes fewer copies of weights");

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -83,10 +84,10 @@ void check_trainable(Draft& draft, const DraftNode& node, const ModelNeed& need,
 
 // Gradients lie in the device's memory, which no other rank reaches yet.
 void check_ranks(Draft& draft, const ModelNeed& need, const DraftModel& model) {
-  if (!draft.roles_known || draft.plan.owners() == 1 || model.params == nullptr || model.facts.device == "cpu") return;
+  if (!draft.roles_known || draft.plan.training_ranks() == 1 || model.params == nullptr || model.facts.device == "cpu") return;
   draft.error("ranks-on-device", place_of(model.spec->params, "device", header_of(model)),
-              "model '" + need.model + "' is trained on " + model.facts.device + " by " + plural(draft.plan.owners(), "rank") +
-                  ": they can add gradients on the CPU alone",
+              "model '" + need.model + "' is trained on " + model.facts.device + " by " +
+                  plural(draft.plan.training_ranks(), "rank") + ": they can add gradients on the CPU alone",
               {}, "device = \"cpu\", or one rank");
 }
 
@@ -97,6 +98,31 @@ void check_common(Draft& draft, const DraftModel& model) {
       "setting-unusable", place_of(draft.spec.cluster, "shard", draft.spec.where),
       "shard = \"parameters\" shares memory of the host, and model '" + model.spec->name.text + "' is on " + model.facts.device,
       {}, "shard = \"optimizer\", or device = \"cpu\" in [models." + model.spec->name.text + "]");
+}
+
+// Each of the ranks that compute passes together has some heads of all models, told once of all that do not allow it.
+void check_shared_passes(Draft& draft) {
+  const int64_t ranks = draft.settings_bound ? draft.plan.pass_ranks() : 1;
+  int64_t common = 0;  // the largest number of ranks that divides all of them
+  std::vector<std::string> unfit;
+  for (const DraftModel& model : draft.models) {
+    const bool in_passes = model.updater >= 0 || model.has_live_reader;
+    if (ranks == 1 || !in_passes || model.params == nullptr || !model.facts.base_of.empty()) continue;
+    const int64_t heads = model.facts.device == "cpu" ? model.facts.key_heads : 1;
+    common = std::gcd(common, heads);
+    if (heads % ranks == 0 && heads > 0) continue;
+    unfit.push_back("'" + model.spec->name.text + "' " +
+                    (model.facts.device == "cpu" ? "has " + std::to_string(heads) : "is on " + model.facts.device));
+  }
+  if (unfit.empty()) return;
+  std::vector<std::string> fitting;
+  for (int64_t fit = 2; fit <= common; ++fit)
+    if (common % fit == 0) fitting.push_back(std::to_string(fit));
+  draft.error(
+      "setting-unusable", place_of(draft.spec.cluster, "sequence_parallel", draft.spec.where),
+      plural(ranks, "rank") +
+          " that compute passes together divide the heads of keys and values among them, on the CPU: " + join(unfit, ", "),
+      {}, fitting.empty() ? "remove sequence_parallel" : "sequence_parallel = " + join(fitting, " or "));
 }
 
 // It would train in some iterations, with what they lead to measured by nobody.
@@ -301,6 +327,7 @@ void check_models(Draft& draft) {
     for (const ModelNeed& need : draft.nodes[i].needs->models) note_use(draft, static_cast<int>(i), need);
   }
   for (const DraftModel& model : draft.models) check_common(draft, model);
+  check_shared_passes(draft);
   note_sampling_apart(draft);
   const bool all_found = std::none_of(draft.nodes.begin(), draft.nodes.end(), [&](const DraftNode& node) {
     return node.needs && std::any_of(node.needs->models.begin(), node.needs->models.end(),

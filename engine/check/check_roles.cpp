@@ -245,13 +245,11 @@ class RoleRules {
 // The ranks of the one that trains come first: rank 0 writes the run folder.
 void order_roles(Draft& draft, const std::string& trains, const std::string& samples) {
   std::vector<PlanRole> ordered;
-  int first = 0;
-  for (const std::string& name : {trains, samples}) {
-    PlanRole role = *std::ranges::find(draft.plan.roles, name, &PlanRole::name);
-    role.first_rank = std::exchange(first, first + role.ranks);
-    ordered.push_back(std::move(role));
-  }
+  for (const std::string& name : {trains, samples})
+    ordered.push_back(*std::ranges::find(draft.plan.roles, name, &PlanRole::name));
   draft.plan.roles = std::move(ordered);
+  draft.plan.roles.front().first_rank = 0;
+  draft.plan.roles.back().first_rank = draft.plan.owners();
 }
 
 // Who trains has what nobody else has; and somebody must be left to make the groups of one that is lost.
@@ -260,7 +258,11 @@ void check_elastic(Draft& draft) {
     if (!role.elastic) continue;
     const auto spec = std::ranges::find_if(draft.spec.roles, [&](const RoleSpec& s) { return s.name.text == role.name; });
     const SourceSpan where = spec->params.find("elastic")->value.where;
-    if (&role == &draft.plan.roles.front()) {
+    if (draft.plan.pass_ranks() > 1) {
+      draft.error("setting-unusable", where,
+                  "role " + sluice::quoted(role.name) + " is elastic, which does not work with sequence_parallel, so far", {},
+                  "remove elastic, or sequence_parallel in [cluster]");
+    } else if (&role == &draft.plan.roles.front()) {
       draft.error("setting-unusable", where, "role " + sluice::quoted(role.name) + " trains, and cannot be elastic", {},
                   "remove it: where a rank that trains is lost, all end, and the run goes on from its last checkpoint");
     } else if (role.ranks == 1) {

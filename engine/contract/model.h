@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/file_system.h"
 #include "engine/contract/common_memory.h"
 #include "engine/contract/model_versions.h"
 #include "engine/contract/params.h"
+#include "engine/contract/pass_group.h"
 #include "engine/contract/publication.h"
 #include "engine/contract/settings.h"
 #include "engine/contract/world.h"
@@ -23,6 +25,7 @@ struct ModelPass {
   bool sampling = false;       // a step of a rollout: a token is drawn behind every one of these, at most
   int64_t tokens = 0;          // of all samples
   int64_t longest_sample = 0;  // tokens
+  int64_t ranks = 1;           // that compute it together
   bool recompute = false;      // of a pass that trains: ModelUsage::recompute
 };
 
@@ -60,6 +63,7 @@ struct ModelFacts {
   bool trainable = false;
   std::string head;         // "language_model", "value" or "policy+value", which is both
   bool is_mixture = false;  // routers send its tokens to some of its experts
+  int64_t key_heads = 0;    // heads of keys and values, which ranks that share a pass divide among them; 0: they cannot
 
   bool follows_iterations = false;  // how it is trained depends on [pipeline] iterations, as a learning rate that decays does
   std::string learning_rate;        // how that changes over the run, for people; empty: it does not
@@ -124,6 +128,13 @@ class Model {
   /// Of such a model, once before that: versions before this one do not come, since this rank has come into a run that goes on.
   virtual void begin_with_version(int64_t /*first*/) {}
 
+  /// Of a model whose passes another rank leads (ModelUsage::passes): computes with it what it asks for, on the calling thread. Waits
+  /// for: that rank. Ends when: it has dismissed this one. Throws what PassGroup does.
+  virtual void assist(FileSystem& /*files*/) {}
+
+  /// Of a model whose passes this rank leads: the ranks that assist are through. Once, when nothing is asked of the model any more.
+  virtual void dismiss() {}
+
   /// Gets the memory for the copies, which may take seconds. Called once at the start of a run that is saved from copies, on
   /// another thread than those of nodes, and never beside the calls that follow.
   virtual void prepare_snapshot() {}
@@ -148,19 +159,24 @@ class Model {
 struct ModelUsage {
   std::string name;
   uint64_t seed = 0;
-  int64_t iterations = 0;       // of the run
-  bool updated = false;         // some node trains it
-  bool recompute = false;       // its backward computes activations again rather than keep them, if the facts leave that open
-  bool read = false;            // some node computes with its live weights, or another model is its base
-  ModelVersions versions;       // that there are beside the newest
-  std::shared_ptr<Model> base;  // what facts.base_of names, loaded before; null: none
-  World world;                  // whose slots it has gradients for
+  int64_t iterations = 0;        // of the run
+  bool updated = false;          // some node trains it
+  bool recompute = false;        // its backward computes activations again rather than keep them, if the facts leave that open
+  bool read = false;             // some node computes with its live weights, or another model is its base
+  ModelVersions versions;        // that there are beside the newest
+  std::shared_ptr<Model> base;   // what facts.base_of names, loaded before; null: none
+  World world;                   // of the run, as those have it who schedule
+  std::optional<World> holders;  // where passes are shared: the ranks that hold what is trained, with slots for all of them
+  PassGroups* passes = nullptr;  // of ranks that compute its passes together, and outlives it; null: this rank does so alone
   GradientGroup* gradients = nullptr;    // that adds them over the ranks, and outlives it; null: there is one rank
   bool shard_optimizer = false;          // each rank steps its own part of the weights
   CommonMemory* common = nullptr;        // that its weights and gradients lie in, and outlives it; null: this rank has them alone
   bool sent = false;                     // this rank trains it, and others sample from it
   bool received = false;                 // the other way round
   Publications* publications = nullptr;  // between these ranks, and outlives it; null: neither
+
+  /// The ranks that hold what is trained, for whose slots this one has gradients.
+  World trained_by() const { return holders ? *holders : world.of_owners(); }
 
   /// Whether it has live weights at all. One that is sampled from and nothing else has a published version alone, and so has one
   /// whose passes can read that (ModelFacts::reads_published).

@@ -195,6 +195,14 @@ ParamSet<ClusterSettings> cluster_params() {
           "(stage "
           "3), with all ranks that train on one host; \"none\": each has all. \"parameters\" rounds gradients in another way; "
           "the others have the same result");
+  set.param("sequence_parallel", &ClusterSettings::sequence_parallel)
+      .between(1, 256)
+      .unit("ranks")
+      .doc(
+          "so many of the ranks that train compute each pass of a model together, with a part of its tokens each (Ulysses); one "
+          "of them has the micro-batches, and the others assist. Log-probabilities have the same bits, gradients round "
+          "otherwise; "
+          "a run of one rank does without");
   set.param("join_seconds", &ClusterSettings::join_seconds)
       .above(0)
       .unit("seconds")

@@ -37,15 +37,16 @@ const PlanModel* model_named(const Plan& plan, const std::string& name) {
 // Of what ranks divide among them, numbers of four bytes, what the first one has, which has most.
 int64_t part_of_rank(const Plan& plan, int64_t bytes) {
   constexpr int64_t kNumber = sizeof(float);
-  return kNumber * floats_of(owned_floats(buckets_of(bytes / kNumber), 0, plan.owners()));
+  return kNumber * floats_of(owned_floats(buckets_of(bytes / kNumber), 0, plan.training_ranks()));
 }
 
 bool has_in_common(const Plan& plan, int rank) { return plan.shards_parameters() && plan.trains(rank); }
 
-// A published copy. Of a model without live weights beside them, or with those of another one, every rank has its own.
+// A published copy. Of a model without live weights beside them, or with those of another one, every rank has its own; and where
+// some ranks assist, who have none.
 int64_t copy_bytes(const Plan& plan, const PlanModel& model, const ModelUsage& usage, int rank) {
   const bool has_live = usage.has_live_weights(model.facts.reads_published) && model.facts.base_of.empty();
-  const bool common = has_in_common(plan, rank) && has_live;
+  const bool common = has_in_common(plan, rank) && has_live && plan.pass_ranks() == 1;
   return common ? divided_up(model.facts.published_bytes, plan.owners()) : model.facts.published_bytes;
 }
 
@@ -65,7 +66,7 @@ int64_t optimizer_bytes(const Plan& plan, const ModelFacts& facts) {
   const int64_t trained = facts.gradient_bytes / static_cast<int64_t>(sizeof(float));
   if (!plan.shards_optimizer() || trained == 0) return facts.optimizer_bytes;
   const double of_parameter = static_cast<double>(facts.optimizer_bytes) / static_cast<double>(trained);
-  return std::llround(of_parameter * static_cast<double>(floats_of(owned_floats(buckets_of(trained), 0, plan.owners()))));
+  return std::llround(of_parameter * static_cast<double>(floats_of(owned_floats(buckets_of(trained), 0, plan.training_ranks()))));
 }
 
 // Of the copy that is taken to be saved: a rank copies what it has.
@@ -86,7 +87,7 @@ int64_t bytes_to_save(const Plan& plan, const PlanModel& model) {
 }  // namespace
 
 int64_t sharded_bytes(const Plan& plan, int rank) {
-  if (!plan.trains(rank) || plan.shards_parameters() || plan.owners() == 1) return 0;
+  if (!plan.trains(rank) || plan.shards_parameters() || plan.training_ranks() == 1) return 0;
   Plan sharded = plan;
   sharded.cluster.shard = Shard::kParameters;
   const auto of_models = [&](const Plan& of) {
@@ -227,6 +228,7 @@ int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int r
                                                            .sampling = need.use == ModelUse::kSamples,
                                                            .tokens = tokens,
                                                            .longest_sample = longest,
+                                                           .ranks = need.use == ModelUse::kSamples ? 1 : plan.pass_ranks(),
                                                            .recompute = model->usage.recompute});
       int64_t& largest = by_executor[node.executor];
       largest = std::max(largest, bytes);

@@ -1,6 +1,7 @@
 #include "engine/memory/memory_needs.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace sluice::engine {
@@ -72,13 +73,32 @@ int64_t tokens_that_fit(const Plan& plan, const MemoryNeed& need) {
   return enough;
 }
 
+std::vector<int> more_pass_ranks(const Plan& plan) {
+  int64_t common = plan.training_ranks();
+  for (const PlanModel& model : plan.models) {
+    if (!model.usage.updated && !model.usage.read) continue;
+    common = std::gcd(common, model.facts.device == kHost ? model.facts.key_heads : 1);
+  }
+  std::vector<int> numbers;
+  for (int ranks = plan.pass_ranks() + 1; ranks <= common; ++ranks)
+    if (common % ranks == 0) numbers.push_back(ranks);
+  return numbers;
+}
+
+int64_t shared_pass_bytes(const Plan& plan, int pass_ranks) {
+  Plan shared = plan;
+  shared.cluster.sequence_parallel = pass_ranks;
+  const auto activations = [](const Plan& of) { return worst_activation_bytes(of, of.training_tokens()); };
+  return activations(plan) - activations(shared);
+}
+
 bool trains_most_of(const PlanModel& model) {
   const int64_t trained = model.facts.gradient_bytes / static_cast<int64_t>(sizeof(float));
   return model.usage.updated && 2 * trained > model.facts.parameters;
 }
 
 int64_t training_bytes(const Plan& plan, const PlanModel& model) {
-  const int64_t ranks = plan.shards_optimizer() ? plan.owners() : 1;
+  const int64_t ranks = plan.shards_optimizer() ? plan.training_ranks() : 1;
   const int64_t sums = plan.shards_parameters() ? 2 * model.facts.gradient_bytes / ranks : model.facts.gradient_bytes;
   return sums + model.facts.optimizer_bytes / ranks;
 }

@@ -74,7 +74,7 @@ std::vector<std::string> all_names(const Plan& plan) {
   for (const PlanNode& node : plan.nodes) std::ranges::copy(names_of(node), std::back_inserter(names));
   names.push_back(action_tokens_per_second(plan));
   for (const std::string& name : measured_names(plan))
-    std::ranges::copy(names_over_ranks(name, plan.ranks), std::back_inserter(names));
+    std::ranges::copy(names_over_ranks(name, plan.scheduling_ranks()), std::back_inserter(names));
   if (sends_weights(plan))
     names.insert(names.end(), {kWeightsSeconds, kWeightsRate, kWeightsSlowestSeconds, kWeightsBytes, kWeightsSlowest});
   names.push_back(kCheckpointSeconds);

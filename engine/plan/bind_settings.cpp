@@ -125,6 +125,25 @@ void check_slots(const PipelineSpec& spec, Problems& problems, const Plan& plan)
                               (role.empty() ? "another number of ranks" : "other ranks in [cluster.roles." + role + "]")});
 }
 
+// Of the ranks that train each group has as many as every other; false: they cannot be parted so.
+bool check_groups(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
+  const int ranks = plan.training_ranks(), together = plan.pass_ranks();
+  if (ranks % together == 0) return true;
+  const std::string role = plan.roles.empty() ? std::string() : plan.roles.front().name;
+  const int64_t more = (ranks / together + 1) * together;
+  problems.push_back({.kind = "setting-unusable",
+                      .where = spec.cluster.find("sequence_parallel")->value.where,
+                      .message = plural(ranks, "rank") + (role.empty() ? "" : " of role " + sluice::quoted(role)) +
+                                 " cannot be parted into groups of " + std::to_string(together) +
+                                 ", which compute passes together",
+                      .caret = {},
+                      .notes = {},
+                      .help = (role.empty() ? std::to_string(more) + " ranks"
+                                            : "ranks = " + std::to_string(more) + " in [cluster.roles." + role + "]") +
+                              ", or a sequence_parallel that divides " + std::to_string(ranks)});
+  return false;
+}
+
 // In the order of the file; which of them trains is not known yet.
 void bind_roles(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
   int first = 0;
@@ -193,6 +212,7 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
 }
 
 void settle_slots(const PipelineSpec& spec, Problems& problems, Plan& plan) {
+  if (!check_groups(spec, problems, plan)) return;
   if (plan.ranks > 1 && !plan.cluster.slots) take_slots_of_ranks(plan);
   check_slots(spec, problems, plan);
 }

@@ -25,8 +25,8 @@ ClusterWork cluster_work(const Plan& plan) {
       const auto model = std::ranges::find(plan.models, need.model, &PlanModel::name);
       if (need.use != ModelUse::kUpdates || model == plan.models.end() || sums_in_common(plan, model->facts)) continue;
       const int64_t steps = node.is_barrier() ? node.needs.steps : 1;
-      work.gradient_bytes = saturating_sum(work.gradient_bytes,
-                                           saturating_product(steps, sent_by_a_rank(model->facts.gradient_bytes, plan.owners())));
+      work.gradient_bytes = saturating_sum(
+          work.gradient_bytes, saturating_product(steps, sent_by_a_rank(model->facts.gradient_bytes, plan.training_ranks())));
     }
   }
   return work;

@@ -21,9 +21,8 @@ bool computes_in_passes(const NodeType& type, const NodeNeeds& needs) {
 }
 
 const PlanRole* Plan::role_of(int rank) const {
-  for (const PlanRole& role : roles)
-    if (role.first_rank <= rank && rank < role.first_rank + role.ranks) return &role;
-  return nullptr;
+  if (roles.empty()) return nullptr;
+  return samples(rank) ? &roles.back() : &roles.front();
 }
 
 bool Plan::may_be_lost(int rank) const {
@@ -42,13 +41,24 @@ bool Plan::has(int rank, int node) const {
   return false;
 }
 
+namespace {
+
+// Ranks that assist compute what the others do in passes.
+bool uses_models_of(const Plan& plan, int rank, int node) {
+  if (!plan.assists(rank)) return plan.has(rank, node);
+  const PlanNode& of = plan.nodes[static_cast<size_t>(node)];
+  return computes_in_passes(*of.type, of.needs);
+}
+
+}  // namespace
+
 std::optional<ModelUsage> Plan::usage_on(int rank, const PlanModel& model) const {
   ModelUsage usage = model.usage;
-  if (roles.empty()) return usage;
+  if (roles.empty() && !assists(rank)) return usage;
   const bool is_trained = usage.updated, is_sampled = usage.versions.readable > 0;
   const auto is_used = [&](const std::string& name) {
     for (size_t i = 0; i < nodes.size(); ++i) {
-      if (has(rank, static_cast<int>(i)) &&
+      if (uses_models_of(*this, rank, static_cast<int>(i)) &&
           std::ranges::find(nodes[i].needs.models, name, &ModelNeed::model) != nodes[i].needs.models.end())
         return true;
     }
@@ -56,6 +66,10 @@ std::optional<ModelUsage> Plan::usage_on(int rank, const PlanModel& model) const
   };
   const auto is_base_of_used = [&](const PlanModel& other) { return other.facts.base_of == model.name && is_used(other.name); };
   if (!is_used(model.name) && std::ranges::none_of(models, is_base_of_used)) return std::nullopt;
+  if (assists(rank)) {
+    usage.versions.readable = 0;
+    return usage;
+  }
   usage.received = is_trained && is_sampled && !trains(rank);
   usage.sent = is_trained && is_sampled && !samples(rank);
   if (!trains(rank)) usage.updated = usage.read = false, usage.versions.saved = 0;

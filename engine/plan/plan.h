@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -134,8 +135,8 @@ struct PlanDevice {
 struct PlanRole {
   std::string name;
   SourceSpan where;
-  int first_rank = 0;
-  int ranks = 1;
+  int first_rank = 0;            // of those that schedule
+  int ranks = 1;                 // with those that assist
   int64_t tokens_in_flight = 0;  // of each
   bool elastic = false;          // the run goes on when one of them is lost
   PlanMemory memory;             // of each, on the host
@@ -177,11 +178,18 @@ struct Plan {
   std::vector<std::string> plugins;
   std::vector<EffectiveKey> effective;
 
-  /// Ranks that train, and those that sample: the first ones and the last ones, or all.
-  int owners() const { return roles.empty() ? ranks : roles.front().ranks; }
-  int samplers() const { return roles.empty() ? ranks : roles.back().ranks; }
+  /// Ranks that hold what is trained, and how many of them compute a pass together: one of these leads and the others assist.
+  int training_ranks() const { return roles.empty() ? ranks : roles.front().ranks; }
+  int pass_ranks() const { return ranks == 1 ? 1 : static_cast<int>(cluster.sequence_parallel); }
+
+  /// Ranks that have micro-batches, and those that sample: all that schedule, or with roles the first ones and the others. Behind
+  /// them come those that assist, which have no nodes.
+  int owners() const { return std::max(1, training_ranks() / pass_ranks()); }
+  int samplers() const { return roles.empty() ? owners() : roles.back().ranks; }
+  int scheduling_ranks() const { return ranks - (training_ranks() - owners()); }
   bool trains(int rank) const { return rank < owners(); }
-  bool samples(int rank) const { return rank >= ranks - samplers(); }
+  bool samples(int rank) const { return scheduling_ranks() - samplers() <= rank && rank < scheduling_ranks(); }
+  bool assists(int rank) const { return scheduling_ranks() <= rank; }
   const PlanRole* role_of(int rank) const;  // null: it does everything
   bool may_be_lost(int rank) const;         // and the run goes on without it
 
@@ -195,7 +203,7 @@ struct Plan {
   int64_t slots() const { return cluster.slots.value_or(owners()); }
   int64_t slots_of_rank() const { return slots() / owners(); }
   bool shards_parameters() const { return cluster.shard == Shard::kParameters; }
-  bool shards_optimizer() const { return owners() > 1 && cluster.shard != Shard::kNone; }
+  bool shards_optimizer() const { return training_ranks() > 1 && cluster.shard != Shard::kNone; }
 
   /// Of [budget] or of the roles: tokens that are in flight on a rank for what it trains; on one that samples for what it makes; and
   /// of these those of a path.

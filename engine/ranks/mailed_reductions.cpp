@@ -44,8 +44,12 @@ std::string text_of(const Reductions::Key& key) {
 
 }  // namespace
 
-MailedReductions::MailedReductions(Mail& mail, Gradients gradients, int owners)
-    : mail_(mail), owners_(owners > 0 ? owners : mail.world().size), tree_(owners_), gradients_(std::move(gradients)) {
+MailedReductions::MailedReductions(Mail& mail, Gradients gradients, int owners, int scheduling)
+    : mail_(mail),
+      world_{.rank = mail.world().rank, .size = scheduling > 0 ? scheduling : mail.world().size},
+      owners_(owners > 0 ? owners : world_.size),
+      tree_(owners_),
+      gradients_(std::move(gradients)) {
   mail_.receive(Mail::Channel::kNumbers, [this](int from, const std::string& message) { receive(from, message); });
 }
 

@@ -29,10 +29,11 @@ class MailedReductions final : public Reductions {
  public:
   using Gradients = std::function<GradientGroup*(const std::string& model)>;
 
-  /// `owners`: the first so many ranks have slots, and take part; 0: all. On others only world() may be asked.
-  explicit MailedReductions(Mail& mail, Gradients gradients = {}, int owners = 0);
+  /// `owners`: the first so many ranks have slots, and take part; 0: all. On others only world() may be asked, which has the first
+  /// `scheduling` ranks; 0: all.
+  explicit MailedReductions(Mail& mail, Gradients gradients = {}, int owners = 0, int scheduling = 0);
 
-  World world() const override { return mail_.world(); }
+  World world() const override { return world_; }
   void combine(const Key& key, Contribution mine, Done done) override;
   void give(const Key& key, std::string text) override;
   std::vector<std::string> take_given(const Key& key) override;
@@ -81,6 +82,7 @@ class MailedReductions final : public Reductions {
   bool is_over(const Key& key) const { return abandoned_ || key.is_behind(last_); }
 
   Mail& mail_;
+  const World world_;
   const int owners_;
   const RankTree tree_;
   const Gradients gradients_;

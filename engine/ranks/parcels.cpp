@@ -27,6 +27,8 @@ std::string text_of(const ParcelKey& key) {
       return "word that rank " + number + " has" + of_version + of_model;
     case ParcelOf::kConfirmed:
       return "word of rank " + number + " that all have" + of_version + of_model;
+    case ParcelOf::kPass:
+      return "part " + number + " of the passes" + of_model;
   }
   return {};
 }

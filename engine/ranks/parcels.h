@@ -17,13 +17,15 @@ enum class ParcelOf : uint8_t {
   kWeights,       // a piece of a bucket of a version
   kAcknowledged,  // word that a rank has all of a version
   kConfirmed,     // word that all ranks have
+  kPass,          // what ranks that compute passes together give each other
 };
 
 /// What a parcel is called by the rank that hands it over and by the one that gets it. A plain value.
 struct ParcelKey {
-  std::string edge;       // of the pipeline: which columns travel, and where to; of weights the model
+  std::string edge;       // of the pipeline: which columns travel, and where to; of weights and passes the model
   int64_t iteration = 0;  // of weights the version
-  int64_t number = 0;     // of the micro-batch, or of the group; of weights the bucket; of word the rank that gives it
+  int64_t number = 0;     // of the micro-batch, or of the group; of weights the bucket; of word the rank that gives it; of passes
+                          // how many there were before between the two
   ParcelOf of = ParcelOf::kMicroBatch;
   int64_t piece = 0;  // of weights
 

@@ -14,8 +14,8 @@ enum class RollKind : uint8_t { kTold, kInterrupted };
 
 }  // namespace
 
-RollCall::RollCall(Mail& mail, int first, int64_t begun) : mail_(mail) {
-  for (int rank = first; rank < mail.world().size; ++rank) expected_[rank] = begun;
+RollCall::RollCall(Mail& mail, const std::vector<int>& samplers, int64_t begun) : mail_(mail) {
+  for (const int rank : samplers) expected_[rank] = begun;
 }
 
 void RollCall::listen(std::function<void()> interrupted) {

@@ -31,8 +31,8 @@ class RollCall : public std::enable_shared_from_this<RollCall> {
   };
   using Done = std::function<void(const Told&)>;
 
-  /// Ranks from `first` on tell; `begun`: iterations that were complete before the run.
-  RollCall(Mail& mail, int first, int64_t begun);
+  /// `samplers`: the ranks that tell; `begun`: iterations that were complete before the run.
+  RollCall(Mail& mail, const std::vector<int>& samplers, int64_t begun);
 
   /// Once, before anything else, on all ranks. `interrupted`: a rank was that only samples; of rank 0.
   void listen(std::function<void()> interrupted);

@@ -109,9 +109,30 @@ void rewind_folder(const Rewind& rewind, const std::function<void(const std::str
                *rewind.folder.files);
 }
 
+std::vector<fs::path> writable_folders(const Plan& plan, const fs::path& run_folder, bool writes_folder) {
+  if (run_folder.empty()) return {};
+  std::vector<fs::path> folders{writes_folder ? run_folder : run_folder / kCheckpointsFolder};
+  if (plan.checkpoint.folder) folders.push_back(absolute_path(*plan.checkpoint.folder));
+  return folders;
+}
+
+SavedModels trained_models(const Plan& plan, const Workload::Models& models) {
+  SavedModels saved;
+  for (const PlanModel& model : plan.models) {
+    const auto found = models.find(model.name);
+    if (model.usage.updated && found != models.end())
+      saved[model.name] = {.model = found->second, .versions = model.usage.versions};
+  }
+  return saved;
+}
+
+void restore_models(const SavedModels& models, const fs::path& checkpoint, const Manifest& manifest) {
+  for (const auto& [name, saved] : models) saved.model->restore(checkpoint, saved.versions.saved_with(manifest.iterations));
+}
+
 void restore(const Workload& workload, const SavedModels& models, const Plan& plan, const fs::path& checkpoint,
              const Manifest& manifest, const OnUnusableState& on_unusable) {
-  for (const auto& [name, saved] : models) saved.model->restore(checkpoint, saved.versions.saved_with(manifest.iterations));
+  restore_models(models, checkpoint, manifest);
   Problems problems;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     const auto state = manifest.nodes.find(plan.nodes[i].name);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "engine/checkpoint/checkpoint_writer.h"
 #include "engine/checkpoint/manifest.h"
@@ -39,6 +40,16 @@ void rewind_folder(const Rewind& rewind, const std::function<void(const std::str
 
 /// Shows the rule what the iterations before `iterations` have in that file. What cannot be read has had no value.
 void show_past(StopRule& rule, const std::filesystem::path& metrics, int64_t iterations);
+
+/// Where a run may write: into its folder, or, of another rank than 0, its parts of checkpoints.
+std::vector<std::filesystem::path> writable_folders(const Plan& plan, const std::filesystem::path& run_folder,
+                                                    bool writes_folder);
+
+/// Those that are trained, here or on other ranks, as far as this rank has them.
+SavedModels trained_models(const Plan& plan, const Workload::Models& models);
+
+/// Gives them what they had.
+void restore_models(const SavedModels& models, const std::filesystem::path& checkpoint, const Manifest& manifest);
 
 /// What a node cannot take over, such as a place in data that are other data now. Throws UserError, or only tells.
 using OnUnusableState = std::function<void(const Problems&)>;

@@ -40,27 +40,6 @@ constexpr auto kLastWriteAfterStall = std::chrono::seconds(4), kLastWrite = Pati
 // How often a run that is driven looks at whether it has been interrupted or has failed.
 constexpr auto kLook = std::chrono::milliseconds(50);
 
-// Those that are trained, here or on other ranks, as far as this rank has them.
-SavedModels trained_models(const Plan& plan, const Workload& workload) {
-  SavedModels saved;
-  for (const PlanModel& model : plan.models) {
-    const auto found = workload.models.find(model.name);
-    if (model.usage.updated && found != workload.models.end())
-      saved[model.name] = {.model = found->second, .versions = model.usage.versions};
-  }
-  return saved;
-}
-
-// Where a run may write.
-std::vector<std::filesystem::path> writable(const Plan& plan, const RunOptions& options) {
-  std::vector<std::filesystem::path> folders;
-  if (options.folder.empty()) return folders;
-  // Another rank than 0 writes its parts of checkpoints.
-  folders.push_back(options.writes_folder ? options.folder : options.folder / kCheckpointsFolder);
-  if (plan.checkpoint.folder) folders.push_back(absolute_path(*plan.checkpoint.folder));
-  return folders;
-}
-
 const char* state_text(RunEnd end) {
   switch (end) {
     case RunEnd::kDone:
@@ -119,9 +98,10 @@ struct Run::Impl {
   std::optional<Manifest> manifest;      // of the checkpoint that the run goes on from
   std::optional<int64_t> first_version;  // where this rank has come into a run that goes on
   int64_t trace_begin_ns = 0;
-  std::optional<RunFiles> files;           // nothing: no run folder
-  std::optional<RankTrace> rank_trace;     // of another rank than 0: what it adds to the files of rank 0
-  std::optional<CostRecorder> rank_costs;  // likewise, with roles
+  std::vector<std::shared_ptr<Model>> shared_models;  // whose passes other ranks compute with this one
+  std::optional<RunFiles> files;                      // nothing: no run folder
+  std::optional<RankTrace> rank_trace;                // of another rank than 0: what it adds to the files of rank 0
+  std::optional<CostRecorder> rank_costs;             // likewise, with roles
   std::optional<Driver> driver;
   std::optional<Checkpointer> checkpointer;          // nothing: no run folder, or another rank's
   std::optional<OwnParts> own_parts;                 // likewise: what this rank saves for that one
@@ -138,7 +118,7 @@ struct Run::Impl {
 Run::Impl::Impl(const Plan& plan_, RunOptions options_)
     : plan(plan_),
       options(std::move(options_)),
-      confined(writable(plan, options), options.files),
+      confined(writable_folders(plan, options.folder, options.writes_folder), options.files),
       folder{.path = options.folder, .files = &confined, .is_ours = options.writes_folder},
       reductions(options.reductions != nullptr ? *options.reductions : one_process),
       meter(options.tensors) {
@@ -146,7 +126,10 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
   if (!options.resume_from.empty()) rewind();
   Workload workload = loaded();
   meter.watch(plan, workload.models);
-  SavedModels models = trained_models(plan, workload);
+  if (options.passes != nullptr) {
+    for (const auto& [name, model] : workload.models) shared_models.push_back(model);
+  }
+  SavedModels models = trained_models(plan, workload.models);
   if (manifest) {
     restore(workload, models, plan, options.resume_from, *manifest,
             [this](const Problems& problems) { judge_unusable_state(problems); });
@@ -219,7 +202,7 @@ void Run::Impl::begin_checkpoints(SavedModels models) {
 
 Workload Run::Impl::loaded() {
   try {
-    return make_workload(plan, folder, {reductions, options.common_memory, publications_of(options.links)});
+    return make_workload(plan, folder, {reductions, options.common_memory, publications_of(options.links), options.passes});
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     meter.sample(0, {});
@@ -369,6 +352,7 @@ void Run::Impl::wait_for_the_end() {
     if (driver->state().stopping() && !patience) {
       patience.emplace();
       driver->let_everything_end();
+      if (options.passes != nullptr) options.passes->abandon();
     }
     if (interrupted_ns >= 0 && now - interrupted_ns >= grace_ns) driver->drop_in_flight();
     if (patience && patience->is_over(now, stalled || failed_outside, holds_up())) return;
@@ -446,6 +430,7 @@ RunSummary Run::execute() {
     if (impl.files) impl.files->write_costs();
     if (impl.checkpointer) impl.checkpointer->save_last();
     if (impl.own_parts) impl.own_parts->save_last();
+    for (const auto& model : impl.shared_models) model->dismiss();
     const RunState& state = impl.driver->state();
     summary.end = state.ends_early() ? RunEnd::kInterrupted : RunEnd::kDone;
     last.state = state_text(summary.end);

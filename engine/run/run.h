@@ -11,6 +11,7 @@
 
 #include "base/file_system.h"
 #include "engine/contract/common_memory.h"
+#include "engine/contract/pass_group.h"
 #include "engine/memory/memory_meter.h"
 #include "engine/observe/iteration_log.h"
 #include "engine/observe/status.h"
@@ -63,6 +64,9 @@ struct RunOptions {
 
   /// Of the ranks that train; outlives the run. Null: this rank has its memory alone.
   CommonMemory* common_memory = nullptr;
+
+  /// In which this rank computes passes with those that assist it; outlives the run. Null: nobody does.
+  PassGroups* passes = nullptr;
 
   /// All ranks of the run, for whoever watches it; empty: there is one. From any thread, quick.
   std::function<std::vector<RankSeen>()> ranks;

@@ -33,6 +33,13 @@ std::map<std::string, std::shared_ptr<Model>> received_models(const Plan& plan, 
   return received;
 }
 
+std::vector<int> ranks_that_sample(const Plan& plan) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < plan.ranks; ++rank)
+    if (plan.samples(rank)) ranks.push_back(rank);
+  return ranks;
+}
+
 }  // namespace
 
 Driver::Impl::Impl(const Plan& plan, Parts parts)
@@ -42,7 +49,8 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
       tell(std::move(parts.tell)),
       hear(std::move(parts.hear)),
       paths(make_paths(plan, parts.seams)),
-      roll_call(plan.roles.empty() ? nullptr : std::make_shared<RollCall>(parts.links.value().mail, plan.owners(), parts.begun)),
+      roll_call(plan.roles.empty() ? nullptr
+                                   : std::make_shared<RollCall>(parts.links.value().mail, ranks_that_sample(plan), parts.begun)),
       state{.plan = plan,
             .clock = parts.clock,
             .reductions = parts.reductions,

@@ -4,44 +4,48 @@
 
 #include "base/error.h"
 #include "engine/memory/memory_bound.h"
+#include "engine/plan/pass_ranks.h"
 #include "engine/schedule/absent_nodes.h"
 
 namespace sluice::engine {
 namespace {
 
-struct Loading {
-  const Plan& plan;
-  const LinkedRanks& ranks;
-  Workload& workload;
-  Problems& problems;
-};
-
-void load_model(const PlanModel& model, const Loading& loading) {
-  auto& [plan, ranks, workload, problems] = loading;
-  const std::optional<ModelUsage> used = plan.usage_on(ranks.numbers.world().rank, model);
-  if (!used) return;
-  ModelUsage usage = *used;
-  usage.publications = ranks.publications;
-  usage.world = world_of(plan, ranks.numbers);
-  if (usage.updated && plan.owners() > 1) usage.gradients = ranks.numbers.gradients(model.name);
-  usage.shard_optimizer = plan.shards_optimizer();
-  if (plan.shards_parameters() && usage.world.owns_slots())
-    usage.common = ranks.memory ? ranks.memory : workload.own_memory.get();
-  if (!model.facts.base_of.empty()) usage.base = workload.models[model.facts.base_of];
-  try {
-    workload.models[model.name] = plan.model_type->load(model.params, usage);
-  } catch (const UserError& error) {
-    problems.insert(problems.end(), error.problems().begin(), error.problems().end());
-  }
+// Ranks that hold a model together have it in common where all of them have live weights of it.
+CommonMemory* common_memory_for(const Plan& plan, const PlanModel& model, const LinkedRanks& ranks, const Workload& workload) {
+  const int rank = ranks.numbers.world().rank;
+  if (!plan.shards_parameters() || !(plan.trains(rank) || plan.assists(rank))) return nullptr;
+  if (!plan.usage_on(0, model)->has_live_weights(model.facts.reads_published)) return nullptr;
+  return ranks.memory ? ranks.memory : workload.own_memory.get();
 }
 
-void load_models(const Loading& loading) {
-  for (const PlanModel& model : loading.plan.models) {
-    if (model.facts.base_of.empty()) load_model(model, loading);
-  }
-  if (has_errors(loading.problems)) return;
-  for (const PlanModel& model : loading.plan.models) {
-    if (!model.facts.base_of.empty()) load_model(model, loading);
+// What a rank that assists has as well.
+bool shares_passes_of(const Plan& plan, const PlanModel& model) {
+  return plan.pass_ranks() > 1 && plan.usage_on(plan.scheduling_ranks(), model).has_value();
+}
+
+ModelUsage usage_of(const Plan& plan, const PlanModel& model, ModelUsage usage, const LinkedRanks& ranks, Workload& workload) {
+  const int rank = ranks.numbers.world().rank;
+  usage.publications = ranks.publications;
+  usage.world = world_of(plan, ranks.numbers);
+  if (ranks.passes != nullptr && (plan.trains(rank) || plan.assists(rank))) usage.holders = trainers_of(plan, rank);
+  if (ranks.passes != nullptr && shares_passes_of(plan, model)) usage.passes = ranks.passes;
+  if (usage.updated && plan.training_ranks() > 1) usage.gradients = ranks.numbers.gradients(model.name);
+  usage.shard_optimizer = plan.shards_optimizer();
+  usage.common = common_memory_for(plan, model, ranks, workload);
+  if (!model.facts.base_of.empty()) usage.base = workload.models[model.facts.base_of];
+  return usage;
+}
+
+void load_those(const Plan& plan, const LinkedRanks& ranks, bool with_base, Workload& workload, Problems& problems) {
+  for (const PlanModel& model : plan.models) {
+    if (model.facts.base_of.empty() == with_base) continue;
+    const std::optional<ModelUsage> usage = plan.usage_on(ranks.numbers.world().rank, model);
+    if (!usage) continue;
+    try {
+      workload.models[model.name] = plan.model_type->load(model.params, usage_of(plan, model, *usage, ranks, workload));
+    } catch (const UserError& error) {
+      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+    }
   }
 }
 
@@ -66,19 +70,27 @@ NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workloa
 
 World world_of(const Plan& plan, const Reductions& ranks) {
   World world = ranks.world();
-  SLUICE_CHECK(world.size == plan.ranks,
-               "a plan for " + std::to_string(plan.ranks) + " ranks runs on " + std::to_string(world.size));
+  SLUICE_CHECK(world.size == plan.scheduling_ranks(), "a plan for " + std::to_string(plan.scheduling_ranks()) +
+                                                          " ranks that schedule runs on " + std::to_string(world.size));
   world.slots = static_cast<int>(plan.slots());
   world.owning = plan.owners();
   return world;
+}
+
+// A model that is the base of another one before that.
+void load_models(const Plan& plan, const LinkedRanks& ranks, Workload& workload) {
+  Problems problems;
+  for (const bool with_base : {false, true}) {
+    load_those(plan, ranks, with_base, workload, problems);
+    if (has_errors(problems)) throw UserError(problems);
+  }
 }
 
 Workload make_workload(const Plan& plan, const RunFolder& run_folder, const LinkedRanks& linked) {
   Reductions& ranks = linked.numbers;
   Workload workload;
   Problems problems;
-  load_models({plan, linked, workload, problems});
-  if (has_errors(problems)) throw UserError(problems);
+  load_models(plan, linked, workload);
 
   for (int index = 0; index < std::ssize(plan.nodes); ++index) {
     const PlanNode& node = plan.nodes[static_cast<size_t>(index)];

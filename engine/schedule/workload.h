@@ -35,9 +35,13 @@ struct LinkedRanks {
   Reductions& numbers;
   CommonMemory* memory = nullptr;        // of the ranks that train; null: this one has its memory alone
   Publications* publications = nullptr;  // by which these send weights to those that sample; null: there are no roles
+  PassGroups* passes = nullptr;          // in which this rank computes passes with others; null: it computes its own
 };
 
-/// Loads the models and makes the nodes, of a rank, with what stands for those that it does not have. Throws one UserError with the
+/// Loads the models that this rank has. Throws one UserError with the problems of all of them.
+void load_models(const Plan& plan, const LinkedRanks& ranks, Workload& workload);
+
+/// Loads the models and makes the nodes, of a rank that schedules, with what stands for those that it does not have. Throws one UserError with the
 /// problems of all of them.
 Workload make_workload(const Plan& plan, const RunFolder& run_folder, const LinkedRanks& ranks);
 

@@ -132,7 +132,8 @@ Costs estimated_costs(const Plan& plan, double gflops) {
   Costs costs{.pipeline = plan.pipeline.name, .nodes = {}, .lengths = {}};
   for (const PlanNode& node : plan.nodes) {
     const int threads = threads_of(plan, node);
-    const double per_token_us = operations_of_token(plan, node) / (gflops * 1e3 * threads);
+    const int ranks = computes_in_passes(*node.type, node.needs) ? plan.pass_ranks() : 1;
+    const double per_token_us = operations_of_token(plan, node) / (gflops * 1e3 * threads * ranks);
     NodeCosts& estimate = costs.nodes[node.name] = {.threads = threads};
     if (node.type->kind == NodeKind::kRollout)
       estimate.per_sampled_token_us = estimate.per_prompt_token_us = per_token_us;

@@ -48,7 +48,7 @@ class SimulatedReceivedModel final : public Model {
 };
 
 Workload workload_of_rank(const Plan& plan, Workload workload, SimulatedNetwork& network, int rank) {
-  if (plan.ranks == 1) return workload;
+  if (plan.scheduling_ranks() == 1) return workload;
   for (const PlanModel& model : plan.models) {
     const std::optional<ModelUsage> usage = plan.usage_on(rank, model);
     if (!usage) continue;

@@ -30,13 +30,13 @@ SimulatedNetwork::SimulatedNetwork(const Plan& plan, const VirtualClock& clock, 
       clock_(clock),
       changes_(std::move(changes)),
       network_(plan.cluster.network.value_or(NetworkSettings{})),
-      all_(slowest_link(plan.ranks)),
+      all_(slowest_link(plan.scheduling_ranks())),
       owners_(slowest_link(plan.owners())),
-      links_(std::make_unique<SimulatedLinks>(*this, plan.ranks)),
+      links_(std::make_unique<SimulatedLinks>(*this, plan.scheduling_ranks())),
       weights_(std::make_unique<SimulatedWeights>(plan, *this)),
-      waits_(static_cast<size_t>(plan.ranks)) {
-  for (int rank = 0; rank < plan.ranks; ++rank) {
-    const World world{.rank = rank, .size = plan.ranks, .slots = static_cast<int>(plan.slots())};
+      waits_(static_cast<size_t>(plan.scheduling_ranks())) {
+  for (int rank = 0; rank < plan.scheduling_ranks(); ++rank) {
+    const World world{.rank = rank, .size = plan.scheduling_ranks(), .slots = static_cast<int>(plan.slots())};
     ranks_.push_back(std::make_unique<OfRank>(*this, world));
   }
 }

@@ -26,14 +26,14 @@ class Simulation {
   Simulation(const Plan& plan, const Costs& costs, std::vector<WorkObserver*> observers)
       : plan_(plan),
         network_(plan, clock_, [this](int rank) { change(rank); }),
-        changed_(static_cast<size_t>(plan.ranks)),
-        at_work_(static_cast<size_t>(plan.ranks)) {
-    for (int rank = 0; rank < plan.ranks; ++rank)
+        changed_(static_cast<size_t>(plan.scheduling_ranks())),
+        at_work_(static_cast<size_t>(plan.scheduling_ranks())) {
+    for (int rank = 0; rank < plan.scheduling_ranks(); ++rank)
       ranks_.emplace_back(plan, costs, clock_, network_, rank, rank == 0 ? observers : std::vector<WorkObserver*>());
   }
 
   SimulationResult run() {
-    for (int rank = 0; rank < plan_.ranks; ++rank) {
+    for (int rank = 0; rank < plan_.scheduling_ranks(); ++rank) {
       change(rank);
       ranks_[static_cast<size_t>(rank)].start();
     }
@@ -87,13 +87,13 @@ class Simulation {
   SimulationResult result() {
     SimulationResult result;
     // Several ranks are over when what they tell each other at last has come.
-    result.seconds = in_seconds(plan_.ranks == 1 ? ranks_.front().last_work_ns() : clock_.now_ns());
+    result.seconds = in_seconds(plan_.scheduling_ranks() == 1 ? ranks_.front().last_work_ns() : clock_.now_ns());
     add_reports(result);
     add_executors(result);
     add_nodes(result);
     result.notes = ranks_.front().notes();
     result.tokens_in_flight = ranks_.front().tokens_in_flight(kParts);
-    if (plan_.ranks > 1) result.ranks = ranks_of(result.seconds);
+    if (plan_.scheduling_ranks() > 1) result.ranks = ranks_of(result.seconds);
     const auto stuck = std::ranges::find_if(ranks_, &RankSimulation::is_stuck);
     if (stuck != ranks_.end()) result.stall = stall(stuck->status());
     return result;
@@ -101,7 +101,7 @@ class Simulation {
 
   // By ranks, the sum of which is divided by their number.
   double mean(double sum, int of) const { return sum / of; }
-  double mean(double sum) const { return mean(sum, plan_.ranks); }
+  double mean(double sum) const { return mean(sum, plan_.scheduling_ranks()); }
 
   // Those that have an executor, which bears the name of its role.
   bool has(const RankSimulation& rank, const std::string& executor) const {
@@ -118,8 +118,8 @@ class Simulation {
     result.iteration_seconds = first.iteration_seconds;
     result.tokens = first.tokens;
     result.sampled_tokens = first.sampled_tokens;
-    double rollout = first.rollout_seconds * plan_.ranks, train = first.train_seconds * plan_.ranks;
-    double overlap = first.overlap_seconds * plan_.ranks;
+    double rollout = first.rollout_seconds * plan_.scheduling_ranks(), train = first.train_seconds * plan_.scheduling_ranks();
+    double overlap = first.overlap_seconds * plan_.scheduling_ranks();
     for (const RankSimulation& rank : ranks_) {
       rollout += rank.rest().rollout;
       train += rank.rest().train;
@@ -128,7 +128,7 @@ class Simulation {
     result.rollout_seconds = mean(rollout, plan_.samplers());
     result.train_seconds = mean(train, plan_.owners());
     result.overlap_seconds = mean(overlap);
-    result.tail_seconds = mean(first.tail_seconds * plan_.ranks, plan_.samplers());
+    result.tail_seconds = mean(first.tail_seconds * plan_.scheduling_ranks(), plan_.samplers());
     if (!plan_.roles.empty()) result.overlap_seconds = in_seconds(both_at_work_ns_);
   }
 
@@ -173,10 +173,10 @@ class Simulation {
 
   SimulationResult::Ranks ranks_of(double seconds) const {
     using Use = RankSimulation::RankUse;
-    SimulationResult::Ranks ranks{.count = plan_.ranks};
-    ranks.busy = share(&Use::busy, seconds, 0, plan_.ranks);
-    ranks.waits_for_others = share(&Use::for_others, seconds, 0, plan_.ranks);
-    ranks.waits_for_network = share(&Use::for_network, seconds, 0, plan_.ranks);
+    SimulationResult::Ranks ranks{.count = plan_.scheduling_ranks()};
+    ranks.busy = share(&Use::busy, seconds, 0, plan_.scheduling_ranks());
+    ranks.waits_for_others = share(&Use::for_others, seconds, 0, plan_.scheduling_ranks());
+    ranks.waits_for_network = share(&Use::for_network, seconds, 0, plan_.scheduling_ranks());
     for (const RankSimulation& rank : ranks_) ranks.network_seconds += mean(in_seconds(rank.use().for_network));
     ranks.columns = carried(network_.columns());
     ranks.weights = carried(network_.versions());

@@ -198,6 +198,7 @@ Json cluster_json(const Plan& plan) {
   const ClusterWork work = cluster_work(plan);
   Json json{{"ranks", plan.ranks},
             {"slots", plan.slots()},
+            {"sequence_parallel", plan.pass_ranks()},
             {"slots_of_rank", work.slots},
             {"groups_of_slot", work.groups},
             {"micro_batches_of_slot", work.micro_batches},

@@ -46,13 +46,26 @@ std::vector<std::string> making_texts(const Plan& plan) {
 // Of ranks that have weights in common: nobody sends any.
 std::string common_text(const Plan& plan) {
   return "those that train have weights, gradients and optimizers once, on one host" +
-         std::string(plan.owners() > 1 ? ", a part each" : "");
+         std::string(plan.training_ranks() > 1 ? ", a part each" : "");
+}
+
+std::string range_text(int first, int count) {
+  return count == 1 ? std::to_string(first) : std::to_string(first) + "-" + std::to_string(first + count - 1);
+}
+
+// "ranks 2-3 assist ranks 0-1: 2 of them compute each pass together"
+std::string assisting_text(const Plan& plan) {
+  const int leads = plan.owners(), assist = plan.ranks - plan.scheduling_ranks();
+  return (assist == 1 ? "rank " : "ranks ") + range_text(plan.scheduling_ranks(), assist) +
+         (assist == 1 ? " assists " : " assist ") + (leads == 1 ? "rank " : "ranks ") + range_text(0, leads) + ": " +
+         std::to_string(plan.pass_ranks()) + " of them compute each pass together";
 }
 
 std::string lines_without_roles(const Plan& plan) {
-  if (plan.slots() == 1) return {};
+  if (plan.slots() == 1 && plan.ranks == 1) return {};
   const ClusterWork work = cluster_work(plan);
-  std::vector<std::string> lines{plural(plan.ranks, "rank") + " with " + slots_text(work)};
+  std::vector<std::string> lines{plural(plan.owners(), "rank") + " with " + slots_text(work)};
+  if (plan.pass_ranks() > 1) lines.push_back(assisting_text(plan));
   for (std::string& text : making_texts(plan)) lines.push_back(std::move(text));
   if (plan.shards_parameters()) lines.push_back(common_text(plan));
   if (plan.ranks > 1 && work.gradient_bytes > 0)
@@ -75,16 +88,17 @@ std::string roles_block(const Plan& plan) {
   size_t width = 0, numbers = 0;
   for (const PlanRole& role : plan.roles) {
     width = std::max(width, role.name.size());
-    numbers = std::max(numbers, rank_numbers(role).size());
+    numbers = std::max(numbers, rank_numbers(plan, role).size());
   }
   std::vector<std::string> lines;
   for (const PlanRole& role : plan.roles) {
     lines.push_back(padded(role.name, width) + "  " + padded(role.ranks == 1 ? "rank" : "ranks", 5) + " " +
-                    padded(rank_numbers(role), numbers) + "  " + std::to_string(role.tokens_in_flight) + " tokens in flight" +
-                    (role.ranks == 1 ? "" : " each") + "; " +
+                    padded(rank_numbers(plan, role), numbers) + "  " + std::to_string(role.tokens_in_flight) +
+                    " tokens in flight" + (role.ranks == 1 ? "" : " each") + "; " +
                     (plan.trains(role.first_rank) ? slots_text(cluster_work(plan)) : room_text(plan)) +
                     (role.elastic ? "; elastic" : ""));
   }
+  if (plan.pass_ranks() > 1) lines.push_back(assisting_text(plan));
   return block("roles", lines);
 }
 
@@ -109,9 +123,11 @@ std::string network_block(const Plan& plan) {
 
 }  // namespace
 
-std::string rank_numbers(const PlanRole& role) {
-  const std::string first = std::to_string(role.first_rank);
-  return role.ranks == 1 ? first : first + "-" + std::to_string(role.first_rank + role.ranks - 1);
+std::string rank_numbers(const Plan& plan, const PlanRole& role) {
+  const bool trains = plan.trains(role.first_rank);
+  const std::string numbers = range_text(role.first_rank, trains ? plan.owners() : role.ranks);
+  const int assist = trains ? plan.ranks - plan.scheduling_ranks() : 0;
+  return assist == 0 ? numbers : numbers + " and " + range_text(plan.scheduling_ranks(), assist);
 }
 
 std::string place_text(const Plan& plan, const PlanNode& node) {

@@ -10,7 +10,7 @@ namespace sluice::engine {
 std::string ranks_lines(const Plan& plan);
 
 /// "0-3", of the run; "2" of one.
-std::string rank_numbers(const PlanRole& role);
+std::string rank_numbers(const Plan& plan, const PlanRole& role);
 
 /// Where a node runs: its executor; with roles a source whose groups a rollout makes draws them on every rank.
 std::string place_text(const Plan& plan, const PlanNode& node);

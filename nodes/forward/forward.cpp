@@ -1,75 +1,62 @@
 #include "nodes/forward/forward.h"
 
-#include <ATen/ops/index_select.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
 #include "base/error.h"
-#include "models/forward/action_logprobs.h"
-#include "models/forward/value_head.h"
 #include "nodes/forward/passes.h"
+#include "nodes/models/pass_lead.h"
 
 namespace sluice::nodes {
 
 namespace {
 
-at::Tensor on_device_of(const models::Transformer& model, const at::Tensor& places) { return places.to(model.device()); }
-
-at::Tensor on_host(const at::Tensor& entries) { return entries.to(at::kCPU); }
-
-models::LogprobOptions options_of(const models::Transformer& model, double temperature) {
-  return {.temperature = temperature, .softcap = model.config().logit_softcap, .precision = model.compute().precision};
+PassRequest request_of(const RaggedSamples& samples, const at::Tensor& places) {
+  return {.tokens = samples.tokens, .sample_offsets = samples.sample_offsets, .places = places, .targets = samples.targets};
 }
 
-// Of the actions that `states` [A,H] predict.
-at::Tensor logprobs_of(const models::Transformer& model, const at::Tensor& states, const RaggedSamples& samples,
-                       double temperature) {
-  return on_host(
-      models::action_logprobs(states, model.weights(), on_device_of(model, samples.targets), options_of(model, temperature)));
+PassRequest logprobs_request(const RaggedSamples& samples, double temperature) {
+  PassRequest request = request_of(samples, samples.predicting);
+  request.logprobs = true, request.temperature = temperature;
+  return request;
 }
 
-PolicyOutputs logprobs_and_entropy_of(const models::Transformer& model, const at::Tensor& states, const RaggedSamples& samples,
-                                      double temperature) {
-  const models::ActionLogprobs outputs = models::action_logprobs_and_entropy(
-      states, model.weights(), on_device_of(model, samples.targets), options_of(model, temperature));
-  return {on_host(outputs.logprobs), on_host(outputs.entropy)};
-}
-
-at::Tensor values_of(const models::Transformer& model, const at::Tensor& states) {
-  return on_host(models::head_values(states, model.weights().value_head));
+std::vector<at::Tensor> outputs_of_all_ranks(const ForwardModel& model, const PassRequest& request) {
+  if (PassLead* const lead = model.lead()) return lead->outputs_of(model.transformer(), request);
+  return outputs_of(model.transformer(), request, {.tokens = request.tokens.numel()});
 }
 
 }  // namespace
 
-at::Tensor states_at(const models::Transformer& model, const RaggedSamples& samples, const at::Tensor& places) {
-  const at::Tensor states = model.hidden_states(on_device_of(model, samples.tokens), samples.sample_offsets);  // [T,H]
-  return states.index_select(0, on_device_of(model, places));
+at::Tensor policy_logprobs(const ForwardModel& model, const RaggedSamples& samples, double temperature) {
+  return outputs_of_all_ranks(model, logprobs_request(samples, temperature)).front();
 }
 
-at::Tensor policy_logprobs(const models::Transformer& model, const RaggedSamples& samples, double temperature) {
-  return logprobs_of(model, states_at(model, samples, samples.predicting), samples, temperature);
+PolicyOutputs policy_logprobs_and_entropy(const ForwardModel& model, const RaggedSamples& samples, double temperature) {
+  PassRequest request = logprobs_request(samples, temperature);
+  request.entropy = true;
+  const std::vector<at::Tensor> outputs = outputs_of_all_ranks(model, request);
+  return {outputs[0], outputs[1]};
 }
 
-PolicyOutputs policy_logprobs_and_entropy(const models::Transformer& model, const RaggedSamples& samples, double temperature) {
-  return logprobs_and_entropy_of(model, states_at(model, samples, samples.predicting), samples, temperature);
-}
-
-PolicyAndValues policy_and_values(const models::Transformer& model, const RaggedSamples& samples, double temperature,
+PolicyAndValues policy_and_values(const ForwardModel& model, const RaggedSamples& samples, double temperature,
                                   bool with_entropy) {
-  const at::Tensor states = states_at(model, samples, samples.predicting);
-  PolicyAndValues outputs{.policy = {}, .values = values_of(model, states)};
-  if (with_entropy)
-    outputs.policy = logprobs_and_entropy_of(model, states, samples, temperature);
-  else
-    outputs.policy.logprobs = logprobs_of(model, states, samples, temperature);
-  return outputs;
+  PassRequest request = logprobs_request(samples, temperature);
+  request.entropy = with_entropy, request.values = true;
+  const std::vector<at::Tensor> outputs = outputs_of_all_ranks(model, request);
+  return {.policy = {.logprobs = outputs.front(), .entropy = with_entropy ? outputs[1] : at::Tensor()}, .values = outputs.back()};
 }
 
-at::Tensor critic_values(const models::Transformer& model, const RaggedSamples& samples) {
-  return values_of(model, states_at(model, samples, samples.predicting));
+at::Tensor token_values(const ForwardModel& model, const RaggedSamples& samples, const at::Tensor& places) {
+  PassRequest request = request_of(samples, places);
+  request.values = true;
+  return outputs_of_all_ranks(model, request).front();
+}
+
+at::Tensor critic_values(const ForwardModel& model, const RaggedSamples& samples) {
+  return token_values(model, samples, samples.predicting);
 }
 
 void fill_in_passes(std::span<const int64_t> tokens, const engine::Layout& layout, int64_t pass_tokens,

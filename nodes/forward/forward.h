@@ -6,21 +6,19 @@
 #include <span>
 #include <string>
 
-#include "models/forward/transformer.h"
 #include "nodes/forward/ragged.h"
+#include "nodes/models/forward_model.h"
 
 namespace sluice::nodes {
 
 // The results are on the CPU, wherever the model is: so what is made of them, objectives and metrics, is computed there. They are
-// small, a number or two an action; a gradient goes back to the model's device by itself.
+// small, a number or two an action; a gradient goes back to the model's device by itself. Where other ranks compute passes of the
+// model with this one, they do so here.
 
 /// Natural log-probability of each action of `samples` under a language model, softmax(logits / temperature).
 ///
 /// returns [A] float32, differentiable in the weights that need a gradient. At least one action; temperature > 0.
-at::Tensor policy_logprobs(const models::Transformer& model, const RaggedSamples& samples, double temperature);
-
-/// Final hidden states of the tokens at `places`[N], on the model's device: [N,H].
-at::Tensor states_at(const models::Transformer& model, const RaggedSamples& samples, const at::Tensor& places);
+at::Tensor policy_logprobs(const ForwardModel& model, const RaggedSamples& samples, double temperature);
 
 struct PolicyOutputs {
   at::Tensor logprobs;  // [A]
@@ -28,7 +26,7 @@ struct PolicyOutputs {
 };
 
 /// The same with the entropies, differentiable like them.
-PolicyOutputs policy_logprobs_and_entropy(const models::Transformer& model, const RaggedSamples& samples, double temperature);
+PolicyOutputs policy_logprobs_and_entropy(const ForwardModel& model, const RaggedSamples& samples, double temperature);
 
 /// The same and the values of the states before the actions, by a model with both heads, in one pass.
 struct PolicyAndValues {
@@ -36,11 +34,14 @@ struct PolicyAndValues {
   at::Tensor values;     // [A]
 };
 
-PolicyAndValues policy_and_values(const models::Transformer& model, const RaggedSamples& samples, double temperature,
-                                  bool with_entropy);
+PolicyAndValues policy_and_values(const ForwardModel& model, const RaggedSamples& samples, double temperature, bool with_entropy);
 
-/// Value of the state before each action: what a value head makes of the token before it. The same rules.
-at::Tensor critic_values(const models::Transformer& model, const RaggedSamples& samples);
+/// What a value head makes of the tokens at `places` [N] (int64, into those of `samples`, ascending), each of which has seen all
+/// tokens of its sample up to itself: [N] float32. At least one place. The same rules.
+at::Tensor token_values(const ForwardModel& model, const RaggedSamples& samples, const at::Tensor& places);
+
+/// Value of the state before each action: that of the token before it.
+at::Tensor critic_values(const ForwardModel& model, const RaggedSamples& samples);
 
 /// Fills `entries` [A], an action column of a micro-batch with these tokens [T], with what `compute` makes of the actions [A'] of
 /// some samples: in passes of at most `pass_tokens` tokens. Samples without actions are not computed.

@@ -31,9 +31,7 @@ void Logprobs::process(engine::MicroBatch& batch) {
   const at::NoGradGuard no_gradient;
   const auto tokens = batch.read(columns::kTokens);                                                                  // [T]
   auto logprobs = batch.write({params_.writes, engine::DType::kFloat32, engine::Extent::kAction}).entries<float>();  // [A]
-  const auto compute = [&](const RaggedSamples& samples) {
-    return policy_logprobs(model_->transformer(), samples, params_.temperature);
-  };
+  const auto compute = [&](const RaggedSamples& samples) { return policy_logprobs(*model_, samples, params_.temperature); };
   fill_in_passes(tokens, batch.layout(), pass_tokens_, compute, logprobs);
   require_finite(logprobs, "log-probabilities of model " + model_->name());
 }

@@ -113,6 +113,15 @@ at::Tensor places_tensor(std::span<const int64_t> places) {
   return copied_tensor(std::vector<int64_t>(places.begin(), places.end()), at::kLong);
 }
 
+at::Tensor last_tokens(std::span<const int64_t> sample_offsets) {
+  std::vector<int64_t> places;
+  for (size_t s = 0; s + 1 < sample_offsets.size(); ++s) {
+    SLUICE_CHECK(sample_offsets[s + 1] > sample_offsets[s], "a sample without tokens has no value");
+    places.push_back(sample_offsets[s + 1] - 1);
+  }
+  return places_tensor(places);
+}
+
 void copy_entries(const at::Tensor& tensor, std::span<float> entries) {
   SLUICE_CHECK(tensor.numel() == static_cast<int64_t>(entries.size()), "a tensor does not fit its column");
   const at::Tensor flat = tensor.detach().contiguous();

@@ -48,6 +48,9 @@ at::Tensor action_tensor(std::span<const float> entries, const engine::Layout& l
 /// `places` as an index tensor [N] int64, copied.
 at::Tensor places_tensor(std::span<const int64_t> places);
 
+/// Places of the last token of each sample, none of which is empty: [S] int64.
+at::Tensor last_tokens(std::span<const int64_t> sample_offsets);
+
 /// Copies `tensor` [N] into `entries` [N].
 void copy_entries(const at::Tensor& tensor, std::span<float> entries);
 

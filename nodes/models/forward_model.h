@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "models/forward/transformer.h"
+#include "nodes/models/pass_lead.h"
 
 namespace sluice::nodes {
 
@@ -24,9 +26,14 @@ class ForwardModel {
   const models::Transformer& transformer() const { return transformer_; }
   bool has_weights() const { return transformer_.weights().final_norm.defined(); }
 
+  /// Other ranks compute passes with this one, which leads them; null: none does. Set before anybody computes.
+  PassLead* lead() const { return lead_.get(); }
+  void set_lead(std::unique_ptr<PassLead> lead) { lead_ = std::move(lead); }
+
  private:
   const std::string name_;
   const models::Transformer transformer_;
+  std::unique_ptr<PassLead> lead_;
 };
 
 }  // namespace sluice::nodes

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "nodes/models/pass_assistant.h"
 
 namespace sluice::nodes {
 namespace {
@@ -21,9 +22,11 @@ int64_t readable_versions(const models::Transformer& transformer, engine::ModelV
 }
 
 std::optional<CommonCopies> copies_in(const InCommon* common, const std::string& model) {
-  if (common == nullptr) return std::nullopt;
+  if (common == nullptr || !common->has_copies) return std::nullopt;
   return CommonCopies(model, common->memory, common->owners);
 }
+
+std::string saves_of(const std::string& model) { return model + "/saved"; }
 
 int64_t bytes_of_others(const InCommon* common) { return common == nullptr ? 0 : common->bytes_of_others; }
 
@@ -47,6 +50,32 @@ LanguageModel::LanguageModel(const std::string& name, const std::filesystem::pat
       sampled_(packed.config, packed.weights.precision(), device, 1),
       live_bytes_{} {
   sampled_.begin_with(std::move(packed.weights));
+}
+
+void LanguageModel::share_passes(engine::PassGroups& groups) {
+  groups_ = &groups;
+  if (engine::PassGroup& passes = groups.of(name()); passes.place() == 0)
+    forward_.set_lead(std::make_unique<PassLead>(passes, trained_part() != nullptr ? &groups.of(saves_of(name())) : nullptr));
+}
+
+// What is saved is written while passes go on.
+void LanguageModel::assist(FileSystem& files) {
+  SLUICE_CHECK(groups_ != nullptr, "nobody shares passes of model " + name());
+  TrainedModel* const trained = trained_part();
+  std::future<void> saves;
+  if (trained != nullptr)
+    saves = std::async(std::launch::async, [&] { assist_saves(groups_->of(saves_of(name())), *trained, text_.folder(), files); });
+  try {
+    PassAssistant(groups_->of(name()), forward_, trained).assist_passes();
+  } catch (...) {
+    groups_->abandon();  // else what is saved would be waited for
+    throw;
+  }
+  if (saves.valid()) saves.get();
+}
+
+void LanguageModel::dismiss() {
+  if (PassLead* const lead = forward_.lead()) lead->dismiss();
 }
 
 engine::ModelBytes LanguageModel::bytes() const {

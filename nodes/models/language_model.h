@@ -23,6 +23,7 @@ namespace sluice::nodes {
 struct InCommon {
   engine::CommonMemory& memory;
   engine::World owners;
+  bool has_copies = true;       // all that hold the weights sample from them, too: what is published is there once
   int64_t bytes_of_others = 0;  // of the live weights
 };
 
@@ -38,6 +39,12 @@ class LanguageModel : public engine::Model {
   LanguageModel& operator=(const LanguageModel&) = delete;
 
   engine::ModelBytes bytes() const override;
+
+  /// Its passes are computed by several ranks, of which this one leads or assists. Before anybody computes; the groups outlive it.
+  void share_passes(engine::PassGroups& groups);
+
+  void assist(FileSystem& files) override;
+  void dismiss() override;
 
   const std::string& name() const { return text_.name(); }
   const ModelText& text() const { return text_; }
@@ -58,12 +65,16 @@ class LanguageModel : public engine::Model {
   /// Of one that holds its weights as they are sampled from, on `device`.
   LanguageModel(const std::string& name, const std::filesystem::path& folder, models::PackedModel&& packed, at::Device device);
 
+  /// Null: nobody trains it.
+  virtual TrainedModel* trained_part() { return nullptr; }
+
   const ModelText text_;
-  const ForwardModel forward_;
+  ForwardModel forward_;
   SampledWeights sampled_;
 
  private:
   const LiveBytes live_bytes_;
+  engine::PassGroups* groups_ = nullptr;
 };
 
 /// One that nobody trains: it stays version 0, and nothing of it is saved (InternalError).
@@ -117,6 +128,7 @@ class TrainedLanguageModel final : public LanguageModel {
   engine::ModelBytes bytes() const override;
 
   TrainedModel& trained() { return trained_; }
+  TrainedModel* trained_part() override { return &trained_; }
 
   bool add_up_slots() override { return trained_.add_up_slots(); }
   void add_up_ranks(const std::function<void()>& done) override { trained_.add_up_ranks(done); }

@@ -76,14 +76,15 @@ std::function<int64_t(const engine::ModelPass&)> activations_of(const models::Mo
   if (params.device != "cpu") return activations_on_device(config, params);
   const int64_t cores = available_cores();
   return [config, head, lora = params.trained().lora, params, cores](const engine::ModelPass& pass) {
-    const int64_t tokens = pass.tokens;
+    const int64_t tokens = (pass.tokens + pass.ranks - 1) / pass.ranks;  // of a segment
     const int64_t of_adapters = pass.training && lora ? adapter_activation_bytes(config, *lora, params.dtype, tokens) : 0;
     const int64_t of_second_head = head == models::Head::kPolicyAndValue ? value_head_bytes(config, tokens) : 0;
     return models::activation_bytes(config, {.training = pass.training,
                                              .value_head = !models::has_language_head(head),
-                                             .tokens = tokens,
+                                             .tokens = pass.tokens,
                                              .longest_sample = pass.longest_sample,
                                              .threads = cores,
+                                             .ranks = pass.ranks,
                                              .precision = params.dtype,
                                              .recompute = recomputes(params, pass.recompute)})
                .total() +
@@ -148,6 +149,7 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .trainable = trainable,
           .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
           .is_mixture = config.experts.any(),
+          .key_heads = params.device == "cpu" ? config.kv_heads : 0,
           .has_base = trainable && params.lora && models::has_language_head(head_of(params)),
           .folder = *params.checkpoint,
           .device = params.device};
@@ -250,7 +252,7 @@ void warn_of_no_step(const engine::ModelSpec& spec, Problems& problems) {
 }
 
 // Shares the weights of usage.base, which leaves them as they are while its adapters are trained.
-std::shared_ptr<engine::Model> base_of(const engine::ModelUsage& usage) {
+std::shared_ptr<LanguageModel> base_of(const engine::ModelUsage& usage) {
   const auto trained = std::dynamic_pointer_cast<const LanguageModel>(usage.base);
   SLUICE_CHECK(trained != nullptr, "the base of model " + usage.name + " was not loaded before it");
   const models::Transformer& transformer = trained->forward().transformer();
@@ -270,7 +272,7 @@ models::NamedTensors trained_elsewhere(const models::Weights& weights, const Tra
   return named;
 }
 
-std::shared_ptr<engine::Model> received(const LanguageModelParams& of, models::LoadOptions options,
+std::shared_ptr<LanguageModel> received(const LanguageModelParams& of, models::LoadOptions options,
                                         const engine::ModelUsage& usage) {
   options.trainable = false;
   models::Transformer transformer = models::load_transformer(*of.checkpoint, options);
@@ -299,7 +301,53 @@ std::optional<CommonWeights> common_weights(const LanguageModelParams& of, const
                         .precision = of.dtype,
                         .trained = of.trained(),
                         .is_updated = is_updated},
-                       *usage.common, usage.world);
+                       *usage.common, usage.trained_by());
+}
+
+std::shared_ptr<LanguageModel> loaded(const LanguageModelParams& of, const engine::ModelUsage& usage) {
+  if (of.base_of) return base_of(usage);
+  const bool trained = usage.updated && of.optimizer.has_value();
+  const auto checkpointing =
+      recomputes(of, usage.recompute) ? models::ActivationCheckpointing::kLayer : models::ActivationCheckpointing::kNone;
+  models::LoadOptions options{.head = head_of(of),
+                              .random_init = of.init == ModelInit::kRandom,
+                              .seed = usage.seed,
+                              .trainable = trained,
+                              .frozen = [of = of.trained()](const std::string& name) { return of.freezes(name); },
+                              .device = models::device_named(of.device).value(),
+                              .compute = {of.dtype, checkpointing},
+                              .narrow_operands = true};
+  if (usage.received) return received(of, options, usage);
+  if (!usage.has_live_weights(reads_published(of))) {
+    return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, models::load_packed(*of.checkpoint, options),
+                                                 options.device);
+  }
+  std::optional<CommonWeights> common = common_weights(of, usage, trained);
+  if (common) options.placed = [&](const auto& weight, const at::Tensor& read) { return common->place(weight, read); };
+  models::Transformer transformer = models::load_transformer(*of.checkpoint, options);
+  std::optional<CommonTraining> in_common;
+  if (common && common->trained().defined())
+    in_common = common_training(usage.name, common->trained(), *usage.common, usage.trained_by());
+  if (common) common->meet();
+  std::optional<InCommon> shared;
+  if (common) shared.emplace(InCommon{*usage.common, usage.world, usage.passes == nullptr, common->bytes_of_others()});
+  const InCommon* const of_ranks = shared ? &*shared : nullptr;
+  if (!trained) {
+    return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, transformer, usage.versions,
+                                                 FrozenLanguageModel::Weights::kOwn, of_ranks);
+  }
+  prepare(transformer.weights(), of.trained(), usage.seed);
+  transformer.set_routers(std::make_shared<models::RouterTraining>(of.router_aux_loss));
+  const Training training{.optimizer = of.optimizer->options(),
+                          .learning_rate = of.optimizer->schedule_of(usage.iterations),
+                          .saved_adapter = of.lora ? of.lora->save : models::SavedAdapter::kBoth,
+                          .world = usage.trained_by(),
+                          .slots = usage.world.mine(),
+                          .shard_optimizer = usage.shard_optimizer,
+                          .gradients = usage.gradients,
+                          .common = in_common};
+  return std::make_shared<TrainedLanguageModel>(usage.name, *of.checkpoint, transformer, training, usage.versions,
+                                                publisher_to_others(of, transformer, usage), of_ranks);
 }
 
 }  // namespace
@@ -379,49 +427,9 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
 
 std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<const void>& params,
                                                        const engine::ModelUsage& usage) const {
-  const auto& of = *static_cast<const LanguageModelParams*>(params.get());
-  if (of.base_of) return base_of(usage);
-  const bool trained = usage.updated && of.optimizer.has_value();
-  const auto checkpointing =
-      recomputes(of, usage.recompute) ? models::ActivationCheckpointing::kLayer : models::ActivationCheckpointing::kNone;
-  models::LoadOptions options{.head = head_of(of),
-                              .random_init = of.init == ModelInit::kRandom,
-                              .seed = usage.seed,
-                              .trainable = trained,
-                              .frozen = [of = of.trained()](const std::string& name) { return of.freezes(name); },
-                              .device = models::device_named(of.device).value(),
-                              .compute = {of.dtype, checkpointing},
-                              .narrow_operands = true};
-  if (usage.received) return received(of, options, usage);
-  if (!usage.has_live_weights(reads_published(of))) {
-    return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, models::load_packed(*of.checkpoint, options),
-                                                 options.device);
-  }
-  std::optional<CommonWeights> common = common_weights(of, usage, trained);
-  if (common) options.placed = [&](const auto& weight, const at::Tensor& read) { return common->place(weight, read); };
-  models::Transformer transformer = models::load_transformer(*of.checkpoint, options);
-  std::optional<CommonTraining> in_common;
-  if (common && common->trained().defined())
-    in_common = common_training(usage.name, common->trained(), *usage.common, usage.world);
-  if (common) common->meet();
-  std::optional<InCommon> shared;
-  if (common) shared.emplace(InCommon{*usage.common, usage.world, common->bytes_of_others()});
-  const InCommon* const of_ranks = shared ? &*shared : nullptr;
-  if (!trained) {
-    return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, transformer, usage.versions,
-                                                 FrozenLanguageModel::Weights::kOwn, of_ranks);
-  }
-  prepare(transformer.weights(), of.trained(), usage.seed);
-  transformer.set_routers(std::make_shared<models::RouterTraining>(of.router_aux_loss));
-  const Training training{.optimizer = of.optimizer->options(),
-                          .learning_rate = of.optimizer->schedule_of(usage.iterations),
-                          .saved_adapter = of.lora ? of.lora->save : models::SavedAdapter::kBoth,
-                          .world = usage.world,
-                          .shard_optimizer = usage.shard_optimizer,
-                          .gradients = usage.gradients,
-                          .common = in_common};
-  return std::make_shared<TrainedLanguageModel>(usage.name, *of.checkpoint, transformer, training, usage.versions,
-                                                publisher_to_others(of, transformer, usage), of_ranks);
+  std::shared_ptr<LanguageModel> model = loaded(*static_cast<const LanguageModelParams*>(params.get()), usage);
+  if (usage.passes != nullptr) model->share_passes(*usage.passes);
+  return model;
 }
 
 }  // namespace sluice::nodes

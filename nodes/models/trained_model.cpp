@@ -1,5 +1,6 @@
 #include "nodes/models/trained_model.h"
 
+#include <future>
 #include <span>
 #include <utility>
 #include <vector>
@@ -31,6 +32,7 @@ TrainedModel::TrainedModel(const ForwardModel& live, const Training& training, e
     : live_(live),
       learning_rate_(training.learning_rate),
       world_(training.world),
+      first_slot_(training.slots.last > training.slots.first ? training.slots.first : training.world.mine().first),
       common_(training.common),
       optimizer_(live.transformer().weights().trainable(), training.optimizer, share_of(training)),
       saved_versions_(saved_by(training.world.rank, versions), optimizer_.parameters().weight_buffer(), next),
@@ -56,17 +58,39 @@ GradientExchange* TrainedModel::exchange() const {
   return buckets_.get();
 }
 
+void TrainedModel::tell_assistants(const PassWord& word) const {
+  if (PassLead* const lead = live_.lead()) lead->tell(word);
+}
+
+void TrainedModel::enter_slot(int slot) {
+  const int64_t place = slot - first_slot_;
+  tell_assistants({.say = PassWord::Say::kEnterSlot, .number = place});
+  enter_own_slot(place);
+}
+
+void TrainedModel::enter_own_slot(int64_t place) {
+  optimizer_.parameters().enter_slot(world_.mine().first + static_cast<int>(place));
+}
+
+double TrainedModel::step(double scale) {
+  tell_assistants({.say = PassWord::Say::kStep, .scale = scale});
+  return optimizer_.step(scale);
+}
+
 double TrainedModel::enter_iteration(int64_t iteration) {
+  tell_assistants({.say = PassWord::Say::kEnterIteration, .number = iteration});
   if (learning_rate_) optimizer_.set_learning_rate(learning_rate_->at(iteration));
   return optimizer_.learning_rate();
 }
 
 void TrainedModel::expect_last_backward() {
+  tell_assistants({.say = PassWord::Say::kLastBackward});
   if (GradientExchange* const ranks = exchange()) ranks->expect_last_backward();
 }
 
 // On several ranks the slots of a bucket are added when it is given to the others.
 bool TrainedModel::add_up_slots() {
+  tell_assistants({.say = PassWord::Say::kAddUpSlots});
   models::FlatParameters& parameters = optimizer_.parameters();
   if (!parameters.take_entered()) return false;
   if (exchange() == nullptr) parameters.add_up_slots({0, parameters.size()});
@@ -74,6 +98,7 @@ bool TrainedModel::add_up_slots() {
 }
 
 void TrainedModel::add_up_ranks(const std::function<void()>& done) {
+  tell_assistants({.say = PassWord::Say::kAddUpRanks});
   GradientExchange* const ranks = exchange();
   if (ranks == nullptr) return done();
   ranks->add_up(done);
@@ -81,13 +106,31 @@ void TrainedModel::add_up_ranks(const std::function<void()>& done) {
 
 // Where no step was made, as after a gradient that is not finite, all ranks have the weights: none makes one then.
 void TrainedModel::bring_weights(const std::function<void()>& done) {
+  tell_assistants({.say = PassWord::Say::kBringWeights});
   GradientExchange* const ranks = exchange();
   if (ranks == nullptr || std::exchange(brought_, optimizer_.steps()) == optimizer_.steps()) return done();
   ranks->bring_weights(done);
 }
 
+void TrainedModel::prepare_snapshot() {
+  snapshot_.prepare();
+  if (PassLead* const lead = live_.lead()) lead->have_saved({.say = PassWord::Say::kPrepareSnapshot});
+}
+
+void TrainedModel::take_snapshot(engine::VersionRange versions, engine::CheckpointCopy copy) {
+  PassLead* const lead = live_.lead();
+  if (lead == nullptr) return snapshot_.take(versions, copy);
+  lead->do_together({.say = PassWord::Say::kTakeSnapshot, .versions = versions, .copy = copy},
+                    [&] { snapshot_.take(versions, copy); });
+}
+
 void TrainedModel::write_snapshot(const std::filesystem::path& source, const std::filesystem::path& folder, FileSystem& files) {
+  PassLead* const lead = live_.lead();
+  if (lead == nullptr) return snapshot_.write(name(), source, folder, files);
+  auto others = std::async(std::launch::async,
+                           [&] { lead->have_saved({.say = PassWord::Say::kWriteSnapshot, .folder = folder.string()}); });
   snapshot_.write(name(), source, folder, files);
+  others.get();
 }
 
 void TrainedModel::restore(const std::filesystem::path& folder, engine::VersionRange versions) {

@@ -28,7 +28,8 @@ struct Training {
   models::AdamWOptions optimizer;
   std::optional<models::LearningRate> learning_rate;  // unset: that of the optimizer, always
   models::SavedAdapter saved_adapter = models::SavedAdapter::kBoth;
-  engine::World world;                          // whose slots it has gradients of
+  engine::World world;                          // of the ranks that hold it, whose slots it has gradients of
+  SlotRange slots = {};                         // those of them that micro-batches name here; empty: those of `world`
   bool shard_optimizer = false;                 // each rank steps what it owns alone
   engine::GradientGroup* gradients = nullptr;   // that adds them over the ranks, and outlives it; null: there is one rank
   int64_t floats_of_bucket = kFloatsOfABucket;  // in which they are added
@@ -37,6 +38,8 @@ struct Training {
 
 /// What is trained of a model: its live weights, their optimizer, and the copies of both that checkpoints are made of. Models
 /// that are frozen have none. A model owns it; `trained_model()` of model_parts.h gives it to a node.
+///
+/// Where other ranks compute passes with this one (ForwardModel::lead()), they do all that changes the model, too.
 ///
 /// Belongs to the executor thread of the node that trains: also take_snapshot() runs there, and only what was copied then is
 /// written on another thread. bytes() from any thread. What cannot be read or written is a UserError that names file and tensor.
@@ -48,14 +51,20 @@ class TrainedModel {
 
   const std::string& name() const { return live_.name(); }
   const models::Transformer& transformer() const { return live_.transformer(); }
+  const ForwardModel& forward() const { return live_; }
   models::AdamW& optimizer() { return optimizer_; }
   const models::AdamW& optimizer() const { return optimizer_; }
 
   /// Sets the learning rate of the optimizer to that of an iteration, and returns it.
   double enter_iteration(int64_t iteration);
 
-  /// A backward adds to the gradients of this slot of the run from now on (MicroBatch::slot()).
-  void enter_slot(int slot) { optimizer_.parameters().enter_slot(slot); }
+  /// A backward adds to the gradients of this slot of the run from now on (MicroBatch::slot()), or of this one of those that the
+  /// rank has.
+  void enter_slot(int slot);
+  void enter_own_slot(int64_t place);
+
+  /// One step of the optimizer with the gradients times `scale`, on this rank and those that assist it: as AdamW::step().
+  double step(double scale);
 
   /// The next backward is the last that adds to the gradients of the step on this rank: what it is done with may be added over the
   /// ranks at once, while it goes on. Who does not know does not say it.
@@ -71,8 +80,8 @@ class TrainedModel {
 
   /// As engine::Model has them. `NAME/` is a Hugging Face folder, with configuration and tokenizer of the folder `source`,
   /// adapters merged in; or the adapters in PEFT's format in it or instead. What lies beside it: nodes/models/snapshot_files.h.
-  void prepare_snapshot() { snapshot_.prepare(); }
-  void take_snapshot(engine::VersionRange versions, engine::CheckpointCopy copy) { snapshot_.take(versions, copy); }
+  void prepare_snapshot();
+  void take_snapshot(engine::VersionRange versions, engine::CheckpointCopy copy);
   void write_snapshot(const std::filesystem::path& source, const std::filesystem::path& folder, FileSystem& files);
   void restore(const std::filesystem::path& folder, engine::VersionRange versions);
 
@@ -81,12 +90,14 @@ class TrainedModel {
 
  private:
   GradientExchange* exchange() const;
+  void tell_assistants(const PassWord& word) const;
   void restore_version(const models::NamedTensors& weights, int64_t version, const std::filesystem::path& folder);
   void meet() const;
 
   const ForwardModel& live_;
   const std::optional<models::LearningRate> learning_rate_;
   const engine::World world_;
+  const int first_slot_;  // that micro-batches name here
   models::AdamW optimizer_;
   const std::optional<CommonTraining> common_;
   std::unique_ptr<CommonGradients> common_gradients_;  // null: this rank has gradients of its own

@@ -12,7 +12,6 @@
 #include "nodes/forward/forward.h"
 #include "nodes/forward/passes.h"
 #include "nodes/forward/ragged.h"
-#include "nodes/forward/token_values.h"
 #include "nodes/models/model_parts.h"
 #include "nodes/scorers/scorer.h"
 #include "nodes/scorers/step_ends.h"
@@ -91,7 +90,7 @@ void RewardModel::score_samples(const engine::MicroBatch& batch, std::span<float
   for (const std::vector<size_t>& pass : passes_of(layout, all, pass_tokens_)) {
     const RaggedSamples samples = some_samples(batch.read(columns::kTokens), layout, pass);
     std::vector<float> of_pass(pass.size());
-    copy_entries(token_values(model_->transformer(), samples, last_tokens(samples.sample_offsets)), of_pass);
+    copy_entries(token_values(*model_, samples, last_tokens(samples.sample_offsets)), of_pass);
     for (size_t i = 0; i < pass.size(); ++i) scores[pass[i]] = of_pass[i];
   }
   require_finite(scores, "scores of model " + model_->name());
@@ -147,7 +146,7 @@ void RewardModel::score_pass(const engine::MicroBatch& batch, std::span<const si
     }
   }
   std::vector<float> values(ends.size());
-  copy_entries(token_values(model_->transformer(), samples, places_tensor(places)), values);
+  copy_entries(token_values(*model_, samples, places_tensor(places)), values);
   for (size_t i = 0; i < ends.size(); ++i) rewards[ends[i]] = values[i];
 }
 

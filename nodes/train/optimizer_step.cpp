@@ -42,7 +42,7 @@ void require_finite_gradients(TrainedModel& model) {
 
 double step_optimizer(TrainedModel& model, double count) {
   SLUICE_CHECK(count > 0, "a step without entries: " + model.name());
-  const double norm = model.optimizer().step(1.0 / count);
+  const double norm = model.step(1.0 / count);
   if (!std::isfinite(norm)) refuse_gradient(model, norm);
   return norm;
 }

@@ -238,7 +238,7 @@ std::vector<float> TrainPpo::old_logprobs_of(const MicroBatch& batch) const {
   const at::NoGradGuard no_gradient;
   std::vector<float> logprobs(batch.actions());
   const auto compute = [&](const RaggedSamples& samples) {
-    return policy_logprobs(actor_->transformer(), samples, params_.temperature);
+    return policy_logprobs(actor_->forward(), samples, params_.temperature);
   };
   fill_in_passes(batch.read(columns::kTokens), batch.layout(), pass_tokens_, compute, logprobs);
   return logprobs;
@@ -299,7 +299,7 @@ std::vector<double> TrainPpo::counted_by_critic(const Part& part) const {
 
 void TrainPpo::accumulate_both(const Part& part) {
   router_metrics_.expect(counted_by_policy(part));
-  const PolicyAndValues outputs = policy_and_values(actor_->transformer(), part.samples, params_.temperature, wants_entropy());
+  const PolicyAndValues outputs = policy_and_values(actor_->forward(), part.samples, params_.temperature, wants_entropy());
   const ObjectiveResult policy = policy_loss(part, outputs.policy), value = value_loss(part, outputs.values);
   SLUICE_CHECK(policy.count == value.count, "losses over different counts cannot be added");
   accumulate_gradient(policy.loss_sum.add(value.loss_sum, params_.value_coefficient), "policy and value loss");
@@ -312,9 +312,9 @@ void TrainPpo::accumulate_actor(const Part& part) {
   router_metrics_.expect(counted_by_policy(part));
   PolicyOutputs outputs;
   if (wants_entropy())
-    outputs = policy_logprobs_and_entropy(actor_->transformer(), part.samples, params_.temperature);
+    outputs = policy_logprobs_and_entropy(actor_->forward(), part.samples, params_.temperature);
   else
-    outputs.logprobs = policy_logprobs(actor_->transformer(), part.samples, params_.temperature);
+    outputs.logprobs = policy_logprobs(actor_->forward(), part.samples, params_.temperature);
   const ObjectiveResult result = policy_loss(part, outputs);
   record_loss("policy/loss", kActorCount, accumulate_gradient(result.loss_sum, "policy loss"), result);
   router_metrics_.record_passes();
@@ -322,7 +322,7 @@ void TrainPpo::accumulate_actor(const Part& part) {
 
 void TrainPpo::accumulate_critic(const Part& part) {
   critic_router_metrics_->expect(counted_by_critic(part));
-  const ObjectiveResult result = value_loss(part, critic_values(critic_->transformer(), part.samples));
+  const ObjectiveResult result = value_loss(part, critic_values(critic_->forward(), part.samples));
   record_loss("value/loss", kCriticCount, accumulate_gradient(result.loss_sum, "value loss"), result);
   critic_router_metrics_->record_passes();
 }

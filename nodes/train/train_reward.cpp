@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "nodes/columns/columns.h"
+#include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
-#include "nodes/forward/token_values.h"
 #include "nodes/models/model_parts.h"
 #include "nodes/rewards/score_columns.h"
 #include "nodes/sources/preference_pairs.h"
@@ -78,7 +78,7 @@ void TrainReward::process(engine::MicroBatch& batch) {
 at::Tensor TrainReward::rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen) {
   router_metrics_.expect(counted_of_pairs(chosen.size()));
   const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), chosen);
-  return token_values(model_->transformer(), samples, last_tokens(samples.sample_offsets));
+  return token_values(model_->forward(), samples, last_tokens(samples.sample_offsets));
 }
 
 at::Tensor TrainReward::loss_of(const engine::MicroBatch& batch, const std::vector<SamplePair>& pairs,

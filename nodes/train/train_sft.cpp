@@ -81,8 +81,8 @@ void TrainSft::process(engine::MicroBatch& batch) {
     if (batch.is_last() && &pass == &passes.back()) model_->expect_last_backward();
     const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), pass);
     router_metrics_.expect(counted_actions(batch.layout(), learned.weights, pass));
-    const at::Tensor weights = action_tensor(learned.weights, batch.layout(), pass);   // [A']
-    const at::Tensor logprobs = policy_logprobs(model_->transformer(), samples, 1.0);  // [A']
+    const at::Tensor weights = action_tensor(learned.weights, batch.layout(), pass);  // [A']
+    const at::Tensor logprobs = policy_logprobs(model_->forward(), samples, 1.0);     // [A']
     const at::Tensor counted = at::where(weights.ne(0), logprobs, at::zeros({}, logprobs.options()));
     loss_sum += accumulate_gradient(counted.mul(weights).sum().neg(), "loss");
     router_metrics_.record_passes();

@@ -138,7 +138,7 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
     in_common = common_training("actor", common->trained(), *options.common, options.world);
   if (common) common->meet();
   std::optional<InCommon> shared;
-  if (common) shared.emplace(InCommon{*options.common, options.world, common->bytes_of_others()});
+  if (common) shared.emplace(InCommon{*options.common, options.world, true, common->bytes_of_others()});
   const InCommon* const of_ranks = shared ? &*shared : nullptr;
   if (models::has_value_head(head)) randomize(transformer.weights().value_head, options.seed);
   if (options.optimizer) {

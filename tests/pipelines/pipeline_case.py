@@ -49,7 +49,7 @@ class RanksCase(PipelineCase):
 
     def run_on(self, ranks, pipeline, name="", **overrides):
         folder = self.folder / f"{pathlib.PurePath(pipeline).name}-{ranks}{name}"
-        result = run("launch", "--ranks", ranks, ROOT / "pipelines" / pipeline, "--run-dir", folder, *sets(**SLOTS, **overrides), timeout=600)
+        result = run("launch", "--ranks", ranks, ROOT / "pipelines" / pipeline, "--run-dir", folder, *sets(**{**SLOTS, **overrides}), timeout=600)
         self.assertEqual(result.returncode, DONE, result.stderr)
         return folder
 

@@ -27,7 +27,7 @@ class RollCallTest : public ::testing::Test {
 
   RollCallTest() {
     for (int rank = 0; rank < kRanks; ++rank) {
-      ranks_.push_back(std::make_shared<RollCall>(mail_.rank(rank), 1, 0));
+      ranks_.push_back(std::make_shared<RollCall>(mail_.rank(rank), std::vector<int>{1, 2, 3}, 0));
       ranks_.back()->listen([this] { interrupts_ += 1; });
     }
   }

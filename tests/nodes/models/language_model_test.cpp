@@ -117,7 +117,8 @@ class ModelMemory : public ::testing::TestWithParam<bool> {
     layout.add_sample(4, 3);
     const RaggedSamples samples = all_samples(tokens, layout);
     const auto& transformer = model.forward().transformer();
-    const at::Tensor outputs = GetParam() ? critic_values(transformer, samples) : policy_logprobs(transformer, samples, 1.0);
+    const at::Tensor outputs =
+        GetParam() ? critic_values(model.forward(), samples) : policy_logprobs(model.forward(), samples, 1.0);
     accumulate_gradient(outputs.sum(), "loss");
   }
 
@@ -189,8 +190,7 @@ TEST(LanguageModelType, AFrozenBfloat16ModelComputesWhatATrainedOneDoes) {
   layout.add_sample(3, 2);
   const RaggedSamples samples = all_samples(tokens, layout);
   const at::NoGradGuard no_gradient;
-  EXPECT_TRUE(at::equal(policy_logprobs(actor->forward().transformer(), samples, 1.0),
-                        policy_logprobs(reference->forward().transformer(), samples, 1.0)));
+  EXPECT_TRUE(at::equal(policy_logprobs(actor->forward(), samples, 1.0), policy_logprobs(reference->forward(), samples, 1.0)));
 }
 
 TEST(LanguageModelType, AnUnknownDtypeIsRefusedByName) {

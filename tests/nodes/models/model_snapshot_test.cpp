@@ -89,12 +89,12 @@ void train(LanguageModel& model, int64_t iteration) {
   const models::Weights& weights = model.forward().transformer().weights();
   at::Tensor loss;
   if (weights.head.defined() && weights.value_head.defined()) {
-    const PolicyAndValues outputs = policy_and_values(model.forward().transformer(), samples, 1.0, /*with_entropy=*/false);
+    const PolicyAndValues outputs = policy_and_values(model.forward(), samples, 1.0, /*with_entropy=*/false);
     loss = outputs.values.square().sum().sub(outputs.policy.logprobs.sum());
   } else if (weights.head.defined()) {
-    loss = policy_logprobs(model.forward().transformer(), samples, 1.0).sum().neg();
+    loss = policy_logprobs(model.forward(), samples, 1.0).sum().neg();
   } else {
-    loss = critic_values(model.forward().transformer(), samples).square().sum();
+    loss = critic_values(model.forward(), samples).square().sum();
   }
   accumulate_gradient(loss, "loss");
   step_optimizer(trained(model), 7);

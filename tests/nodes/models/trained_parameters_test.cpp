@@ -102,7 +102,7 @@ TEST(FrozenParameters, StayAsTheyAreBitForBit) {
   const std::vector<int64_t> tokens{5, 6, 7, 8};
   engine::Layout layout;
   layout.add_sample(4, 3);
-  accumulate_gradient(policy_logprobs(model->forward().transformer(), all_samples(tokens, layout), 1.0).sum(), "loss");
+  accumulate_gradient(policy_logprobs(model->forward(), all_samples(tokens, layout), 1.0).sum(), "loss");
   step_optimizer(trained(*model), 3);
   const auto then = before.named(), now = model->forward().transformer().weights().named();
   for (size_t i = 0; i < now.size(); ++i) {

@@ -1,0 +1,58 @@
+#include "cli/conduct_assistance.h"
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "cli/exit_codes.h"
+#include "cli/run_signals.h"
+#include "cli/stop_signals.h"
+#include "engine/memory/memory_meter.h"
+#include "engine/plan/pass_ranks.h"
+#include "engine/run/assistance.h"
+#include "models/memory/tensor_pool.h"
+#include "nodes/models/threads.h"
+
+namespace sluice::cli {
+namespace {
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+engine::RunOptions options_of(const RunStart& start) {
+  engine::RunOptions options{.folder = start.folder, .writes_folder = false, .accept_changes = start.accept_changes};
+  options.reductions = start.ranks.reductions();
+  options.common_memory = start.ranks.common_memory();
+  options.passes = start.ranks.passes();
+  if (start.from) options.resume_from = start.from->place.folder;
+  options.on_executor_start = [](int threads) { nodes::use_threads(threads); };
+  return options;
+}
+
+}  // namespace
+
+int conduct_assistance(const engine::Plan& plan, const RunStart& start) {
+  const RunSignals signals;
+  engine::Assistance assistance(plan, options_of(start));
+  models::TensorPool::of_process().keep_freed();
+  const StopSignals stop_signals;
+  const std::string doing = "assists rank " + std::to_string(engine::pass_ranks_of(plan, start.ranks.rank()).front());
+  start.ranks.watch({.failed = [&](const std::exception_ptr& error) { assistance.fail(error); },
+                     .sign = [&] { return engine::RankSign{.doing = doing, .resident_bytes = engine::resident_bytes()}; },
+                     .lost = {},
+                     .back = {}});
+  std::string failure;
+  try {
+    assistance.execute();
+  } catch (const std::exception& error) {
+    failure = first_line(error.what());
+    std::fprintf(stderr, "%s\n", printable(failure, Lines::kKept).c_str());
+  }
+  start.ranks.end(failure.empty(), failure);
+  start.ranks.watch({});
+  if (failure.empty()) return stop_signals.seen() == 0 ? kDone : exit_code_of_signal(stop_signals.seen());
+  return start.ranks.was_given_up() ? kGivenUp : kFailed;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/contract/column.h"
+
+namespace sluice::engine {
+
+/// Ranks that compute the passes of a model together, as one of them sees them. The one at place 0 leads: it has the
+/// micro-batches, and says what is computed; the others assist. What is in a message the model knows.
+///
+/// Belongs to the thread that computes; of the leader one at a time. Waits: as each function says; all of them end, too, where the
+/// run is over or another rank is lost, which they throw as UserError. A group of one rank sends nothing.
+class PassGroup {
+ public:
+  using Columns = std::vector<ColumnData>;
+
+  virtual ~PassGroup() = default;
+
+  virtual int place() const = 0;
+  virtual int size() const = 0;
+
+  /// A message of one place to another: they come in the order in which they were sent. Does not wait.
+  virtual void send(int to, std::string text, Columns columns) = 0;
+
+  /// Waits for: all that this one has sent to be there. Before the run ends well.
+  virtual void flush() = 0;
+
+  struct Message {
+    std::string text;
+    Columns columns;
+  };
+
+  /// The next one of that place. `most_bytes`: what its columns take at most, which whoever waits knows. Waits for: it.
+  virtual Message receive(int from, int64_t most_bytes) = 0;
+
+  /// Gives each place its columns, and returns those that each has given, at most so many bytes of each. What is of the own place is
+  /// left alone. Waits for: all to call it as often.
+  virtual std::vector<Columns> exchange(std::vector<Columns> to, const std::vector<int64_t>& most_bytes) = 0;
+};
+
+/// The groups of a run: of each model one for its passes, and one for what is saved of it. They live as long as this.
+class PassGroups {
+ public:
+  virtual ~PassGroups() = default;
+
+  /// All ranks ask for the same names.
+  virtual PassGroup& of(const std::string& name) = 0;
+
+  /// This rank's run has failed, or is over: who waits learns it. From any thread.
+  virtual void abandon() = 0;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/contract/pass_group.h"
+#include "engine/ranks/parcels.h"
+
+namespace sluice::engine {
+
+/// Pass groups whose messages go as parcels: through shared memory on a host, else over TCP.
+///
+/// Ownership: uses the parcels, which outlive this and must be closed before it goes. Threads: as PassGroup and PassGroups say;
+/// parcels come on the thread that carries them. Failure: what goes wrong with parcels is told to whom their maker has named, who
+/// calls abandon().
+class ParcelPassGroups final : public PassGroups {
+ public:
+  /// `ranks`: of each place of the group that this rank belongs to, its rank.
+  ParcelPassGroups(Parcels& parcels, std::vector<int> ranks);
+  ~ParcelPassGroups() override;
+
+  PassGroup& of(const std::string& name) override;
+  void abandon() override;
+
+ private:
+  class Group;
+
+  Parcels& parcels_;
+  const std::vector<int> ranks_;
+  std::mutex mutex_;  // guards what follows
+  bool is_over_ = false;
+  std::map<std::string, std::unique_ptr<Group>> groups_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,165 @@
+"""[cluster] sequence_parallel: several ranks compute each pass together; one of them has the micro-batches, and the others assist."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import unittest
+
+from pipeline_case import DONE, ROOT, SLOTS, RanksCase, run, sets, with_roles
+from support import start, wait_for
+
+REFUSED = 78
+LONG = 32768
+
+
+def pairs(ranks):
+    return {"cluster.sequence_parallel": ranks}
+
+
+class SequenceCase(RanksCase):
+    def model(self, name="four-heads", **changed):
+        """A folder without weights, of a model whose keys have four heads."""
+        folder = self.folder / name
+        if not folder.exists():
+            shutil.copytree(ROOT / "pipelines/models/tiny-arithmetic", folder, ignore=shutil.ignore_patterns("*.safetensors"))
+            config = json.loads((folder / "config.json").read_text()) | {"num_key_value_heads": 4} | changed
+            (folder / "config.json").write_text(json.dumps(config))
+        return folder
+
+    def random(self, *models, **changed):
+        return {f"models.{model}.{key}": value for model in models
+                for key, value in (("checkpoint", str(self.model(**changed))), ("init", "random"))}
+
+    def assert_first_iteration_equal(self, ours, theirs):
+        """Before the first step nothing but the norm of its gradient has been rounded otherwise."""
+        first, other = self.lines_of(ours)[0], self.lines_of(theirs)[0]
+        self.assertEqual(sorted(first), sorted(other))
+        for name, value in other.items():
+            if name.endswith("grad_norm"):
+                self.assertAlmostEqual(first[name], value, delta=1e-6 * abs(value), msg=name)
+            else:
+                self.assertEqual(first[name], value, name)
+
+
+class Learning(SequenceCase):
+    def test_numbers_of_ranks_that_share_a_pass_learn_alike(self):
+        more = self.random("actor", "reference") | {"pipeline.iterations": 12}
+        alone, two, four = (self.run_on(4, "grpo.toml", f"-{ranks}", **more, **pairs(ranks)) for ranks in (1, 2, 4))
+        for shared in (two, four):
+            self.assert_first_iteration_equal(shared, alone)
+            for ours, theirs in zip(self.lines_of(shared), self.lines_of(alone)):
+                for name in ("policy/entropy_mean", "policy/sampled_logprob_diff_abs_mean", "reward/score_mean"):
+                    if name in theirs:
+                        self.assertAlmostEqual(ours[name], theirs[name], delta=5e-3 * max(1, abs(theirs[name])), msg=name)
+
+    def test_all_that_is_computed_in_passes_is_shared(self):
+        """Values, pairs of answers, labelled text, scores of a reward model, adapters, a mixture whose routers have a loss."""
+        mixture = {"models.actor.checkpoint": str(self.mixture()), "models.actor.router_aux_loss": 0.01}
+        cases = {"ppo.toml": {}, "dpo.toml": {}, "sft.toml": {}, "reward_model.toml": {}, "distill.toml": {},
+                 ROOT / "tests/pipelines/grpo_experts.toml": mixture,
+                 "grpo.toml": {"models.actor.lora": '{ rank = 4, alpha = 8 }', "models.reference": "false", "nodes.reference": "false",
+                               "nodes.train.inputs": '["advantages"]', "nodes.train.objective.kl_coefficient": 0.0}}
+        for pipeline, more in cases.items():
+            with self.subTest(str(pipeline)):
+                more = more | {"pipeline.iterations": 2}
+                alone = self.run_on(1, pipeline, "alone", **more)
+                shared = self.run_on(4, pipeline, **more, **pairs(2))
+                self.assert_first_iteration_equal(shared, alone)
+
+    def test_ways_to_share_optimizers_have_one_result(self):
+        runs = [self.run_on(4, "ppo.toml", f"-{shard}", **pairs(2), **{"cluster.shard": shard, "pipeline.iterations": 3})
+                for shard in ("none", "optimizer")]
+        self.assert_equal_runs(*runs)
+        common = [self.run_on(ranks, "ppo.toml", "-common", **pairs(2), **{"cluster.shard": "parameters", "pipeline.iterations": 3})
+                  for ranks in (2, 4)]
+        self.assert_equal_runs(*common)
+
+    def test_beside_ranks_that_sample(self):
+        pipeline = self.folder / "apart.toml"
+        pipeline.write_text(with_roles("grpo.toml", training=4, sampling=2))
+        done = run("launch", pipeline, "--run-dir", self.folder / "apart", *sets(**SLOTS, **pairs(2), **{"pipeline.iterations": 3}), timeout=300)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        together = self.run_on(4, "grpo.toml", "-together", **pairs(2), **{"pipeline.iterations": 3})
+        self.assert_equal_runs(self.folder / "apart", together)
+
+
+class Going(SequenceCase):
+    def test_goes_on_from_a_checkpoint(self):
+        more = {"checkpoint.every_iterations": 1, "nodes.held_out": "false", "nodes.held_out_answers": "false", "nodes.held_out_score": "false"}
+        whole = self.run_on(4, "ppo.toml", "-whole", **pairs(2), **{"pipeline.iterations": 4}, **more)
+        folder = self.run_on(4, "ppo.toml", **pairs(2), **{"pipeline.iterations": 2}, **more)
+        again = ("launch", "--ranks", 4, ROOT / "pipelines/ppo.toml", "--run-dir", folder, "--resume", "auto")
+        done = run(*again, *sets(**SLOTS, **pairs(2), **{"pipeline.iterations": 4}, **more), timeout=300)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assert_equal_runs(folder, whole)
+        done = run(*again, *sets(**SLOTS, **{"pipeline.iterations": 5}, **more), timeout=300)
+        self.assertNotEqual(done.returncode, DONE)
+        self.assertIn("[cluster] sequence_parallel: 2 -> 1", done.stderr)
+
+    def test_a_rank_that_assists_and_is_killed_takes_the_others_along(self):
+        folder = self.folder / "killed"
+        launched = start("launch", "--ranks", "2", str(ROOT / "pipelines/ppo.toml"), "--run-dir", str(folder), text=True,
+                         *sets(**pairs(2), **{"pipeline.iterations": 400, "checkpoint.every_iterations": 2, "cluster.dead_after_seconds": 3}),
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_for("a checkpoint", lambda: (folder / "checkpoint").exists(), seconds=120)
+        ranks = subprocess.run(["pgrep", "-P", str(launched.pid)], capture_output=True, text=True).stdout.split()
+        os.kill(int(ranks[1]), signal.SIGKILL)
+        out, said = launched.communicate(timeout=60)
+        self.assertNotEqual(launched.returncode, DONE, out)
+        self.assertRegex(said, rf"rank 1 \(host .*, pid {ranks[1]}\)")
+
+    def test_an_interrupt_ends_all_ranks(self):
+        folder = self.folder / "interrupted"
+        launched = start("launch", "--ranks", "2", str(ROOT / "pipelines/ppo.toml"), "--run-dir", str(folder), text=True,
+                         *sets(**pairs(2), **{"pipeline.iterations": 400, "checkpoint.every_iterations": 2}),
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_for("a checkpoint", lambda: (folder / "checkpoint").exists(), seconds=120)
+        launched.send_signal(signal.SIGINT)
+        _, said = launched.communicate(timeout=60)
+        self.assertEqual(launched.returncode, 130, said)
+        self.assertNotIn("error", said)
+
+
+class Planning(SequenceCase):
+    def plan(self, ranks, pipeline, **more):
+        return run("plan", "--ranks", ranks, ROOT / "pipelines" / pipeline, *sets(**{**SLOTS, **more}))
+
+    def test_says_who_assists_whom(self):
+        shown = self.plan(4, "grpo.toml", **pairs(2))
+        self.assertEqual(shown.returncode, DONE, shown.stderr)
+        self.assertIn("ranks 2-3 assist ranks 0-1: 2 of them compute each pass together\n", shown.stdout)
+
+    def test_refuses_what_ranks_cannot_share(self):
+        for ranks, together, says in ((3, 2, "3 ranks cannot be parted into groups of 2"),
+                                      (4, 4, "divide the heads of keys and values among them, on the CPU: 'actor' has 2, 'reference' has 2")):
+            refused = self.plan(ranks, "grpo.toml", **{"cluster.slots": 12}, **pairs(together))
+            self.assertEqual(refused.returncode, REFUSED)
+            self.assertIn(says, refused.stderr)
+
+    def test_one_rank_does_without(self):
+        self.assertEqual(self.plan(1, "grpo.toml", **pairs(2)).returncode, DONE)
+
+    def test_a_long_sample_that_one_rank_refuses_trains_on_four(self):
+        data = self.folder / "long.jsonl"
+        data.write_text(json.dumps({"prompt": "1+1=", "completion": "2" * (LONG - 8)}) + "\n")
+        long = {"nodes.examples.path": str(data), "nodes.examples.groups_per_iteration": 1, "nodes.examples.max_tokens": LONG,
+                "budget.tokens_in_flight": LONG, "budget.micro_batch_tokens": LONG, "pipeline.iterations": 1, "cluster.slots": 1,
+                "checkpoint.copy": "none"}
+        long |= self.random("policy", name="long", max_position_embeddings=LONG, num_hidden_layers=8)
+        predicted = {}
+        for ranks in (1, 4):
+            done = run("plan", "--ranks", ranks, "--format", "json", ROOT / "pipelines/sft.toml", *sets(**long, **pairs(4)))
+            self.assertEqual(done.returncode, DONE, done.stderr)
+            predicted[ranks] = json.loads(done.stdout)["predicted"]
+        self.assertLess(predicted[4]["activation_bytes"], (1 / 4 + 0.05) * predicted[1]["activation_bytes"])
+        limit = {"runtime.memory_gib": 1.05 * predicted[4]["total_bytes"] / 2**30, "models.policy.activation_checkpointing": "none"}
+        refused = run("plan", ROOT / "pipelines/sft.toml", *sets(**long, **limit))
+        self.assertEqual(refused.returncode, REFUSED)
+        folder = self.run_on(4, "sft.toml", **(long | limit | pairs(4)))
+        self.assertEqual(len(self.lines_of(folder)), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
