@@ -96,6 +96,8 @@ int print_plan(const PipelineArguments& arguments, const std::string& format, bo
 int fit_pipeline(const PipelineArguments& arguments, const std::string& format);
 /// `format`: "text", "json" or "markdown".
 int list_nodes(const std::vector<std::string>& plugins, const std::string& format);
+/// Prints the name of each pipeline that comes with the program, and the first clause of its first comment.
+int list_pipelines();
 /// `format`: "text" or "markdown".
 int list_problem_kinds(const std::string& format);
 int describe_type(const std::string& type, const std::vector<std::string>& plugins);
