@@ -87,6 +87,14 @@ struct ReportArguments {
 /// Writes one HTML file about the runs.
 int report_runs(const ReportArguments& arguments);
 
+struct TrackArguments {
+  std::filesystem::path run_folder;
+  std::vector<std::string> trackers;
+  std::string project;  // empty: that of the run
+};
+/// Tells trackers of a run what they do not know of it yet. 1 where one could not be told.
+int track_run(const TrackArguments& arguments);
+
 int validate_pipeline(const PipelineArguments& arguments, const std::string& format);
 /// `format`: "dot" or "mermaid". `columns`: "read" or "all", see engine/text/graph_text.h.
 int print_graph(const PipelineArguments& arguments, const std::string& format, const std::string& columns);

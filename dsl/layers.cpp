@@ -155,7 +155,7 @@ class Chain {
 
 const std::vector<std::string>& table_names() {
   static const std::vector<std::string> names = {"pipeline", "budget",  "schedule", "runtime", "checkpoint",
-                                                 "cluster",  "devices", "models",   "nodes"};
+                                                 "log",      "cluster", "devices",  "models",  "nodes"};
   return names;
 }
 

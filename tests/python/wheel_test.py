@@ -74,6 +74,10 @@ class Wheel(unittest.TestCase):
         # Its launcher and its helpers are not of the checkout.
         done([work / "env/bin/python", ROOT / "tests/python/package_test.py"], PATH=str(work / "env/bin"), SLUICE_INSTALLED="1")
 
+    def test_trackers_are_told_by_the_environment_s_interpreter(self):
+        said = rlhf_run("run", "builtin:grpo", "--set", "pipeline.iterations=1", "--set", 'log.trackers=["mlflow"]', "--run-dir", "tracked").stderr
+        self.assertIn(f"No module named 'mlflow'; {work / 'env/bin/python'}", said)
+
     def test_a_plugin_is_compiled_against_it(self):
         if not all(shutil.which(program) for program in ("c++", "cmake", "ninja")):
             self.skipTest("there is no compiler")
