@@ -87,6 +87,14 @@ struct ReportArguments {
 /// Writes one HTML file about the runs.
 int report_runs(const ReportArguments& arguments);
 
+struct TrackArguments {
+  std::filesystem::path run_folder;
+  std::vector<std::string> trackers;
+  std::string project;  // empty: that of the run
+};
+/// Tells trackers of a run what they do not know of it yet. 1 where one could not be told.
+int track_run(const TrackArguments& arguments);
+
 int validate_pipeline(const PipelineArguments& arguments, const std::string& format);
 /// `format`: "dot" or "mermaid". `columns`: "read" or "all", see engine/text/graph_text.h.
 int print_graph(const PipelineArguments& arguments, const std::string& format, const std::string& columns);
@@ -96,6 +104,8 @@ int print_plan(const PipelineArguments& arguments, const std::string& format, bo
 int fit_pipeline(const PipelineArguments& arguments, const std::string& format);
 /// `format`: "text", "json" or "markdown".
 int list_nodes(const std::vector<std::string>& plugins, const std::string& format);
+/// Prints the name of each pipeline that comes with the program, and the first clause of its first comment.
+int list_pipelines();
 /// `format`: "text" or "markdown".
 int list_problem_kinds(const std::string& format);
 int describe_type(const std::string& type, const std::vector<std::string>& plugins);

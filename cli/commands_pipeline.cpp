@@ -12,7 +12,7 @@ constexpr std::int64_t kMostRestarts = 1'000'000;
 constexpr std::int64_t kMostRanks = 65536;  // of a plan
 
 void take_pipeline(Command& command, PipelineArguments& into) {
-  command.argument("pipeline", into.file, Values::pipeline(), "the pipeline, a TOML file").required();
+  command.argument("pipeline", into.file, Values::pipeline(), "the pipeline, a TOML file or builtin:NAME").required();
   command.list("--set", into.sets, Values::any("KEY=VALUE"),
                "override one key: --set nodes.generate.max_new_tokens=64 (may be repeated)");
   take_plugins(command, into.plugins);

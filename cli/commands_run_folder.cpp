@@ -3,6 +3,7 @@
 #include "cli/command_families.h"
 #include "cli/commands.h"
 #include "cli/plugin_options.h"
+#include "engine/contract/settings.h"
 
 namespace sluice::cli {
 namespace {
@@ -51,6 +52,18 @@ void add_report(Command& program) {
     taken->report.run_folders.assign(taken->folders.begin(), taken->folders.end());
     return report_runs(taken->report);
   });
+}
+
+void add_track(Command& program) {
+  Command& track = program.add("track", "tell experiment trackers what a run folder has that they do not know yet",
+                               {"rlhf-run track runs/ppo-20260131-180000 --to wandb",
+                                "rlhf-run track runs/ppo --to mlflow --to tensorboard --project sums"});
+  const auto taken = std::make_shared<TrackArguments>();
+  track.argument("run", taken->run_folder, Values::folder(), "the run folder").required();
+  track.list("--to", taken->trackers, Values::one_of(engine::known_trackers()), "a tracker (may be repeated)").required();
+  track.option("--project", taken->project, Values::any("NAME"),
+               "what they file it under (default: [log] project of the run, or its pipeline's name)");
+  track.runs([taken] { return track_run(*taken); });
 }
 
 using Checkpoints = std::shared_ptr<CheckpointsArguments>;
@@ -111,6 +124,7 @@ void add_run_folder_commands(Command& program) {
   add_resume(program);
   add_top(program);
   add_report(program);
+  add_track(program);
   Command& checkpoints = program.add("checkpoints", "the checkpoints of a run (also: rlhf-run checkpoints RUN, which lists them)",
                                      {"rlhf-run checkpoints runs/ppo", "rlhf-run checkpoints verify runs/ppo",
                                       "rlhf-run checkpoints export runs/ppo --model actor --to my-model"});

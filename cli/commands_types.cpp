@@ -25,6 +25,13 @@ void add_nodes(Command& program) {
   nodes.runs([taken] { return list_nodes(taken->plugins, taken->format); });
 }
 
+void add_pipelines(Command& program) {
+  program
+      .add("pipelines", "list the pipelines that come with the program, which extends = \"builtin:NAME\" names",
+           {"rlhf-run pipelines", "rlhf-run plan builtin:grpo", "rlhf-run run builtin:grpo --set pipeline.iterations=10"})
+      .runs(list_pipelines);
+}
+
 void add_problems(Command& program) {
   Command& problems =
       program.add("problems", "list the kinds of problems that validate can report", {"rlhf-run problems | grep budget"});
@@ -89,6 +96,7 @@ void add_try(Command& program) {
 
 void add_type_commands(Command& program) {
   add_nodes(program);
+  add_pipelines(program);
   add_problems(program);
   add_describe(program);
   add_schema(program);

@@ -25,6 +25,7 @@
 #include "cli/run_signals.h"
 #include "cli/shown_samples.h"
 #include "cli/stop_signals.h"
+#include "cli/trackers.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/plan/pipeline_changes.h"
 #include "engine/run/run.h"
@@ -140,6 +141,7 @@ class Conduct {
   engine::RunOptions options();
   engine::RunSummary run_to_its_end();
   void end_with(const engine::RunSummary& summary);
+  void start_trackers();
   void forward_signals();
   void say(const std::string& line);
   void warn(const std::string& warning);
@@ -155,8 +157,9 @@ class Conduct {
   std::optional<ShownSamples> samples_;
   std::unique_ptr<engine::Run> run_;
   std::optional<StopSignals> stop_signals_;
-  std::optional<Display> display_;  // while the run goes on
-  bool interrupted_ = false;        // of the display's thread, or the one that stands for it
+  std::optional<Display> display_;    // while the run goes on
+  std::optional<Trackers> trackers_;  // likewise
+  bool interrupted_ = false;          // of the display's thread, or the one that stands for it
 };
 
 Conduct::Conduct(const engine::Plan& plan, const RunStart& start)
@@ -214,6 +217,7 @@ int Conduct::execute() {
 engine::RunSummary Conduct::run_to_its_end() {
   if (start_.ranks.leads()) {
     display_.emplace(plan_, history_, *run_, [this] { forward_signals(); });
+    start_trackers();
     engine::RunSummary summary = run_->execute();
     display_->stop();
     return summary;
@@ -228,7 +232,16 @@ void Conduct::end_with(const engine::RunSummary& summary) {
   if (summary.error) print_failure(summary, last_checkpoint(summary, start_.folder), how_to_go_on());
   if (display_) std::printf("%s\n", history_.summary(summary, start_.folder.string(), display_->able()).c_str());
   std::fflush(stdout);
+  if (trackers_) trackers_->finish(std::chrono::duration<double>(plan_.log.tracker_seconds));
   start_.ranks.end(summary.error == nullptr, summary.error ? what_failed(summary.error) : "");
+}
+
+void Conduct::start_trackers() {
+  if (plan_.log.trackers.empty()) return;
+  trackers_.emplace(Trackers::Options{.names = plan_.log.trackers,
+                                      .run_folder = start_.folder,
+                                      .project = plan_.log.project.value_or(plan_.pipeline.name),
+                                      .warn = [this](const std::string& warning) { warn(warning); }});
 }
 
 // It does what is like "in 'generate', iteration 7".

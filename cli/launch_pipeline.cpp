@@ -1,8 +1,8 @@
-#include <filesystem>
 #include <future>
 
 #include "base/error.h"
 #include "base/machine.h"
+#include "base/program_path.h"
 #include "base/world_environment.h"
 #include "cli/commands.h"
 #include "cli/launch.h"
@@ -60,7 +60,7 @@ int launch_pipeline(const LaunchArguments& given) {
   refuse_to_be_launched();
   const Checked checked = checked_for_ranks(arguments);
   std::vector<std::string> words = words_of(checked.run);
-  words.insert(words.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
+  words.insert(words.begin(), program_path().string());
   Launch launch({.words = std::move(words),
                  .ranks = arguments.ranks,
                  .port = arguments.port,

@@ -94,8 +94,11 @@ Json kind_schema(const ParamInfo& info) {
       return paths_schema();
     case ParamKind::kReals:
       return {{"type", "array"}, {"items", number_schema("number", info)}};
-    case ParamKind::kStrings:
-      return {{"type", "array"}, {"items", {{"type", "string"}}}};
+    case ParamKind::kStrings: {
+      Json element{{"type", "string"}};
+      if (!info.choices.empty()) element["enum"] = info.choices;
+      return {{"type", "array"}, {"items", std::move(element)}};
+    }
     case ParamKind::kTable:
       return table_schema(info.children);
     case ParamKind::kComponent:

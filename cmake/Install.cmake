@@ -1,4 +1,5 @@
-# The program, the libraries, the headers that plugins and programs need, and a package for find_package(sluice).
+# The program, the libraries, the headers that plugins and programs need, a package for find_package(sluice), the pipelines with the small
+# models and data that they name, the Python package and the documentation.
 
 include(CMakePackageConfigHelpers)
 
@@ -30,3 +31,9 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/sluice-config-version.cma
 install(FILES ${PROJECT_BINARY_DIR}/sluice-config.cmake ${PROJECT_BINARY_DIR}/sluice-config-version.cmake
   ${PROJECT_SOURCE_DIR}/cmake/FindTorch.cmake DESTINATION ${_package})
 install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION ${_package})
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/pipelines DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/sluice DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice/python
+  FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
+#include "dsl/builtin.h"
 #include "dsl/toml_source.h"
 #include "engine/contract/foreign_names.h"
 
@@ -81,6 +82,11 @@ std::optional<Extends> extends_of(const engine::Table& root, Problems& problems)
          .help = {}});
     return std::nullopt;
   }
+  if (const auto builtin = builtin_name(*name)) {
+    auto file = builtin_file(*builtin, entry->value.where, problems);
+    if (!file) return std::nullopt;
+    return Extends{std::move(*file), entry->value.where};
+  }
   return Extends{(fs::path(entry->value.base) / *name).lexically_normal(), entry->value.where};
 }
 
@@ -149,7 +155,7 @@ class Chain {
 
 const std::vector<std::string>& table_names() {
   static const std::vector<std::string> names = {"pipeline", "budget",  "schedule", "runtime", "checkpoint",
-                                                 "cluster",  "devices", "models",   "nodes"};
+                                                 "log",      "cluster", "devices",  "models",  "nodes"};
   return names;
 }
 
@@ -160,7 +166,10 @@ const PlainKey& plugins_key() {
 }
 
 const PlainKey& extends_key() {
-  static const PlainKey key{"extends", "the file that this one is a layer over: what is written here goes before what it has"};
+  static const PlainKey key{
+      "extends",
+      "the file that this one is a layer over, or \"builtin:NAME\", a pipeline that comes with the program: what is "
+      "written here goes before what it has"};
   return key;
 }
 
@@ -188,8 +197,14 @@ void check_top_level(const engine::Table& root, Problems& problems) {
 }
 
 Files read_layers(const fs::path& file, Problems& problems) {
+  fs::path first = file;
+  if (const auto name = builtin_name(file.string())) {
+    auto builtin = builtin_file(*name, {}, problems);
+    if (!builtin) return {.layers = {}, .complete = false};
+    first = std::move(*builtin);
+  }
   Chain chain(problems);
-  chain.add_file({file, {}});
+  chain.add_file({first, {}});
   return std::move(chain).finish();
 }
 

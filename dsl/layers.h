@@ -32,7 +32,7 @@ struct PlainKey {
 const PlainKey& plugins_key();
 const PlainKey& extends_key();
 
-/// A pipeline file and all it extends, the base first. Adds problems for what cannot be read, is not TOML, or extends itself, and
+/// A pipeline file, or builtin:NAME, and all it extends, the base first. Adds problems for what cannot be read, is not TOML, or extends itself, and
 /// for unknown top-level keys; `complete` is false when a file is missing from the layers because of that.
 struct Files {
   std::vector<Layer> layers;

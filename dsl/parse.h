@@ -20,7 +20,7 @@ struct LoadResult {
 /// Reads a pipeline file, the files it extends, and the overrides. Never throws for what a user wrote. Every key and value knows
 /// the file, line and column it was written at; relative paths in a value start at the folder of its file (Value::base).
 ///
-///   extends = "ppo.toml"      # relative to the file that says so; any depth, no cycles
+///   extends = "ppo.toml"      # relative to the file that says so; any depth, no cycles; "builtin:ppo": one of the program's own
 ///
 ///   [nodes.advantages]
 ///   whiten = "none"           # tables merge key by key, everything else replaces; order of the nodes is that of ppo.toml

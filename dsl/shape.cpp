@@ -44,6 +44,8 @@ class Shaper {
         spec.runtime = settings(std::move(entry));
       else if (entry.key == "checkpoint")
         spec.checkpoint = settings(std::move(entry));
+      else if (entry.key == "log")
+        spec.log = settings(std::move(entry));
       else if (entry.key == "cluster")
         spec.cluster = cluster(std::move(entry), spec.roles);
       else if (entry.key == "devices")

@@ -70,6 +70,7 @@ std::string to_toml(const engine::PipelineSpec& spec) {
   settings("schedule", spec.schedule);
   settings("runtime", spec.runtime);
   settings("checkpoint", spec.checkpoint);
+  settings("log", spec.log);
   settings("cluster", spec.cluster);
   for (const engine::RoleSpec& role : spec.roles) section("cluster.roles." + key_text(role.name.text), lines_of(role.params));
   for (const engine::DeviceSpec& device : spec.devices) section("devices." + key_text(device.name.text), lines_of(device.params));

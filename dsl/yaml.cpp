@@ -128,8 +128,8 @@ std::optional<size_t> list_at_begin(std::string_view text) {
 }
 
 bool has_tables_of_pipelines(const std::vector<Line>& lines) {
-  constexpr std::array<std::string_view, 9> kTables{"pipeline", "budget",  "schedule", "runtime", "checkpoint",
-                                                    "cluster",  "devices", "models",   "nodes"};
+  constexpr std::array<std::string_view, 10> kTables{"pipeline", "budget",  "schedule", "runtime", "checkpoint",
+                                                     "log",      "cluster", "devices",  "models",  "nodes"};
   return std::ranges::any_of(lines, [&](const Line& line) {
     return line.indent == 0 && line.value.empty() && std::ranges::find(kTables, line.key) != kTables.end();
   });

@@ -5,6 +5,7 @@ What is asked is what set-up decides and says; that the packages and the build a
 import fcntl
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -157,6 +158,13 @@ class SetUp(unittest.TestCase):
         status, _, told = self.run_it("--setup", "--dep")
         self.assertEqual(status, 1)
         self.assertIn("error: --setup knows no --dep", told)
+
+
+class Versions(unittest.TestCase):
+    def test_what_names_the_packages_of_torch_names_those_of_set_up(self):
+        wheels = re.search(r"torch_wheels=\(([^)]*)\)", (ROOT / "cmake/set-up.sh").read_text()).group(1)
+        for name in ("Dockerfile", "docs/install.md"):
+            self.assertIn(wheels, (ROOT / name).read_text(), name)
 
 
 if __name__ == "__main__":

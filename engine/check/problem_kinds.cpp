@@ -16,6 +16,7 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"toml-syntax", kError, "the text is not TOML", "mend it where the caret points"},
     {"written-twice", kError, "a key, a table or an element of an array is written twice", "keep one of the two"},
     {"extends-unusable", kError, "`extends` names no file", "`extends = \"FILE.toml\"`"},
+    {"builtin-unknown", kError, "no pipeline that comes with the program has this name", "`rlhf-run pipelines` lists them"},
     {"extends-circle", kError, "a file extends itself, directly or by way of others", "remove one `extends` of the circle"},
     {"override-malformed", kError, "a `--set` is not `KEY=VALUE`, or sets `extends`", "`--set nodes.generate.max_new_tokens=64`"},
     {"nothing-to-override", kError, "a `--set` changes a node or model that is not there", "name one that is there"},

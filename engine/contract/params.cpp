@@ -182,7 +182,7 @@ std::string expectation(const ParamInfo& info) {
     case ParamKind::kReals:
       return "an array of numbers" + range_text(info);
     case ParamKind::kStrings:
-      return "an array of strings";
+      return info.choices.empty() ? "an array of strings" : "an array of " + quoted_list(info.choices);
     case ParamKind::kTable:
       return "a table";
     case ParamKind::kComponent:
@@ -379,9 +379,12 @@ bool read_strings(const Value& value, std::vector<std::string>& out, BindContext
   const auto* array = std::get_if<Array>(&value.data);
   if (array == nullptr) return report_kind(context, value, info), false;
   std::vector<std::string> strings;
+  ParamInfo each = info;
+  each.kind = ParamKind::kChoice;
   for (const Value& element : *array) {
     const auto* text = std::get_if<std::string>(&element.data);
     if (text == nullptr) return report_kind(context, element, info), false;
+    if (size_t index = 0; !info.choices.empty() && !read_choice(element, index, context, each)) return false;
     strings.push_back(*text);
   }
   out = std::move(strings);

@@ -39,7 +39,7 @@ struct ParamInfo {
   // kPath: what a path means that names no file, such as a model of a cache: from the text and the path. Throws UserError.
   std::function<std::filesystem::path(const std::string& text, const std::filesystem::path& path)> find;
   std::string doc;
-  std::vector<std::string> choices;  // kChoice
+  std::vector<std::string> choices;  // kChoice; kStrings: of each element, empty: any text
   std::string component;             // kComponent: the kind, such as "objective"
   std::vector<ParamInfo> children;   // kTable
 };
@@ -249,6 +249,7 @@ class ParamBuilder {
 
   ParamBuilder& doc(std::string text) { return info_.doc = std::move(text), *this; }
   ParamBuilder& unit(std::string text) { return info_.unit = std::move(text), *this; }
+  ParamBuilder& each_of(std::vector<std::string> names) { return info_.choices = std::move(names), *this; }
   ParamBuilder& must_exist() { return info_.must_exist = true, *this; }
   ParamBuilder& found_by(decltype(ParamInfo::find) find) { return info_.find = std::move(find), *this; }
   ParamBuilder& harmless() { return info_.harmless = true, *this; }

@@ -29,9 +29,9 @@ PipelineBuilder& PipelineBuilder::budget(int64_t tokens_in_flight, int64_t micro
 }
 
 PipelineBuilder& PipelineBuilder::set(const std::string& table, const std::string& key, Data value) {
-  const std::pair<const char*, Table*> tables[] = {{"pipeline", &spec_.pipeline},     {"budget", &spec_.budget},
-                                                   {"schedule", &spec_.schedule},     {"runtime", &spec_.runtime},
-                                                   {"checkpoint", &spec_.checkpoint}, {"cluster", &spec_.cluster}};
+  const std::pair<const char*, Table*> tables[] = {
+      {"pipeline", &spec_.pipeline},     {"budget", &spec_.budget}, {"schedule", &spec_.schedule}, {"runtime", &spec_.runtime},
+      {"checkpoint", &spec_.checkpoint}, {"log", &spec_.log},       {"cluster", &spec_.cluster}};
   for (const auto& [name, place] : tables) {
     if (table != name) continue;
     put(*place, key, std::move(value));

@@ -179,6 +179,28 @@ ParamSet<CheckpointSettings> checkpoint_params() {
   return set;
 }
 
+const std::vector<std::string>& known_trackers() {
+  static const std::vector<std::string> names{"tensorboard", "wandb", "mlflow", "trackio", "swanlab"};
+  return names;
+}
+
+ParamSet<LogSettings> log_params() {
+  ParamSet<LogSettings> set;
+  set.param("trackers", &LogSettings::trackers)
+      .each_of(known_trackers())
+      .harmless()
+      .doc("experiment trackers that are told metrics and samples, by a process of its own that is never in the run's way");
+  set.param("project", &LogSettings::project)
+      .harmless()
+      .doc("what the trackers file the run under; unset: the name of the pipeline");
+  set.param("tracker_seconds", &LogSettings::tracker_seconds)
+      .at_least(0)
+      .unit("seconds")
+      .harmless()
+      .doc("the end of the run waits so long at most for what the trackers have still to be told");
+  return set;
+}
+
 ParamSet<ClusterSettings> cluster_params() {
   ParamSet<ClusterSettings> set;
   set.param("slots", &ClusterSettings::slots)
@@ -275,7 +297,8 @@ bool SourceSettings::is_due(int64_t iteration, int64_t iterations) const {
 std::vector<SettingsTable> settings_tables() {
   return {{"pipeline", pipeline_params().erased()},     {"budget", budget_params().erased()},
           {"schedule", schedule_params().erased()},     {"runtime", runtime_params().erased()},
-          {"checkpoint", checkpoint_params().erased()}, {"cluster", cluster_params().erased()}};
+          {"checkpoint", checkpoint_params().erased()}, {"log", log_params().erased()},
+          {"cluster", cluster_params().erased()}};
 }
 
 }  // namespace sluice::engine

@@ -13,7 +13,7 @@
 
 namespace sluice::engine {
 
-/// `[pipeline]`, `[budget]`, `[schedule]`, `[runtime]`, `[checkpoint]`, `[cluster]`, bound. Their descriptions are in settings.cpp.
+/// `[pipeline]`, `[budget]`, `[schedule]`, `[runtime]`, `[checkpoint]`, `[log]`, `[cluster]`, bound. Their descriptions are in settings.cpp.
 enum class Best { kHighest, kLowest };
 constexpr std::array<std::pair<Best, const char*>, 2> enum_names(Best) {
   return {{{Best::kHighest, "highest"}, {Best::kLowest, "lowest"}}};
@@ -89,6 +89,16 @@ struct CheckpointSettings {
   OnSaveFailure on_failure = OnSaveFailure::kContinue;
 };
 
+/// Who is told of a run beside its folder. That changes no bit of the run.
+struct LogSettings {
+  std::vector<std::string> trackers;   // of known_trackers()
+  std::optional<std::string> project;  // unset: the name of the pipeline
+  double tracker_seconds = 30;         // that the end of a run waits for them
+};
+
+/// The experiment trackers that python/sluice/trackers/ has, by the names of their clients.
+const std::vector<std::string>& known_trackers();
+
 /// Keys that every source has beside those of its type: how its path takes part in a run.
 struct SourceSettings {
   std::optional<int64_t> every_iterations;  // the path only measures: after so many iterations, and after the last
@@ -155,6 +165,7 @@ ParamSet<BudgetSettings> budget_params();
 ParamSet<ScheduleSettings> schedule_params();
 ParamSet<RuntimeSettings> runtime_params();
 ParamSet<CheckpointSettings> checkpoint_params();
+ParamSet<LogSettings> log_params();
 ParamSet<ClusterSettings> cluster_params();
 ParamSet<RoleSettings> role_params();
 ParamSet<DeviceSettings> device_params();

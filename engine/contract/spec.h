@@ -85,6 +85,7 @@ struct PipelineSpec {
   Table schedule;    // [schedule]
   Table runtime;     // [runtime]
   Table checkpoint;  // [checkpoint]
+  Table log;         // [log]
   Table cluster;     // [cluster], without its roles
   std::vector<RoleSpec> roles;
   std::vector<DeviceSpec> devices;

@@ -204,6 +204,7 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
   bind_table("schedule", schedule_params(), spec.schedule, registry, problems, plan.schedule, plan);
   bind_table("runtime", runtime_params(), spec.runtime, registry, problems, plan.runtime, plan);
   bind_table("checkpoint", checkpoint_params(), spec.checkpoint, registry, problems, plan.checkpoint, plan);
+  bind_table("log", log_params(), spec.log, registry, problems, plan.log, plan);
   bind_table("cluster", cluster_params(), spec.cluster, registry, problems, plan.cluster, plan);
   bind_roles(spec, registry, problems, plan);
   bind_devices(spec, registry, problems, plan);

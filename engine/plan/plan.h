@@ -161,6 +161,7 @@ struct Plan {
   ScheduleSettings schedule;
   RuntimeSettings runtime;
   CheckpointSettings checkpoint;
+  LogSettings log;
   ClusterSettings cluster;
   std::map<std::string, DeviceSettings> device_settings;  // [devices.NAME]
   int ranks = 1;                                          // that the run is proven for

@@ -68,7 +68,8 @@ class RandomSpec {
 
   engine::PipelineSpec spec() {
     engine::PipelineSpec spec;
-    for (Table* settings : {&spec.pipeline, &spec.budget, &spec.schedule, &spec.runtime, &spec.checkpoint, &spec.cluster})
+    for (Table* settings :
+         {&spec.pipeline, &spec.budget, &spec.schedule, &spec.runtime, &spec.checkpoint, &spec.log, &spec.cluster})
       *settings = table(3);
     for (uint64_t i = random_.below(3); i > 0; --i) spec.plugins.push_back({"lib" + std::to_string(i) + text(), {}});
     for (uint64_t i = random_.below(3); i > 0; --i) spec.models.push_back({{"m" + std::to_string(i), {}}, table(3)});

@@ -86,6 +86,7 @@ class Reader {
     if (name == "schedule") return spec_.schedule;
     if (name == "runtime") return spec_.runtime;
     if (name == "checkpoint") return spec_.checkpoint;
+    if (name == "log") return spec_.log;
     if (name == "cluster") return spec_.cluster;
     fail();
   }

@@ -207,6 +207,18 @@ TEST_F(Params, PointsAtTheElementThatIsWrong) { expect_refused("element", "stop 
 TEST_F(Params, RefusesAnEmptyPath) { expect_refused("empty_path", "file = \"\""); }
 TEST_F(Params, SuggestsTheChoiceThatWasMeant) { expect_refused("choice_misspelt", "finish = \"lenght\""); }
 TEST_F(Params, ListsTheChoices) { expect_refused("choice_unknown", "finish = \"never\""); }
+TEST_F(Params, OfAListOfNamesEachMustBeOneOfThem) {
+  ParamSet<Outer> set;
+  set.param("stop", &Outer::stop).each_of({"red", "green"});
+  PipelineSpec spec = spec_of("[nodes.a]\nstop = [\"red\", \"gren\"]");
+  Outer outer;
+  BindContext context{registry_, problems_, "type \"outer\""};
+  set.erased().bind(&outer, spec.nodes[0].params, context);
+  ASSERT_EQ(problems_.size(), 1u);
+  EXPECT_EQ(problems_[0].message, "stop must be one of \"red\", \"green\"");
+  EXPECT_EQ(problems_[0].caret, "did you mean \"green\"?");
+  EXPECT_THAT(outer.stop, ElementsAre());
+}
 TEST_F(Params, RefusesAnUnknownComponent) { expect_refused("component_unknown", "objective = { type = \"scales\" }"); }
 
 // Its type "scale" would be a promise that there is an object.

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/subprocess.h"
+
+namespace sluice::cli {
+
+/// The process that tells experiment trackers of a run, python/sluice/trackers/. It reads the files of the run folder as they grow and
+/// keeps in RUN/trackers how far it has come, so that it goes on there with the run.
+///
+/// Never in the run's way: no thread of the run waits for it but in finish(), and whatever goes wrong with it is a warning. It dies with
+/// this object and with this process.
+class Trackers {
+ public:
+  struct Options {
+    std::vector<std::string> names;
+    std::filesystem::path run_folder;
+    std::string project;
+    std::function<void(const std::string&)> warn;  // from a thread of this object
+  };
+
+  /// Starts it, and a thread that listens to it.
+  explicit Trackers(Options options);
+
+  /// Kills it where it has not ended.
+  ~Trackers();
+  Trackers(const Trackers&) = delete;
+  Trackers& operator=(const Trackers&) = delete;
+
+  /// Nothing more is written. Waits for: the process to have told all. Ends when: it has, it has failed, or after `most`.
+  void finish(std::optional<std::chrono::duration<double>> most);
+
+ private:
+  void start();
+  void listen();
+  void tell_until_the_end();
+  void take_lines();
+
+  const Options options_;
+  std::unique_ptr<Subprocess> process_;  // of thread_ while that runs; null: it could not be started
+  std::atomic<bool> over_ = false;       // the run: what is left is told
+  std::atomic<bool> dropped_ = false;    // nobody waits any longer
+  std::atomic<bool> ended_ = false;      // it has told all, or failed
+  std::thread thread_;
+};
+
+}  // namespace sluice::cli

@@ -1,0 +1,193 @@
+"""A run: its process, and what its folder says while it goes on and afterwards."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pathlib
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from sluice import _pipeline, _rewards, _samples
+from sluice._program import environment, program
+from sluice.errors import error_of
+
+_POLL = 0.05  # seconds between two looks at a file that grows
+
+
+class Run:
+    """A run folder, and the process that writes it where this program has started one.
+
+    Iterating gives the metrics of each iteration as it ends, from the first that the folder has; when the run has ended, so does the loop,
+    or it raises RunError. Leaving `with` stops a run that goes on, and so does the end of this process: it saves a checkpoint first.
+    Used from one thread.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = pathlib.Path(folder)
+        self._process: subprocess.Popen[str] | None = None
+        self._server: _rewards.RewardServer | None = None
+        self._readers: list[threading.Thread] = []
+        self._output: list[str] = []
+        self._errors: list[str] = []
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        read = 0
+        while True:
+            running = self.running  # before the look, so that what was written last is seen
+            rows = self.metrics()
+            yield from rows[read:]
+            read = len(rows)
+            if not running:
+                break
+            time.sleep(_POLL)
+        self.wait()
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def output(self) -> str:
+        """What the program has printed; of a run that has ended its summary is at the end."""
+        return "".join(self._output)
+
+    @property
+    def checkpoint(self) -> pathlib.Path:
+        """The newest: a folder in the form of Hugging Face for each trained model."""
+        return self.folder / "checkpoint"
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The metrics of each iteration that has ended, as metrics.jsonl has them."""
+        return _samples.rows_of(self.folder / "metrics.jsonl")
+
+    def samples(self, file: str = "samples.jsonl") -> dict[str, Any]:
+        """The columns of what a node of type write_jsonl has written, as NumPy arrays; lists where NumPy is not installed."""
+        return _samples.columns_of(_samples.rows_of(self.folder / file))
+
+    def wait(self) -> Run:
+        """Until it has ended. Raises RunError where it failed, with what it wrote to stderr; its cause is what a reward has raised."""
+        if self._process is None:
+            return self
+        code = self._process.wait()
+        raised = self._server.raised if self._server is not None else None
+        self._end()
+        if code != 0:
+            raise error_of("".join(self._errors), code) from raised
+        return self
+
+    def stop(self) -> None:
+        """Ends a run that goes on: what is in flight is finished, and a checkpoint is saved."""
+        if self._process is None:
+            return
+        if self.running:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait()
+        self._end()
+
+    def _start(self, words: Sequence[str], rewards: Mapping[str, _rewards.Reward] | None, show: bool) -> None:
+        variables = environment()
+        if rewards:
+            self._server = _rewards.RewardServer(rewards)
+            variables |= self._server.environment
+        self._process = subprocess.Popen([program(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                         text=True, encoding="utf-8", errors="replace", env=variables)
+        for stream, kept in ((self._process.stdout, self._output), (self._process.stderr, self._errors)):
+            assert stream is not None
+            self._readers.append(threading.Thread(target=_keep, args=(stream, kept, show), daemon=True))
+            self._readers[-1].start()
+        atexit.register(self.stop)
+
+    def _wait_for_start(self, before: tuple[int, int] | None) -> None:
+        """Until it has written its pipeline. Raises what was found wrong before."""
+        while self.running and _mark(self.folder / "pipeline.toml") == before:
+            time.sleep(_POLL)
+        if not self.running:
+            self.wait()
+
+    def _end(self) -> None:
+        for reader in self._readers:
+            reader.join()
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        atexit.unregister(self.stop)
+
+
+def run(pipeline: _pipeline.Pipeline, overrides: Mapping[str, Any] | None = None, *, run_dir: str | os.PathLike[str] | None = None,
+        resume: bool = False, rewards: Mapping[str, _rewards.Reward] | None = None, ranks: int = 1,
+        plugins: Sequence[str | os.PathLike[str]] = (), show: bool = False) -> Run:
+    """Starts a run and returns when it has begun. `for row in run` follows it, `run.wait()` waits for its end.
+
+    pipeline   a file, "builtin:NAME", or the tables as a dictionary
+    overrides  {"nodes.generate.max_new_tokens": 64}: as --set; None removes a key
+    run_dir    the run folder; default: runs/NAME-TIME
+    resume     with run_dir: goes on with what is in it, or starts
+    rewards    {NODE: function}: that node scores with a function of this process (docs/python.md)
+    ranks      processes of this machine
+    plugins    libraries to load
+    show       print what the program prints
+
+    Raises PipelineError where the pipeline, a model or data are wrong.
+    """
+    folder = pathlib.Path(run_dir) if run_dir is not None else _new_folder(pipeline)
+    started = Run(folder)
+    options = [*_pipeline.words_of({**(overrides or {}), **_rewards.overrides_for(rewards or {})}, plugins), "--run-dir", str(folder)]
+    options += ["--resume", "auto"] if resume else []
+    with _pipeline.file_of(pipeline) as file:
+        before = _mark(folder / "pipeline.toml")
+        command = ["run"] if ranks == 1 else ["launch", "--ranks", str(ranks)]
+        started._start([*command, file, *options], rewards, show)
+        started._wait_for_start(before)
+    return started
+
+
+def resume(folder: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None, *,
+           rewards: Mapping[str, _rewards.Reward] | None = None, show: bool = False) -> Run:
+    """Goes on with a run from its newest intact checkpoint, by the pipeline that its folder keeps. A run with `rewards` needs them again."""
+    going_on = Run(folder)
+    before = _mark(going_on.folder / "pipeline.toml")
+    words = _pipeline.words_of({**(overrides or {}), **_rewards.overrides_for(rewards or {})})
+    going_on._start(["resume", str(folder), *words], rewards, show)
+    going_on._wait_for_start(before)
+    return going_on
+
+
+def _keep(stream: IO[str], kept: list[str], show: bool) -> None:
+    with stream:
+        for line in stream:
+            kept.append(line)
+            if show:
+                print(line, end="", flush=True)
+
+
+def _mark(file: pathlib.Path) -> tuple[int, int] | None:
+    """What differs once the file was written anew."""
+    try:
+        told = file.stat()
+    except OSError:
+        return None
+    return told.st_ino, told.st_mtime_ns
+
+
+def _new_folder(pipeline: _pipeline.Pipeline) -> pathlib.Path:
+    if isinstance(pipeline, Mapping):
+        name = str(pipeline.get("pipeline", {}).get("name", "pipeline"))
+    else:
+        name = pathlib.Path(os.fspath(pipeline).removeprefix("builtin:")).stem
+    wanted = pathlib.Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder, number = wanted, 1
+    while folder.exists():
+        number += 1
+        folder = wanted.with_name(f"{wanted.name}-{number}")
+    return folder

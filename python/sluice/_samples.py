@@ -1,0 +1,44 @@
+"""Lines of JSON as columns."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+_NOT_FINITE = ("nan", "inf", "-inf")  # how JSON lines of a run write them
+
+
+def rows_of(file: pathlib.Path) -> list[dict[str, Any]]:
+    """The whole lines of a file, which may still grow."""
+    if not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
+
+
+def columns_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """{name: one entry a row}: NumPy arrays, or lists where NumPy is not installed.
+
+    Numbers are float64 or int64. Texts, and lists of which each row has one of its own length, are arrays of objects.
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: _array([_value(row.get(name)) for row in rows]) for name in names}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_value(one) for one in value]
+    return float(value) if value in _NOT_FINITE else value
+
+
+def _array(values: list[Any]) -> Any:
+    try:
+        import numpy
+    except ImportError:
+        return values
+    if all(isinstance(value, (int, float)) for value in values):
+        return numpy.array(values)
+    array = numpy.empty(len(values), dtype=object)
+    for index, value in enumerate(values):
+        array[index] = numpy.array(value) if isinstance(value, list) else value
+    return array

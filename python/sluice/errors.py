@@ -1,0 +1,37 @@
+"""What goes wrong, in the words of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sluice._pipeline import Problem
+
+WRONG = (64, 78)  # exit codes of rlhf-run: the command line; the pipeline, a model folder or data
+
+
+class SluiceError(Exception):
+    """The text is what rlhf-run wrote to stderr; `code` its exit code, negative for a signal that killed it."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class PipelineError(SluiceError):
+    """The pipeline, a model folder or data are wrong: nothing was run. `validate` gives the problems one by one."""
+
+    def __init__(self, text: str, code: int, problems: Sequence[Problem] = ()) -> None:
+        super().__init__(text, code)
+        self.problems = list(problems)
+
+
+class RunError(SluiceError):
+    """A run that began and failed, or was interrupted. Its last checkpoint is where `resume` goes on."""
+
+
+def error_of(text: str, code: int) -> SluiceError:
+    """Of a program that ended with this code, which is not 0."""
+    text = text.rstrip("\n") or f"rlhf-run ended with code {code}, and said nothing"
+    return PipelineError(text, code) if code in WRONG else RunError(text, code)

@@ -1,0 +1,64 @@
+"""The files of a run folder, read as they grow."""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+_SHOWN = 8  # samples of an iteration and a file that trackers are given
+
+
+class GrowingFile:
+    """Rows of JSON lines. A line that is not whole yet comes with a later look."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
+        self._read = 0
+
+    def new_rows(self) -> Iterator[dict[str, Any]]:
+        try:
+            file = self._path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            file.seek(self._read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                self._read += len(line)
+                yield json.loads(line)
+
+
+class RunFiles:
+    """Metrics by iteration, with some samples of each."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._folder = folder
+        self._metrics = GrowingFile(folder / "metrics.jsonl")
+        self._files: dict[str, GrowingFile] = {}
+        self._samples: dict[str, dict[int, list[dict[str, Any]]]] = {}  # those whose metrics have not come, by file and iteration
+
+    def new_iterations(self) -> Iterator[tuple[int, dict[str, float], dict[str, list[dict[str, Any]]]]]:
+        """Iteration, its finite metrics, and samples by file. What is not whole yet comes with a later call."""
+        rows = list(self._metrics.new_rows())
+        self._read_samples()  # behind the metrics, before which they were written
+        for row in rows:
+            iteration = int(row["iteration"])
+            values = {name: float(value) for name, value in row.items() if name != "iteration" and value is not None and math.isfinite(value)}
+            samples = {name: by_iteration.pop(iteration) for name, by_iteration in self._samples.items() if iteration in by_iteration}
+            yield iteration, values, samples
+
+    def _read_samples(self) -> None:
+        for path in sorted(self._folder.glob("*.jsonl")):
+            if path.name == "metrics.jsonl":
+                continue
+            by_iteration = self._samples.setdefault(path.stem, {})
+            for row in self._files.setdefault(path.stem, GrowingFile(path)).new_rows():
+                if not isinstance(row, dict) or "iteration" not in row:
+                    break  # a file of someone else
+                rows = by_iteration.setdefault(int(row["iteration"]), [])
+                if len(rows) < _SHOWN:
+                    rows.append(row)

@@ -1,0 +1,44 @@
+"""What a tracker is to this package. Each has a module `to_NAME`, with a function `start(run, memory) -> Tracker`."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from typing import Any, Protocol
+
+
+@dataclasses.dataclass(frozen=True)
+class RunInfo:
+    """What is told of a run as a whole."""
+
+    folder: pathlib.Path
+    project: str
+    config: dict[str, Any]  # every key of its pipeline, as "nodes.generate.max_new_tokens"
+
+    @property
+    def name(self) -> str:
+        return self.folder.resolve().name
+
+    def place(self, tracker: str) -> pathlib.Path:
+        """A folder for the files of a client, unless its own environment variable says another."""
+        place = self.folder / "trackers" / tracker
+        place.mkdir(parents=True, exist_ok=True)
+        return place
+
+
+class Tracker(Protocol):
+    """Told one iteration after the other. Whatever it raises is a warning, and it is told no more."""
+
+    def metrics(self, iteration: int, values: dict[str, float]) -> None:
+        """The finite metrics of an iteration."""
+
+    def samples(self, iteration: int, name: str, rows: list[dict[str, Any]]) -> None:
+        """Some samples of it, of one file. Before its metrics."""
+
+    def close(self) -> None:
+        """Nothing more comes: what waits is sent."""
+
+
+def columns_of(rows: list[dict[str, Any]]) -> list[str]:
+    """Of a table of samples: all that a row has but lists of numbers."""
+    return [name for name, value in rows[0].items() if not isinstance(value, list)]

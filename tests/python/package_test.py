@@ -1,0 +1,219 @@
+"""The Python package `sluice`: runs, plans, the text of errors, rewards that are Python functions, samples.
+
+Of this checkout, or with SLUICE_INSTALLED=1 of the environment of the interpreter, as a wheel brings it.
+"""
+
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+if os.environ.get("SLUICE_INSTALLED") != "1":
+    sys.path.insert(0, str(ROOT / "python"))
+import sluice  # noqa: E402
+
+SMALL = {"pipeline.iterations": 3, "checkpoint.every_iterations": 1, "nodes.prompts.groups_per_iteration": 8, "nodes.held_out": False,
+         "nodes.held_out_answers": False, "nodes.held_out_score": False}
+LONG = {**SMALL, "pipeline.iterations": 100000}
+WITH_SAMPLES = {"extends": "builtin:grpo",
+                "nodes": {"samples": {"type": "write_jsonl", "inputs": ["score"], "fields": ["prompt", "response", "score", "tokens"]}}}
+
+
+def command_line(*words):
+    """What the program says by itself."""
+    return subprocess.run([sluice.program(), *map(str, words)], capture_output=True, text=True, timeout=120)
+
+
+def length(response):
+    return float(len(response))
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.before = pathlib.Path.cwd()
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))
+        os.chdir(self.folder)
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.addCleanup(os.chdir, self.before)
+
+
+class Runs(Case):
+    def test_metrics_come_while_it_goes_on_and_are_those_of_the_file(self):
+        rows = []
+        with sluice.run("builtin:grpo", LONG, run_dir="run") as run:
+            for row in run:
+                rows.append(row)
+                if len(rows) == 3:
+                    self.assertTrue(run.running)
+                    break
+        self.assertFalse(run.running)
+        self.assertEqual([row["iteration"] for row in rows], [0, 1, 2])
+        lines = (self.folder / "run/metrics.jsonl").read_text().splitlines()
+        self.assertEqual(rows, [json.loads(line) for line in lines[:3]])
+        self.assertEqual(run.metrics(), [json.loads(line) for line in lines])
+
+    def test_a_run_ends_with_its_summary_and_its_models(self):
+        run = sluice.run("builtin:grpo", SMALL).wait()
+        self.assertEqual(len(run.metrics()), 3)
+        self.assertIn("grpo finished: 3 iterations", run.output)
+        self.assertTrue((run.checkpoint / "actor/config.json").exists())
+        self.assertEqual(run.folder.parent.name, "runs")
+
+    def test_a_run_that_was_stopped_goes_on(self):
+        with sluice.run("builtin:grpo", LONG, run_dir="run") as run:
+            next(iter(run))
+        done = len(run.metrics())
+        going_on = sluice.resume("run", {"pipeline.iterations": done + 2})
+        self.assertEqual([row["iteration"] for row in going_on], list(range(done + 2)))
+        self.assertEqual(len(sluice.Run("run").metrics()), done + 2)
+
+    def test_a_dictionary_is_a_pipeline_and_leaves_no_file(self):
+        run = sluice.run({"extends": "builtin:grpo", "pipeline": {"name": "mine"}}, SMALL).wait()
+        self.assertTrue(run.folder.name.startswith("mine-"))
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["runs"])
+
+    def test_several_ranks_give_what_one_gives(self):
+        shape = {**SMALL, "cluster.slots": 2}
+        one = sluice.run("builtin:grpo", shape, run_dir="one").wait().metrics()
+        two = sluice.run("builtin:grpo", shape, run_dir="two", ranks=2).wait().metrics()
+        self.assertEqual([row["reward/score_mean"] for row in one], [row["reward/score_mean"] for row in two])
+
+
+class Samples(Case):
+    def test_columns_hold_what_the_file_holds(self):
+        run = sluice.run(WITH_SAMPLES, SMALL, run_dir="run").wait()
+        rows = [json.loads(line) for line in (self.folder / "run/samples.jsonl").read_text().splitlines()]
+        samples = run.samples()
+        self.assertEqual(list(samples), ["iteration", "group", "sample", "prompt", "response", "score", "tokens"])
+        for name, column in samples.items():
+            self.assertEqual([getattr(value, "tolist", lambda value=value: value)() for value in column], [row[name] for row in rows])
+        if importlib.util.find_spec("numpy"):
+            import numpy
+            self.assertEqual((samples["score"].dtype.kind, samples["iteration"].dtype.kind), ("f", "i"))
+            self.assertIsInstance(samples["tokens"][0], numpy.ndarray)
+            self.assertAlmostEqual(samples["score"][samples["iteration"] == 2].mean(), run.metrics()[2]["reward/score_mean"], places=6)
+
+    def test_a_run_without_them_has_none(self):
+        self.assertEqual(sluice.run("builtin:grpo", SMALL).wait().samples(), {})
+
+
+class Rewards(Case):
+    def test_a_function_of_this_process_scores(self):
+        threads = set()
+
+        def reward(response, label):  # what a file could not have
+            threads.add(threading.current_thread().name)
+            return {"score": float(response.strip() == label), "length": len(response)}
+
+        with_function = sluice.run("builtin:grpo", SMALL, rewards={"score": reward}).wait().metrics()
+        exact = sluice.run("builtin:grpo", SMALL).wait().metrics()
+        self.assertEqual([row["reward/score_mean"] for row in with_function], [row["reward/score_mean"] for row in exact])
+        self.assertGreater(with_function[0]["reward/score/length"], 1)
+        self.assertTrue(threads)
+
+    def test_functions_of_other_systems_are_called_as_they_are(self):
+        def of_trl(prompts, completions, label, **columns):
+            return [float(completion.strip() == right) for completion, right in zip(completions, label)]
+
+        async def of_verl(data_source, solution_str, ground_truth, extra_info=None):
+            return float(solution_str.strip() == ground_truth)
+
+        exact = sluice.run("builtin:grpo", SMALL).wait().metrics()
+        for function in (of_trl, of_verl):
+            rows = sluice.run("builtin:grpo", SMALL, rewards={"score": function}).wait().metrics()
+            self.assertEqual([row["reward/score_mean"] for row in rows], [row["reward/score_mean"] for row in exact], function.__name__)
+
+    def test_what_it_raises_is_what_the_run_says(self):
+        def reward(response):
+            raise KeyError("unit")
+
+        with self.assertRaises(sluice.RunError) as raised:
+            sluice.run("builtin:grpo", SMALL, rewards={"score": reward}).wait()
+        for words in ("node 'score'", "iteration 0", "KeyError: 'unit'", "package_test.py:"):
+            self.assertIn(words, str(raised.exception))
+        self.assertEqual(raised.exception.code, 1)
+        self.assertIsInstance(raised.exception.__cause__, KeyError)
+
+    def test_a_run_with_functions_says_that_it_needs_them_again(self):
+        sluice.run("builtin:grpo", SMALL, run_dir="run", rewards={"score": length}).wait()
+        longer = {"pipeline.iterations": 4}
+        with self.assertRaisesRegex(sluice.PipelineError, "rewards of this run are functions of a Python program"):
+            sluice.resume("run", longer)
+        self.assertEqual(len(sluice.resume("run", longer, rewards={"score": length}).wait().metrics()), 4)
+
+    def test_a_function_that_is_not_as_a_scorer_should_be_is_refused_before_anything_runs(self):
+        with self.assertRaisesRegex(sluice.PipelineError, "parameters of no known convention"):
+            sluice.run("builtin:grpo", SMALL, rewards={"score": lambda a, b: 0.0}).wait()
+
+
+class Views(Case):
+    def test_a_plan_is_that_of_the_command_line(self):
+        overrides = {"pipeline.iterations": 7, "nodes.advantages.normalize_std": False}
+        plan = sluice.plan("builtin:grpo", overrides)
+        done = command_line("plan", "builtin:grpo", "--set", "pipeline.iterations=7", "--set", "nodes.advantages.normalize_std=false", "--format", "json")
+        self.assertEqual(plan, json.loads(done.stdout))
+
+    def test_validate_gives_the_warnings(self):
+        self.assertEqual(sluice.validate("builtin:grpo"), [])
+        warning, = sluice.validate("builtin:grpo", {"runtime.cores": 4096})
+        self.assertEqual((warning["severity"], warning["kind"]), ("warning", "cores-exceed-machine"))
+
+
+class Errors(Case):
+    def test_the_text_is_that_of_the_command_line(self):
+        (self.folder / "p.toml").write_text('extends = "builtin:grpo"\n[nodes.advantages]\nepsilonn = 1\n[budget]\ntokens_in_flight = 3\n')
+        told = command_line("validate", "p.toml").stderr.rstrip("\n")
+        for call in (sluice.validate, sluice.plan, sluice.run):
+            with self.assertRaises(sluice.PipelineError) as raised:
+                call("p.toml")
+            self.assertEqual(str(raised.exception), told)
+            self.assertEqual(raised.exception.code, 78)
+        self.assertFalse((self.folder / "runs").exists())
+
+    def test_validate_gives_each_problem(self):
+        with self.assertRaises(sluice.PipelineError) as raised:
+            sluice.validate("builtin:grpo", {"nodes.advantages.epsilonn": 1, "nodes.generate.modell": "x"})
+        self.assertEqual([problem["kind"] for problem in raised.exception.problems], ["unknown-key"] * 2)
+
+    def test_data_that_is_missing_is_a_wrong_pipeline(self):
+        with self.assertRaisesRegex(sluice.PipelineError, "nothing.jsonl"):
+            sluice.run("builtin:grpo", {"nodes.prompts.path": "nothing.jsonl"})
+
+    def test_a_value_that_no_pipeline_has_names_its_type(self):
+        with self.assertRaisesRegex(TypeError, "value of type object"):
+            sluice.plan("builtin:grpo", {"pipeline.seed": object()})
+
+
+class Documentation(Case):
+    def test_what_it_shows_runs(self):
+        shown = re.findall(r"(?ms)^```python\n(.*?)^```$", (ROOT / "docs/python.md").read_text())
+        self.assertGreater(len(shown), 3)
+        names = {}
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            for block in shown:
+                exec(compile(block, "docs/python.md", "exec"), names)
+        self.assertIn("did you mean max_new_tokens?", said.getvalue())
+
+
+class Values(unittest.TestCase):
+    def test_they_are_read_back_as_they_were(self):
+        import tomllib
+
+        from sluice import _toml
+        pipeline = {"extends": 'a "b"\\c\n\t\x7f é', "plugins": ["x.so"], "pipeline": {"name": "p", "seed": -3, "stop_when": {"metric": "a/b", "at_least": 1e-9}},
+                    "models": {"a b": {"lora": {"rank": 4}, "freeze": ["x", "y"]}}, "nodes": {"score": False, "n": {"type": "t", "inputs": [], "x": 1e300, "d": {}}}}
+        self.assertEqual(tomllib.loads(_toml.document_of(pipeline)), pipeline)
+
+
+if __name__ == "__main__":
+    unittest.main()
