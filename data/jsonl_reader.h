@@ -54,8 +54,9 @@ class JsonlReader {
   /// Likewise, of fields that are all texts; an optional one that is missing is empty.
   std::vector<std::string> texts(size_t row) const;
 
-  /// The row as its file has it, for who does not know its fields. Valid as long as the reader.
-  std::string_view text_of(size_t row) const;
+  /// The row as its file has it, for who does not know its fields; of a columnar file as JSON, of all columns if no fields were
+  /// asked for.
+  std::string text_of(size_t row) const;
 
   /// The row, marked as a whole; of one of several lines the first.
   SourceSpan where(size_t row) const;
