@@ -76,13 +76,14 @@ std::optional<ColumnarFormat> columnar_format(const fs::path& path, std::string_
 const ColumnarLibrary& columnar_library(const fs::path& path) { return columnar_library(path, module_path()); }
 
 const ColumnarLibrary& columnar_library(const fs::path& path, const fs::path& module) {
-  const std::string kind = path.extension() == ".parquet" ? "Parquet" : "Parquet or Arrow";
+  const std::string what =
+      path.string() + (path.extension() == ".parquet" ? " is a Parquet file" : " is an Arrow or Parquet file");
   if (!is_there(module))
-    throw UserError(path.string() + " is " + kind + ", which this build does not read yet",
+    throw UserError(what + ", which this build does not read yet",
                     std::string(kSetUp) + " fetches the library that reads it (55 MB) and builds what uses it");
   void* const library = load(module);
   if (library == nullptr)
-    throw UserError(path.string() + " is " + kind + ", and the library that reads it cannot be loaded: " + ::dlerror(),
+    throw UserError(what + ", and the library that reads it cannot be loaded: " + ::dlerror(),
                     std::string("python3 -m pip install ") + package() + ", beside torch; in a checkout " + kSetUp);
   const auto get = reinterpret_cast<const ColumnarLibrary* (*)()>(::dlsym(library, kColumnarEntry));
   if (get == nullptr || get()->version != kColumnarVersion)

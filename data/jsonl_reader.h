@@ -30,8 +30,9 @@ struct JsonlField {
   std::string list_param = {};  // the parameter that would read a conversation instead, for messages; empty: there is none
 };
 
-/// Files of one JSON object a line, or of one JSON array of objects, plain or gzip, read as one. Which of the two a file is its
-/// first character tells. Blank lines are passed over; "\r\n" ends a line too, and a byte order mark is no part of the first.
+/// Files of one JSON object a line, or of one JSON array of objects, plain, gzip or zstd, and columnar files (Parquet, Arrow), read
+/// as one. What a file is its first bytes tell. Blank lines are passed over; "\r\n" ends a line too, and a byte order mark is no part
+/// of the first. Of a columnar file only the columns are read that `fields` name; without fields, all.
 ///
 /// The constructor reads all files once and proves that each row is an object with all of `fields`. It throws one UserError with
 /// up to 20 broken rows, each with file, line, column and what is expected; files without any row are refused too. Rows stay in

@@ -35,7 +35,7 @@ TEST(Columnar, WhatCannotBeReadIsSaidWithTheRemedy) {
 TEST(Columnar, ALibraryThatIsMissingIsSaidWithTheFileAndTheCommand) {
   const TemporaryFolder folder;
   EXPECT_THAT(message_of<UserError>([&] { columnar_library("data/train.parquet", folder.path() / "none.so"); }),
-              AllOf(HasSubstr("data/train.parquet is Parquet, which this build does not read yet"),
+              AllOf(HasSubstr("data/train.parquet is a Parquet file, which this build does not read yet"),
                     HasSubstr("./rlhf-run --setup --parquet fetches the library that reads it")));
 }
 
@@ -43,8 +43,8 @@ TEST(Columnar, ALibraryThatCannotBeLoadedIsSaidWithWhatItNeeds) {
   const TemporaryFolder folder;
   const auto module = folder.write("broken.so", "this is no library");
   EXPECT_THAT(message_of<UserError>([&] { columnar_library("train.parquet", module); }),
-              AllOf(HasSubstr("train.parquet is Parquet, and the library that reads it cannot be loaded"), HasSubstr("broken.so"),
-                    HasSubstr("python3 -m pip install pyarrow==")));
+              AllOf(HasSubstr("train.parquet is a Parquet file, and the library that reads it cannot be loaded"),
+                    HasSubstr("broken.so"), HasSubstr("python3 -m pip install pyarrow==")));
 }
 
 }  // namespace

@@ -22,7 +22,9 @@ sluice::data::JsonlField field_of(const Json& json) {
   const std::string kind = json.value("kind", "text");
   return {.name = json.at("name").get<std::string>(),
           .param = json.at("name").get<std::string>() + "_field",
-          .kind = kind == "messages" ? FieldKind::kMessages : kind == "either" ? FieldKind::kTextOrMessages : FieldKind::kText,
+          .kind = kind == "messages" ? FieldKind::kMessages
+                  : kind == "either" ? FieldKind::kTextOrMessages
+                                     : FieldKind::kText,
           .required = json.value("required", true),
           .nullable = json.value("nullable", false)};
 }
