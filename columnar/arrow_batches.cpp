@@ -12,7 +12,8 @@
 namespace sluice::columnar {
 namespace {
 
-// The two formats differ in how a reader is opened and asked. To choose columns it is opened again: a reader takes them at its begin.
+// The two formats differ in how a reader is opened and asked. To choose columns it is opened again: a reader takes them at its
+// begin.
 class ArrowBatches final : public Batches {
  public:
   ArrowBatches(std::string path, bool is_stream, arrow::MemoryPool* pool)

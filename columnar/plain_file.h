@@ -13,8 +13,8 @@
 
 namespace sluice::columnar {
 
-/// A file that is read on the thread that asks, also where Arrow would ask threads of its own: those hold buffers for a while after
-/// an error, longer than the memory pool that they belong to is there. Not thread-safe.
+/// A file that is read on the thread that asks, also where Arrow would ask threads of its own: those hold buffers for a while
+/// after an error, longer than the memory pool that they belong to is there. Not thread-safe.
 class PlainFile final : public arrow::io::RandomAccessFile {
  public:
   using Bytes = std::shared_ptr<arrow::Buffer>;

@@ -19,8 +19,8 @@ namespace sluice::columnar {
 ///   structs                             objects
 ///   binary data, unions, NaN            null
 ///
-/// A struct in a list has no members that are null, except "content": every struct of a column has the members of all others, and
-/// what a message lacks (tool calls, a name) is null there.
+/// A struct in a list has no members that are null, except "content": every struct of a column has the members of all others,
+/// and what a message lacks (tool calls, a name) is null there.
 class ValueWriter {
  public:
   virtual ~ValueWriter() = default;

@@ -13,11 +13,13 @@ namespace sluice::data {
 /// What a columnar file is called: *.parquet, *.arrow and *.feather.
 bool is_columnar_name(const std::filesystem::path& path);
 
-/// What a file is that begins so; its name counts where the bytes do not tell, as those of a file that is cut off. Nothing for a
-/// file of texts. Throws UserError for what has such a name and cannot be read: Feather's first version, a pointer of Git LFS.
+/// What a file is that begins so; its name counts where the bytes do not tell, as those of a file that is cut off. Nothing for
+/// a file of texts. Throws UserError for what has such a name and cannot be read: Feather's first version, a pointer of Git
+/// LFS.
 std::optional<ColumnarFormat> columnar_format(const std::filesystem::path& path, std::string_view bytes);
 
-/// Loads the library, for `path`. Throws UserError that names the file, and how to get what is missing. Calling it again is cheap.
+/// Loads the library, for `path`. Throws UserError that names the file, and how to get what is missing. Calling it again is
+/// cheap.
 const ColumnarLibrary& columnar_library(const std::filesystem::path& path);
 
 /// Likewise with that module, libsluice_columnar.so of another folder.

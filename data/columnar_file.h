@@ -9,7 +9,8 @@
 
 #include "base/json.h"
 
-// What data/ asks of libsluice_columnar.so, the only part that knows Apache Arrow (columnar/). It is loaded when a file needs it.
+// What data/ asks of libsluice_columnar.so, the only part that knows Apache Arrow (columnar/). It is loaded when a file needs
+// it.
 namespace sluice::data {
 
 enum class ColumnarFormat {
@@ -47,8 +48,8 @@ struct ColumnarRows {
 
 /// The rows of one file in their order, of which only the columns are decoded that are asked for; all, if no field is.
 ///
-/// Memory: some megabytes, and what a batch of the file takes, at most 1 GiB together. Throws UserError naming the file and the row
-/// where it is damaged. The file must not change while it is open. Not thread-safe.
+/// Memory: some megabytes, and what a batch of the file takes, at most 1 GiB together. Throws UserError naming the file and the
+/// row where it is damaged. The file must not change while it is open. Not thread-safe.
 class ColumnarFile {
  public:
   virtual ~ColumnarFile() = default;
@@ -59,8 +60,8 @@ class ColumnarFile {
   /// [fields] of those that were asked for.
   virtual const std::vector<ColumnKind>& kinds() const = 0;
 
-  /// The next rows, at least one, in place of what `rows` held. False: there are no more. A row that is longer than kLongestRow is
-  /// cut off somewhere behind that.
+  /// The next rows, at least one, in place of what `rows` held. False: there are no more. A row that is longer than kLongestRow
+  /// is cut off somewhere behind that.
   virtual bool next(ColumnarRows& rows) = 0;
 };
 

@@ -14,8 +14,8 @@ namespace sluice::data {
 
 /// The one pass over a columnar file: decodes the columns that `fields` read, once and in order, and puts each row into `file`.
 ///
-/// Most rows are proved by the types of the columns and by which values are null, at memory's speed. The others are JSON texts as
-/// those of a file of lines, and are for the same checks. Throws UserError as ColumnarFile does. Not thread-safe.
+/// Most rows are proved by the types of the columns and by which values are null, at memory's speed. The others are JSON texts
+/// as those of a file of lines, and are for the same checks. Throws UserError as ColumnarFile does. Not thread-safe.
 class ColumnarScan {
  public:
   ColumnarScan(RowFile& file, const std::vector<JsonlField>& fields);

@@ -23,13 +23,13 @@ constexpr size_t kAllRows = std::numeric_limits<size_t>::max();
 
 /// A data file, of which any row can be read at any time. What it is its first bytes tell, not its name.
 ///
-/// The text of a plain file is mapped into memory: the system takes its pages back when memory is short. A compressed file, gzip or
-/// zstd, is decompressed once into a file without a name, which vanishes with the process. So a row costs the same wherever it is,
-/// as many bytes of `scratch` are taken as the text has, and no memory. `scratch`: see ScratchFile. Of a columnar file, Parquet or
-/// Arrow, the rows come into such a file too, as JSON; who reads the file's columns fills it.
+/// The text of a plain file is mapped into memory: the system takes its pages back when memory is short. A compressed file,
+/// gzip or zstd, is decompressed once into a file without a name, which vanishes with the process. So a row costs the same
+/// wherever it is, as many bytes of `scratch` are taken as the text has, and no memory. `scratch`: see ScratchFile. Of a
+/// columnar file, Parquet or Arrow, the rows come into such a file too, as JSON; who reads the file's columns fills it.
 ///
-/// Throws UserError: no right to read it, damaged or cut off, a row of a compressed file that is longer than kLongestRow, a text that
-/// is implausibly large beside its compressed form, a full disk. The file must not change while it is open.
+/// Throws UserError: no right to read it, damaged or cut off, a row of a compressed file that is longer than kLongestRow, a
+/// text that is implausibly large beside its compressed form, a full disk. The file must not change while it is open.
 class RowFile {
  public:
   /// Of a compressed file at least the first `most_rows` rows are unpacked; what else of it is there may end anywhere.

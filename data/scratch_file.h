@@ -8,9 +8,9 @@
 
 namespace sluice::data {
 
-/// A file without a name, which vanishes with the process, however that ends. In `folder`, on a disk; empty: in $TMPDIR, else in
-/// /var/tmp, which unlike /tmp is not kept in memory. Throws UserError that names the folder when it is full or may not be written.
-/// Moves, does not copy. Reading from many threads.
+/// A file without a name, which vanishes with the process, however that ends. In `folder`, on a disk; empty: in $TMPDIR, else
+/// in /var/tmp, which unlike /tmp is not kept in memory. Throws UserError that names the folder when it is full or may not be
+/// written. Moves, does not copy. Reading from many threads.
 class ScratchFile {
  public:
   explicit ScratchFile(const std::filesystem::path& folder);
