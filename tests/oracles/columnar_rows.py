@@ -68,8 +68,9 @@ class Columnar(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.program.stdin.close()
-        cls.program.wait(timeout=60)
+        status = cls.program.wait(timeout=60)
         cls.program.stdout.close()
+        assert status == 0, f"the program ended with {status}"
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
