@@ -82,7 +82,8 @@ void add_init(Command& program) {
   init.argument("kind", taken->kind, Values::one_of({"grpo", "ppo", "sft", "dpo", "reward"}), "what it does").required();
   init.option("--model", taken->model, Values::folder(), "a Hugging Face folder, or the id of a model in Hugging Face's cache")
       .required();
-  init.option("--data", taken->data, Values::file(), "JSON lines or a JSON array, plain or gzip; a folder or a pattern of them")
+  init.option("--data", taken->data, Values::file(),
+              "JSON lines or a JSON array, plain, gzip or zstd; Parquet, Arrow or Feather; a folder or a pattern of them")
       .required();
   init.option("--prompt-field", taken->prompt_field, Values::any("NAME"), "of the prompt (default: it is looked for)");
   init.option("--answer-field", taken->answer_field, Values::any("NAME"),

@@ -7,7 +7,7 @@
 torch_version=2.11.0
 torch_wheels=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)  # enough for the CPU, without what they depend on
 packages=(g++ cmake ninja-build ccache mold pkg-config python3 libtbb-dev libtomlplusplus-dev libcli11-dev libspdlog-dev
-          nlohmann-json3-dev libvalijson-dev libonig-dev libutf8proc-dev zlib1g-dev libcurl4-openssl-dev libgtest-dev libgmock-dev)
+          nlohmann-json3-dev libvalijson-dev libonig-dev libutf8proc-dev zlib1g-dev libzstd-dev libcurl4-openssl-dev libgtest-dev libgmock-dev)
 build=$here/build/release
 started=$SECONDS
 
@@ -85,6 +85,30 @@ fetch_torch() {
     >"$here/.deps/pip.log" 2>&1 || give_up "LibTorch could not be fetched (no network, or a full disk? .deps/pip.log tells)" "$command"
   rm -rf "$here/.deps/$name"
   mv "$part" "$here/.deps/$name"
+}
+
+# With --parquet what reads Parquet and Arrow files: headers and two libraries of pyarrow's wheel, of the version and with the hash that
+# cmake/pyarrow.txt says. They need no Python, so it is that wheel for any.
+wants_parquet=false
+
+pyarrow_folder() { printf '%s' "$here/.deps/pyarrow-$(sed -n 's/^pyarrow==\([0-9.]*\).*/\1/p' "$here/cmake/pyarrow.txt")"; }
+
+fetch_pyarrow() {
+  local there part package; there=$(pyarrow_folder) part=$there.part package=$part/pyarrow
+  [[ -d $there ]] && return
+  python3 -m pip --version >/dev/null 2>&1 || install_packages python3-pip
+  local options=(--no-deps --require-hashes --only-binary :all: --implementation cp --python-version 3.11 --platform "manylinux_2_28_$(uname -m)")
+  say "fetching pyarrow into .deps/ for Parquet (55 MB to load, 75 MB on the disk)"
+  rm -rf "$part"
+  python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target "$part" "${options[@]}" -r "$here/cmake/pyarrow.txt" \
+    >"$here/.deps/pip.log" 2>&1 || give_up "pyarrow could not be fetched (no network, or a full disk? .deps/pip.log tells)" \
+    "python3 -m pip install --target .deps/${there##*/} ${options[*]} -r cmake/pyarrow.txt"
+  mkdir "$part/kept"
+  mv "$package"/include "$package"/libarrow.so.[0-9]* "$package"/libparquet.so.[0-9]* "$package"/../*.dist-info "$part/kept"
+  rm -rf "$package"
+  mv "$part/kept" "$package"
+  find "$part" -mindepth 1 -maxdepth 1 ! -name pyarrow -exec rm -rf {} +
+  mv "$part" "$there"
 }
 
 # How long a step of the build takes on one core: compiled, or found in the compiler cache. Seconds, seen on machines of 2026.
@@ -184,6 +208,12 @@ set_up() {
     fetch_torch
     grep -qsxF "$wanted" "$here/.deps/installed" || printf '%s\n' "$wanted" >>"$here/.deps/installed"
   fi
+  if $wants_parquet && [[ ! -d $(pyarrow_folder) ]]; then
+    lock_deps -x "uses or changes .deps"
+    fetch_pyarrow
+  fi
+  # A build that was configured without it.
+  if $wants_parquet && ! grep -qs sluice_columnar "$build/build.ninja"; then rm -f "$build/build.ninja"; fi
   lock_deps -s "changes .deps"
   build_targets "$@"
   exec 9>&-

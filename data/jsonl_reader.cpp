@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "data/columnar_scan.h"
 #include "data/jsonl_scan.h"
 #include "data/messages.h"
 #include "data/row_meter.h"
@@ -34,11 +35,13 @@ class JsonlReader::Scan {
   Scan(JsonlReader& reader, size_t most_rows) : reader_(reader), most_rows_(most_rows), problems_(reader.fields_) {}
 
   void run() {
-    for (const RowFile& file : reader_.files_) {
+    for (RowFile& file : reader_.files_) {
       reader_.first_rows_.push_back(reader_.rows_.size());
       file_ = file.path().string();
       text_ = file.text();
-      if (is_array_of_rows(text_))
+      if (file.columnar())
+        add_columnar(file);
+      else if (is_array_of_rows(text_))
         add_elements();
       else
         add_lines();
@@ -55,7 +58,7 @@ class JsonlReader::Scan {
       std::string_view content = line_at(begin, line);
       const size_t end = begin + content.size();
       if (content.ends_with('\r')) content.remove_suffix(1);
-      if (!trim(content).empty()) add({file_, text_, begin, content.size(), line, false});
+      if (!trim(content).empty()) add({file_, text_, begin, content.size(), line, RowUnit::kLine});
       begin = end + 1;
     }
   }
@@ -89,6 +92,22 @@ class JsonlReader::Scan {
     report_end(rest, line, "something follows the array of rows");
   }
 
+  void add_columnar(RowFile& file) {
+    ColumnarScan scan(file, reader_.fields_);
+    uint32_t row = 1;
+    try {
+      for (ColumnarScan::Row next; !enough() && scan.next(next); ++row) {
+        if (next.text.size() > kLongestRow) refuse_length("a row", row);
+        if (row >= kMostLines) refuse_length("a file", row);
+        reader_.rows_.push_back({next.begin, static_cast<uint32_t>(next.text.size()), row});
+        if (!next.is_proved)
+          problems_.check(reader_.parser_, {file_, next.text, 0, next.text.size(), row, RowUnit::kRow, &scan.columns()});
+      }
+    } catch (const UserError& error) {
+      problems_.add(error);
+    }
+  }
+
   // Nothing but blanks before `at`, and there too.
   bool is_blank(size_t begin, size_t at) const {
     return begin == at && std::string_view(" \t\r\n").find(text_[at]) != std::string_view::npos;
@@ -98,21 +117,24 @@ class JsonlReader::Scan {
   bool add_element(size_t begin, size_t end, uint32_t line, bool last) {
     const size_t length = trim_end(text_.substr(begin, end - begin));
     const bool is_empty_array = length == 0 && last && reader_.rows_.size() == reader_.first_rows_.back();
-    return is_empty_array || (add({file_, text_, begin, length, line, true}) && !enough());
+    return is_empty_array || (add({file_, text_, begin, length, line, RowUnit::kElement}) && !enough());
   }
 
   static size_t trim_end(std::string_view content) { return content.find_last_not_of(" \t\r\n") + 1; }  // npos + 1: all blank
 
   bool add(const RowPlace& place) {
-    if (place.line >= std::numeric_limits<int32_t>::max()) refuse_length("a text", place.line);
+    if (place.line >= kMostLines) refuse_length("a text", place.line);
     reader_.rows_.push_back({place.begin, static_cast<uint32_t>(place.length), place.line});
     return problems_.check(reader_.parser_, place);
   }
 
   void report_end(size_t at, uint32_t line, const std::string& message) {
     const size_t length = std::min<size_t>(1, text_.size() - at);
-    problems_.report({file_, text_, at, length, line, true}, 0, 1, message, {}, "[{...}, {...}], or one JSON object a line");
+    problems_.report({file_, text_, at, length, line, RowUnit::kElement}, 0, 1, message, {},
+                     "[{...}, {...}], or one JSON object a line");
   }
+
+  static constexpr uint32_t kMostLines = std::numeric_limits<int32_t>::max();  // as places count them
 
   [[noreturn]] void refuse_length(const std::string& what, uint32_t line) const {
     throw UserError(file_ + ":" + std::to_string(line) + ": " + what + " of more than 64 MiB",
@@ -160,7 +182,10 @@ std::vector<std::string> JsonlReader::texts(size_t row) const {
 SourceSpan JsonlReader::where(size_t row) const {
   const RowFile& file = files_[file_of(row)];
   const std::string name = file.path().string();
-  return span_in_row({name, file.text(), rows_[row].begin, rows_[row].length, rows_[row].line}, 0, rows_[row].length);
+  const StoredRow& stored = rows_[row];
+  if (!file.columnar()) return span_in_row({name, file.text(), stored.begin, stored.length, stored.line}, 0, stored.length);
+  const std::string text = file.row(stored.begin, stored.length);
+  return span_in_row({name, text, 0, text.size(), stored.line, RowUnit::kRow}, 0, text.size());
 }
 
 void JsonlReader::keep_only(const std::vector<bool>& keep) {
@@ -180,9 +205,7 @@ size_t JsonlReader::file_of(size_t row) const {
   return static_cast<size_t>(std::ranges::upper_bound(first_rows_, row) - first_rows_.begin()) - 1;
 }
 
-std::string_view JsonlReader::text_of(size_t row) const {
-  return files_[file_of(row)].text().substr(rows_[row].begin, rows_[row].length);
-}
+std::string JsonlReader::text_of(size_t row) const { return files_[file_of(row)].row(rows_[row].begin, rows_[row].length); }
 
 std::string text_of(const Json& value) {
   if (value.is_null()) return {};

@@ -30,13 +30,14 @@ struct JsonlField {
   std::string list_param = {};  // the parameter that would read a conversation instead, for messages; empty: there is none
 };
 
-/// Files of one JSON object a line, or of one JSON array of objects, plain or gzip, read as one. Which of the two a file is its
-/// first character tells. Blank lines are passed over; "\r\n" ends a line too, and a byte order mark is no part of the first.
+/// Files of one JSON object a line, or of one JSON array of objects, plain, gzip or zstd, and columnar files (Parquet, Arrow),
+/// read as one. What a file is its first bytes tell. Blank lines are passed over; "\r\n" ends a line too, and a byte order mark
+/// is no part of the first. Of a columnar file only the columns are read that `fields` name; without fields, all.
 ///
-/// The constructor reads all files once and proves that each row is an object with all of `fields`. It throws one UserError with
-/// up to 20 broken rows, each with file, line, column and what is expected; files without any row are refused too. Rows stay in
-/// their files (see RowFile) and are parsed when they are asked for: 16 bytes of memory a row. Rows are shorter than 64 MiB. The
-/// files must not change while they are open. Const use from many threads.
+/// The constructor reads all files once and proves that each row is an object with all of `fields`. It throws one UserError
+/// with up to 20 broken rows, each with file, line, column and what is expected; files without any row are refused too. Rows
+/// stay in their files (see RowFile) and are parsed when they are asked for: 16 bytes of memory a row. Rows are shorter than 64
+/// MiB. The files must not change while they are open. Const use from many threads.
 class JsonlReader {
  public:
   /// `scratch`: where compressed files are unpacked, see RowFile. `most_rows`: of each file no more are read, and nothing is
@@ -54,8 +55,9 @@ class JsonlReader {
   /// Likewise, of fields that are all texts; an optional one that is missing is empty.
   std::vector<std::string> texts(size_t row) const;
 
-  /// The row as its file has it, for who does not know its fields. Valid as long as the reader.
-  std::string_view text_of(size_t row) const;
+  /// The row as its file has it, for who does not know its fields; of a columnar file as JSON, of all columns if no fields were
+  /// asked for.
+  std::string text_of(size_t row) const;
 
   /// The row, marked as a whole; of one of several lines the first.
   SourceSpan where(size_t row) const;

@@ -48,6 +48,31 @@ const char* expected_text(FieldKind kind) {
   return "must be a string or a list of messages";
 }
 
+const char* text_of(RowUnit unit) {
+  switch (unit) {
+    case RowUnit::kLine:
+      return "line";
+    case RowUnit::kElement:
+      return "element";
+    case RowUnit::kRow:
+      break;
+  }
+  return "row";
+}
+
+// No more than RowParser notes of a row.
+Columns first_of(const Columns& columns) {
+  constexpr size_t kMostNamed = 100;
+  return {columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(std::min(columns.size(), kMostNamed))};
+}
+
+// A column of binary data, which is null in JSON.
+bool is_binary(const RowPlace& place, const std::string& field) {
+  return place.columns != nullptr && std::ranges::any_of(*place.columns, [&](const auto& column) {
+           return column.first == field && column.second == Json::value_t::binary;
+         });
+}
+
 // What is wrong with a field's value; nothing if it is as it should be.
 std::optional<std::string> fault_of(FieldKind kind, const Json& value) {
   if (kind != FieldKind::kMessages && is_text(value.type())) return std::nullopt;
@@ -146,7 +171,7 @@ bool RowProblems::full() const { return problems_.size() >= kMostProblems; }
 
 bool RowProblems::check(const RowParser& parser, const RowPlace& place) {
   Row row;
-  if (auto fault = parser.parse(place.content(), row, place.in_array ? "element" : "line")) {
+  if (auto fault = parser.parse(place.content(), row, text_of(place.unit))) {
     report(place, fault->byte.value_or(0), fault->byte ? 1 : place.length, std::move(fault->message), std::move(fault->caret));
     return false;
   }
@@ -154,30 +179,33 @@ bool RowProblems::check(const RowParser& parser, const RowPlace& place) {
   return true;
 }
 
-void RowProblems::check_field(const RowPlace& place, const Row& row, size_t index) {
+void RowProblems::check_field(const RowPlace& place, Row& row, size_t index) {
   const JsonlField& field = fields_[index];
   const Json* value = find_field(row.fields, field.name);
   if (value == nullptr || (value->is_null() && !field.required)) {
-    if (field.required && !is_repeated(index, {}))
-      report(place, 0, place.length, "no field " + sluice::quoted(field.name), fields_text(field.name, row),
-             help_for_missing(field, row));
+    if (!field.required || is_repeated(index, {}, place.unit)) return;
+    if (place.columns != nullptr) row.seen = first_of(*place.columns);
+    report(place, 0, place.length, "no field " + sluice::quoted(field.name), fields_text(field.name, row),
+           help_for_missing(field, row));
   } else if (value->is_null() && field.nullable) {
     return;
-  } else if (auto fault = fault_of(field.kind, *value); fault && !is_repeated(index, *fault)) {
+  } else if (auto fault = is_binary(place, field.name) ? std::string("it is binary data") : fault_of(field.kind, *value);
+             fault && !is_repeated(index, *fault, place.unit)) {
     report(place, 0, place.length, "field " + sluice::quoted(field.name) + " " + expected_text(field.kind), std::move(*fault),
            help_for_fault(field, *value));
   }
 }
 
 // When a parameter is wrong every row has the same fault: that is one problem, not twenty.
-bool RowProblems::is_repeated(size_t index, const std::string& fault) {
-  const auto [found, is_new] = repeated_.try_emplace({index, fault}, Repeated{.problem = problems_.size()});
+bool RowProblems::is_repeated(size_t index, const std::string& fault, RowUnit unit) {
+  const auto [found, is_new] = repeated_.try_emplace({index, fault}, Repeated{.problem = problems_.size(), .unit = unit});
   if (!is_new) ++found->second.rows;
   return !is_new;
 }
 
 void RowProblems::report(const RowPlace& place, size_t byte, size_t length, std::string message, std::string caret,
                          std::string help) {
+  unit_ = place.unit;
   problems_.push_back({.where = span_in_row(place, byte, length),
                        .message = std::move(message),
                        .caret = std::move(caret),
@@ -185,12 +213,18 @@ void RowProblems::report(const RowPlace& place, size_t byte, size_t length, std:
                        .help = std::move(help)});
 }
 
+void RowProblems::add(const UserError& error) {
+  problems_.insert(problems_.end(), error.problems().begin(), error.problems().end());
+}
+
 void RowProblems::finish() {
   for (const auto& [fault, repeated] : repeated_) {
     if (repeated.rows > 1)
-      problems_[repeated.problem].notes.push_back("likewise in " + plural(repeated.rows - 1, "more line") + " that were read");
+      problems_[repeated.problem].notes.push_back(
+          "likewise in " + plural(repeated.rows - 1, std::string("more ") + text_of(repeated.unit)) + " that were read");
   }
-  if (full()) problems_.back().notes.push_back("reading stopped here: " + plural(kMostProblems, "broken line"));
+  if (full())
+    problems_.back().notes.push_back("reading stopped here: " + plural(kMostProblems, std::string("broken ") + text_of(unit_)));
   if (!problems_.empty()) throw UserError(std::move(problems_));
 }
 

@@ -7,19 +7,29 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/problem.h"
 #include "data/jsonl_reader.h"
 
 namespace sluice::data {
 
-/// A row in the text of its file.
+/// What a row is in its file, for messages.
+enum class RowUnit {
+  kLine,
+  kElement,  // of a JSON array
+  kRow,      // of a columnar file
+};
+
+/// A row in the text of its file; of a columnar file the row is all of the text.
 struct RowPlace {
   const std::string& file;  // as messages call it
   std::string_view text;    // the whole file
   size_t begin = 0;         // bytes of the row
   size_t length = 0;
   uint32_t line = 0;  // where it begins, from 1
-  bool in_array = false;
+  RowUnit unit = RowUnit::kLine;
+  /// Of a columnar file all columns, of which the row has only those that are read.
+  const Columns* columns = nullptr;
 
   std::string_view content() const { return text.substr(begin, length); }
 };
@@ -37,21 +47,26 @@ class RowProblems {
   /// What is wrong with a row that may not even be one, at a byte of it.
   void report(const RowPlace& place, size_t byte, size_t length, std::string message, std::string caret, std::string help = {});
 
+  /// What is wrong with a file, as its reader says it.
+  void add(const UserError& error);
+
   /// Throws a UserError with all problems, if there are any.
   void finish();
 
  private:
-  void check_field(const RowPlace& place, const Row& row, size_t index);
-  bool is_repeated(size_t index, const std::string& fault);
+  void check_field(const RowPlace& place, Row& row, size_t index);
+  bool is_repeated(size_t index, const std::string& fault, RowUnit unit);
 
   // What several rows have wrong in the same way.
   struct Repeated {
     size_t problem;  // of the first of them, in problems_
+    RowUnit unit;
     int64_t rows = 1;
   };
 
   const std::vector<JsonlField>& fields_;
   Problems problems_;
+  RowUnit unit_ = RowUnit::kLine;                                // of the last one
   std::map<std::pair<size_t, std::string>, Repeated> repeated_;  // by field and fault
 };
 

@@ -1,73 +1,28 @@
 #include "data/row_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
+#include <functional>
 #include <span>
-#include <string>
+#include <utility>
 
 #include "base/error.h"
+#include "data/columnar.h"
+#include "data/columnar_scan.h"
 #include "data/gzip.h"
-#include "data/parquet.h"
 #include "data/row_meter.h"
+#include "data/zstd.h"
 
 namespace sluice::data {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr size_t kMostMagic = 64;                  // bytes at the begin of a file that tell what it is
+constexpr size_t kMostTimes = 200;                 // that a file may unfold to: texts shrink by 3 to 30 times
+constexpr size_t kMostColumnar = size_t{1} << 30;  // bytes, if that is more: a dictionary makes much of little
+
 std::string_view as_text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-// A file without a name, for writing and mapping.
-class ScratchFile {
- public:
-  explicit ScratchFile(const fs::path& folder) : folder_(folder) {
-    descriptor_ = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (descriptor_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) open_and_unlink();
-    if (descriptor_ < 0) fail("create a temporary file in");
-  }
-  ~ScratchFile() { ::close(descriptor_); }
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
-
-  void write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail("write a temporary file in");
-      bytes.remove_prefix(static_cast<size_t>(count));
-    }
-  }
-
-  int descriptor() const { return descriptor_; }
-
- private:
-  // For file systems that know no O_TMPFILE.
-  void open_and_unlink() {
-    std::string name = (folder_ / "sluice-XXXXXX").string();
-    descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
-    if (descriptor_ >= 0) ::unlink(name.c_str());
-  }
-
-  [[noreturn]] void fail(const std::string& action) const {
-    throw UserError("cannot " + action + " " + folder_.string() + ": " + std::strerror(errno),
-                    "compressed data is unpacked there; TMPDIR names another folder, or unpack the file with gunzip");
-  }
-
-  const fs::path& folder_;
-  int descriptor_ = -1;
-};
-
-fs::path scratch_folder(const fs::path& wanted) {
-  if (!wanted.empty()) return wanted;
-  if (const char* named = std::getenv("TMPDIR"); named != nullptr && *named != '\0') return named;
-  return ::access("/var/tmp", W_OK) == 0 ? fs::path("/var/tmp") : fs::temp_directory_path();
-}
-
-// Stops what unfolds without end: texts shrink by 3 to 30 times, DEFLATE's limit is 1032.
+// Stops what unfolds without end: DEFLATE's limit is 1032, zstd has none.
 class UnfoldingLimit {
  public:
   UnfoldingLimit(const fs::path& path, size_t compressed_bytes)
@@ -86,7 +41,6 @@ class UnfoldingLimit {
 
  private:
   static constexpr size_t kFree = size_t{128} << 20;
-  static constexpr size_t kMostTimes = 200;
 
   [[noreturn]] void refuse(const std::string& what) const {
     throw UserError(path_.string() + what, "one JSON object a line, or one array of them, is expected; is this a data file?");
@@ -97,36 +51,68 @@ class UnfoldingLimit {
   RowMeter rows_;
 };
 
-MappedFile open_content(const fs::path& path, const fs::path& scratch, size_t most_rows) {
-  MappedFile file(path);
-  if (begins_like_parquet(as_text(file.bytes()))) refuse_parquet(path);
-  if (!is_gzip(file.bytes())) return file;
-  const fs::path folder = scratch_folder(scratch);
-  ScratchFile unpacked(folder);
+bool is_compressed(const MappedFile& file) { return is_gzip(file.bytes()) || is_zstd(file.bytes()); }
+
+void unpack(const MappedFile& file, const fs::path& path, const std::function<bool(std::string_view)>& sink) {
+  if (is_gzip(file.bytes()))
+    gunzip(file.bytes(), path.string(), sink);
+  else
+    unzstd(file.bytes(), path.string(), sink);
+}
+
+MappedFile unpacked(const MappedFile& file, const fs::path& path, const fs::path& scratch, size_t most_rows) {
+  ScratchFile text(scratch);
   UnfoldingLimit limit(path, file.bytes().size());
-  gunzip(file.bytes(), path.string(), [&](std::string_view piece) {
+  unpack(file, path, [&](std::string_view piece) {
     limit.add(piece);
-    unpacked.write(piece);
+    text.write(piece);
     return limit.rows() < most_rows;
   });
-  return MappedFile(unpacked.descriptor(), path);
+  return MappedFile(text.descriptor(), path);
+}
+
+std::optional<ColumnarFormat> format_of(const MappedFile& file, const fs::path& path) {
+  return columnar_format(path, as_text(file.bytes()).substr(0, kMostMagic));
 }
 
 }  // namespace
 
-RowFile::RowFile(const fs::path& path, const fs::path& scratch, size_t most_rows)
-    : path_(path), content_(open_content(path, scratch, most_rows)) {}
+RowFile::RowFile(const fs::path& path, const fs::path& scratch, size_t most_rows) : path_(path) {
+  MappedFile file(path);
+  bytes_ = file.bytes().size();
+  format_ = format_of(file, path);
+  if (format_)
+    rows_.emplace(scratch);
+  else if (is_compressed(file))
+    text_.emplace(unpacked(file, path, scratch, most_rows));
+  else
+    text_.emplace(std::move(file));
+}
 
-std::string_view RowFile::text() const { return as_text(content_.bytes()); }
+std::string_view RowFile::text() const { return text_ ? as_text(text_->bytes()) : std::string_view(); }
+
+std::string RowFile::row(uint64_t begin, size_t length) const {
+  return rows_ ? rows_->read(begin, length) : std::string(text().substr(begin, length));
+}
+
+uint64_t RowFile::append(std::string_view rows) {
+  SLUICE_CHECK(rows_.has_value(), "only columnar files are filled");
+  const uint64_t begin = rows_->size();
+  if (begin + rows.size() > std::max(kMostColumnar, bytes_ * kMostTimes))
+    throw UserError(path_.string() + " unfolds to more than 1 GiB, and 200 times its size", "is this a data file?");
+  rows_->write(rows);
+  return begin;
+}
 
 int64_t longest_text(const fs::path& path) {
   constexpr size_t kMostPlain = size_t{256} << 20, kMostUnpacked = size_t{64} << 20;
   constexpr size_t kLongestNumber = 32;  // "1e5" becomes "100000.0"
   try {
     const MappedFile file(path);
+    if (const auto format = format_of(file, path)) return longest_columnar_row(path, *format, kMostUnpacked);
     RowMeter rows;
-    if (is_gzip(file.bytes())) {
-      gunzip(file.bytes(), path.string(), [&](std::string_view piece) {
+    if (is_compressed(file)) {
+      unpack(file, path, [&](std::string_view piece) {
         rows.add(piece);
         return rows.seen() < kMostUnpacked;
       });

@@ -3,33 +3,40 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 
 #include "base/error.h"
 #include "base/path_kind.h"
-#include "data/parquet.h"
+#include "data/columnar.h"
 
 namespace sluice::data {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr const char* kJsonl = "*.jsonl, *.jsonl.gz, *.jsonl.zst";
+
 bool is_jsonl(const fs::path& path) {
   const std::string name = path.filename().string();
-  return name.ends_with(".jsonl") || name.ends_with(".jsonl.gz");
+  return name.ends_with(".jsonl") || name.ends_with(".jsonl.gz") || name.ends_with(".jsonl.zst");
 }
 
+// What map() and filter() of Hugging Face's datasets leave beside the data set itself.
+bool is_cache(const fs::path& path) { return path.filename().string().starts_with("cache-") && path.extension() == ".arrow"; }
+
+// Of one kind, since the same rows often lie in a folder in two: lines, else Parquet, else Arrow.
 std::vector<fs::path> files_of_folder(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::vector<fs::path> parquet;
+  std::array<std::vector<fs::path>, 3> kinds;
   for (const fs::path& entry : entries_of(folder)) {
-    if (is_jsonl(entry) && is_file(entry)) files.push_back(entry);
-    if (is_parquet(entry) && is_file(entry)) parquet.push_back(entry);
+    const size_t kind = is_jsonl(entry) ? 0 : entry.extension() == ".parquet" ? 1 : is_columnar_name(entry) ? 2 : kinds.size();
+    if (kind < kinds.size() && is_file(entry) && !is_cache(entry)) kinds[kind].push_back(entry);
   }
-  if (files.empty() && !parquet.empty()) refuse_parquet(*std::ranges::min_element(parquet));
-  if (files.empty())
-    throw UserError("the folder " + folder.string() + " holds no *.jsonl or *.jsonl.gz", "name the file, or a pattern of files");
-  return files;
+  const auto found = std::ranges::find_if(kinds, [](const auto& files) { return !files.empty(); });
+  if (found == kinds.end())
+    throw UserError("the folder " + folder.string() + " holds no " + kJsonl + ", *.parquet, *.arrow or *.feather",
+                    "name the file, or a pattern of files");
+  return *found;
 }
 
 // What glob(3) found, freed with it.
@@ -75,7 +82,7 @@ std::vector<fs::path> source_files(const std::vector<fs::path>& paths) {
   std::set<fs::path> seen;
   for (const fs::path& path : paths) {
     for (const fs::path& file : files_of(path)) {
-      if (is_parquet(file)) refuse_parquet(file);
+      if (is_columnar_name(file)) columnar_library(file);  // says what is missing before a run does
       std::error_code ignored;
       if (!seen.insert(fs::weakly_canonical(file, ignored)).second)
         throw UserError(file.string() + " is named twice", "its rows would count twice; leave one of them out");

@@ -6,22 +6,24 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MODULES = ("base", "data", "engine", "comm", "dsl", "text", "models", "nodes", "cli")
+MODULES = ("base", "data", "columnar", "engine", "comm", "dsl", "text", "models", "nodes", "cli")
 SUFFIXES = (".h", ".cpp", ".inc", ".cu", ".cuh")
 LONGEST = 500
 
 # An include that begins with one of these is forbidden in the files of that module.
 TORCH = ("torch/", "ATen/", "c10/")
+ARROW = ("arrow/", "parquet/")  # of what columnar/ is made, which is loaded when a file needs it
 FORBIDDEN = {
-    "base": ("comm/", "data/", "engine/", "dsl/", "text/", "models/", "nodes/", "cli/") + TORCH,
-    "data": ("comm/", "engine/", "dsl/", "text/", "models/", "nodes/", "cli/") + TORCH,
-    "engine": ("comm/", "data/", "dsl/", "text/", "nodes/", "models/", "cli/", "toml++/") + TORCH,
-    "dsl": ("comm/", "data/", "text/", "nodes/", "models/", "cli/") + TORCH,
-    "text": ("comm/", "data/", "engine/", "dsl/", "models/", "nodes/", "cli/") + TORCH,
-    "models": ("comm/", "data/", "engine/", "text/", "nodes/", "dsl/", "cli/"),
-    "nodes": ("comm/", "dsl/", "cli/"),
-    "comm": ("data/", "dsl/", "text/", "models/", "nodes/", "cli/"),
-    "cli": (),
+    "base": ("columnar/", "comm/", "data/", "engine/", "dsl/", "text/", "models/", "nodes/", "cli/") + TORCH,
+    "data": ("columnar/", "comm/", "engine/", "dsl/", "text/", "models/", "nodes/", "cli/") + TORCH,
+    "engine": ("columnar/", "comm/", "data/", "dsl/", "text/", "nodes/", "models/", "cli/", "toml++/") + TORCH,
+    "dsl": ("columnar/", "comm/", "data/", "text/", "nodes/", "models/", "cli/") + TORCH,
+    "text": ("columnar/", "comm/", "data/", "engine/", "dsl/", "models/", "nodes/", "cli/") + TORCH,
+    "models": ("columnar/", "comm/", "data/", "engine/", "text/", "nodes/", "dsl/", "cli/"),
+    "columnar": ("comm/", "engine/", "dsl/", "text/", "models/", "nodes/", "cli/") + TORCH,
+    "nodes": ("columnar/", "comm/", "dsl/", "cli/"),
+    "comm": ("columnar/", "data/", "dsl/", "text/", "models/", "nodes/", "cli/"),
+    "cli": ("columnar/",),
 }
 # The folders of a module, each of which includes only those before it; a folder in a folder belongs to it unless it is named.
 # "" is the module's own folder, where it may hold files.
@@ -47,7 +49,7 @@ COMMENT = re.compile(r"//[^\n]*")
 WRITERS = {
     "cli/run_lock.cpp": "a lock and who holds it: both end with the process, and mean nothing after a power cut",
     "comm/parcels/shared_memory.cpp": "memory without a name, of which there is no file",
-    "data/row_file.cpp": "a temporary file without a name, which ends with the process",
+    "data/scratch_file.cpp": "a temporary file without a name, which ends with the process",
 }
 # Those that may ask, and why.
 ASKERS = {
@@ -125,6 +127,8 @@ def violations(root):
                 found.append(f"{place}: this file stays free of torch, so that it can be fuzzed or sanitized without")
             if header.startswith("torch/torch.h"):
                 found.append(f"{place}: torch/torch.h takes 25 s to compile; include the operators that are used")
+            if header.startswith(ARROW) and module != "columnar":
+                found.append(f"{place}: only columnar/ includes Apache Arrow, so that everything else is built and runs without")
             if header.startswith("spdlog/") and name != "base/log.cpp":
                 found.append(f"{place}: only base/log.cpp includes spdlog, its fmt and torch's do not mix")
         if module != "base" and name not in WRITERS:
@@ -189,7 +193,7 @@ class TheTestItself(unittest.TestCase):
 
     def test_finds_headers_that_only_one_place_may_include(self):
         for name, line in (("nodes/a.cpp", "#include <torch/torch.h>"), ("models/config/a.cpp", "#include <ATen/ATen.h>"), ("cli/a.cpp", "# include <spdlog/spdlog.h>"),
-                           ("models/a.h", "#include <cuda_runtime.h>")):
+                           ("models/a.h", "#include <cuda_runtime.h>"), ("data/a.cpp", "#include <arrow/api.h>")):
             with self.subTest(line=line):
                 self.assertEqual(len(self.violations_of({name: line + "\n"})), 1)
 
@@ -232,6 +236,7 @@ class TheTestItself(unittest.TestCase):
     def test_allows_what_is_allowed(self):
         self.assertEqual(self.violations_of({
             "base/log.cpp": "#include <spdlog/spdlog.h>\n",
+            "columnar/a.cpp": "#include <arrow/api.h>\n#include \"data/columnar_file.h\"\n",
             "nodes/a.cpp": '#include "engine/contract/node.h"\n#include "models/config/config.h"\n#include <ATen/core/Tensor.h>\n',
             "models/cuda/a.cu": "#include <cuda_runtime.h>\n",
             "engine/a.h": "\n" * 500}), [])

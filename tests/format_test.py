@@ -8,7 +8,7 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("base", "bench", "cli", "comm", "data", "dsl", "engine", "examples", "models", "nodes", "tests", "text")
+FOLDERS = ("base", "bench", "cli", "columnar", "comm", "data", "dsl", "engine", "examples", "models", "nodes", "tests", "text")
 SUFFIXES = (".h", ".cpp", ".cu", ".cuh")
 MAJOR = " 14."
 

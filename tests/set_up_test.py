@@ -19,7 +19,9 @@ STAND_INS = {
     "apt-get": "exit 1",
     # pip makes the folder that a wheel would; -c asks for a torch of this machine's Python.
     "python3": 'case "$*" in (-c*) echo "${FOUND:-}" ;; (*--version) ;; (*--target*) [[ -z ${NO_NETWORK:-} ]] || exit 1\n'
-               '  while [[ $1 != --target ]]; do shift; done; mkdir -p "$2/torch"; echo "__version__ = \'' + TORCH + '+cpu\'" >"$2/torch/version.py" ;; esac',
+               '  all=$*; while [[ $1 != --target ]]; do shift; done\n'
+               '  if [[ $all == *pyarrow.txt* ]]; then mkdir -p "$2"/pyarrow/{include,tests} "$2/pyarrow-1.dist-info"; touch "$2"/pyarrow/lib{arrow,parquet,arrow_flight}.so.2600; exit; fi\n'
+               '  mkdir -p "$2/torch"; echo "__version__ = \'' + TORCH + '+cpu\'" >"$2/torch/version.py" ;; esac',
     "cmake": 'touch build/release/build.ninja',
     "nproc": "echo 4",
     "ccache": 'echo "files_in_cache ${CACHED:-0}"',
@@ -45,7 +47,8 @@ class SetUp(unittest.TestCase):
         root = self.folder / name
         (root / "cmake").mkdir(parents=True)
         shutil.copy(ROOT / "rlhf-run", root)
-        shutil.copy(ROOT / "cmake" / "set-up.sh", root / "cmake")
+        for name in ("set-up.sh", "pyarrow.txt"):
+            shutil.copy(ROOT / "cmake" / name, root / "cmake")
         return root
 
     def start(self, root, *arguments, **machine):
@@ -153,6 +156,28 @@ class SetUp(unittest.TestCase):
             self.assertIn("waiting for another set-up to end", waiting.stderr.readline())
             self.assertFalse((other / "build").exists())
         self.assertEqual(waiting.communicate(timeout=60)[0], "ran plan\n")
+
+    def test_pyarrow_is_fetched_when_it_is_asked_for_and_only_what_is_used_of_it_is_kept(self):
+        self.run_it("--setup")
+        (self.root / "build/release/build.ninja").write_text("# configured without it")
+        self.assertEqual(list((self.root / ".deps").glob("pyarrow*")), [])
+        status, _, told = self.run_it("--setup", "--parquet")
+        self.assertEqual(status, 0, told)
+        self.assertIn("fetching pyarrow", told)
+        self.assertIn("configuring", told)
+        folder, = (self.root / ".deps").glob("pyarrow*")
+        kept = {str(path.relative_to(folder)) for path in folder.rglob("*")}
+        self.assertEqual(kept, {"pyarrow", "pyarrow/include", "pyarrow/libarrow.so.2600", "pyarrow/libparquet.so.2600", "pyarrow/pyarrow-1.dist-info"})
+        (self.root / "build/release/build.ninja").write_text("build libsluice_columnar.so: sluice_columnar")
+        self.assertEqual(self.run_it("--setup", "--parquet"), (0, "", ""))
+
+    def test_pyarrow_that_cannot_be_fetched_is_one_line_with_what_to_do_by_hand(self):
+        self.run_it("--setup")
+        status, said, told = self.run_it("--setup", "--parquet", NO_NETWORK="1")
+        self.assertEqual((status, said), (1, ""), told)
+        self.assertIn("error: pyarrow could not be fetched", told)
+        self.assertIn("by hand: python3 -m pip install --target .deps/pyarrow-", told)
+        self.assertEqual(list((self.root / ".deps").glob("pyarrow*")), [])
 
     def test_an_unknown_argument_of_setup_is_refused(self):
         status, _, told = self.run_it("--setup", "--dep")

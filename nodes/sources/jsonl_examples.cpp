@@ -54,7 +54,7 @@ void look_at_examples(const JsonlExamplesParams& params, engine::DataLook& look)
 
 void JsonlExamples::describe(engine::Contract<JsonlExamplesParams>& c) {
   using P = JsonlExamplesParams;
-  c.type("jsonl_examples", "prompts with completions to learn, from JSON lines or JSON arrays");
+  c.type("jsonl_examples", "prompts with completions to learn, from JSON lines, JSON arrays, Parquet or Arrow");
   describe_paths(c);
   describe_prompt(c);
   c.param("completion_field", &P::completion_field).doc("field of the text to learn, or of the messages");

@@ -51,7 +51,7 @@ void look_at_prompts(const JsonlPromptsParams& params, engine::DataLook& look) {
 void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
   using P = JsonlPromptsParams;
   const auto uses_template = [](const P& params) { return prompt_format(params).uses_template(); };
-  c.type("jsonl_prompts", "prompts and reference answers from JSON lines or JSON arrays");
+  c.type("jsonl_prompts", "prompts and reference answers from JSON lines, JSON arrays, Parquet or Arrow");
   describe_paths(c);
   describe_prompt(c);
   c.param("label_field", &P::label_field).doc("field of the reference answer; empty: there is none");

@@ -21,7 +21,7 @@ namespace sluice::nodes {
 ///
 ///   [nodes.prompts]
 ///   type = "jsonl_prompts"
-///   path = "data/arithmetic.jsonl"  # or one JSON array, a folder, a pattern "data/*.jsonl", an array of them; plain or gzip
+///   path = "data/arithmetic.jsonl"  # or one JSON array, a folder, a pattern "data/*.jsonl", an array of them; or Parquet, Arrow
 ///   weights = [3, 1]                # of an array: rows come in these proportions
 ///   prompt_field = "prompt"         # prompt_fields, prompt_template: several fields, see PromptFormat
 ///   label_field = "meta.answer"     # "": the files have no reference answers, label stays empty

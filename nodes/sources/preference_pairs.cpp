@@ -86,7 +86,7 @@ void look_at_pairs(const PreferencePairsParams& params, engine::DataLook& look) 
 
 void PreferencePairs::describe(engine::Contract<PreferencePairsParams>& c) {
   using P = PreferencePairsParams;
-  c.type("preference_pairs", "prompts with a better and a worse completion, from JSON lines or JSON arrays");
+  c.type("preference_pairs", "prompts with a better and a worse completion, from JSON lines, JSON arrays, Parquet or Arrow");
   describe_paths(c);
   describe_prompt(c);
   c.param("chosen_field", &P::chosen_field).doc("field of the better completion: a string or a list of {role, content}");

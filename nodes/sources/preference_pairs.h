@@ -26,7 +26,7 @@ inline constexpr engine::Column<float> kMargin{"margin", engine::Extent::kGroup}
 ///
 ///   [nodes.pairs]
 ///   type = "preference_pairs"
-///   path = "data/preferences.jsonl" # or one JSON array, a folder, a pattern "data/*.jsonl", an array of them; plain or gzip
+///   path = "data/preferences.jsonl" # or one JSON array, a folder, a pattern "data/*.jsonl", an array of them; or Parquet, Arrow
 ///   weights = [3, 1]               # of an array: rows come in these proportions
 ///   prompt_field = "prompt"        # "": none; the common beginning of both completions is the prompt
 ///                                  # prompt_fields, prompt_template: several fields, see PromptFormat

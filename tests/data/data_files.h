@@ -1,6 +1,7 @@
 #pragma once
 
 #include <zlib.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -44,6 +45,29 @@ inline std::string gzip_of_one_letter(char letter, size_t bytes) {
   }
   deflateEnd(&stream);
   return out;
+}
+
+/// `text` as one zstd frame with a checksum, which says that so much is to be kept in memory.
+inline std::string zstd(const std::string& text, int window_log = 0) {
+  ZSTD_CCtx* context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, window_log);
+  std::string out(ZSTD_compressBound(text.size()), '\0');
+  ZSTD_outBuffer output{out.data(), out.size(), 0};
+  // In two parts, so that the frame does not know its size, which would make the window smaller.
+  ZSTD_inBuffer first{text.data(), text.size() / 2, 0}, second{text.data() + text.size() / 2, text.size() - text.size() / 2, 0};
+  ZSTD_compressStream2(context, &output, &first, ZSTD_e_continue);
+  const size_t left = ZSTD_compressStream2(context, &output, &second, ZSTD_e_end);
+  ZSTD_freeCCtx(context);
+  if (left != 0) throw std::runtime_error("ZSTD_compressStream2");
+  return out.substr(0, output.pos);
+}
+
+/// A frame that holds something else, as pzstd puts before each of its frames.
+inline std::string zstd_skippable(const std::string& content) {
+  std::string frame("\x50\x2A\x4D\x18", 4);
+  for (int i = 0; i < 4; ++i) frame += static_cast<char>(content.size() >> (8 * i) & 0xFF);
+  return frame + content;
 }
 
 }  // namespace sluice::data

@@ -34,6 +34,33 @@ TEST_F(RowFileTest, PlainAndCompressedTextAreTheSame) {
   EXPECT_EQ(text(gzip(rows)), rows);
 }
 
+TEST_F(RowFileTest, ZstdIsTheSameText) {
+  const std::string rows = "{\"a\": 1}\n{\"a\": 2}\n";
+  EXPECT_EQ(text(zstd(rows)), rows);
+  EXPECT_EQ(text(zstd("")), "");
+  EXPECT_EQ(text(zstd("a\nb") + zstd("") + zstd_skippable("made by pzstd") + zstd("c\n")), "a\nbc\n");
+  EXPECT_EQ(text(zstd_skippable("made by pzstd") + zstd(rows)), rows);
+}
+
+TEST_F(RowFileTest, EveryTruncationOfZstdIsAnErrorThatNamesTheFile) {
+  const std::string whole = zstd("{\"prompt\": \"1 + 1\"}\n{\"prompt\": \"2 + 2\"}\n");
+  for (size_t bytes = 4; bytes < whole.size(); ++bytes)
+    EXPECT_THAT(error(whole.substr(0, bytes)), HasSubstr("rows: the compressed data is cut off, at byte")) << bytes;
+}
+
+TEST_F(RowFileTest, DamageOfZstdIsAnError) {
+  std::string content = zstd(std::string(1000, 'x') + "abcdefgh\n");
+  content.back() ^= 0x40;  // of the checksum
+  EXPECT_THAT(error(content), HasSubstr("rows: the compressed data is damaged (Restored data doesn't match checksum)"));
+  EXPECT_THAT(error(zstd("a\n") + "{\"a\": 1}\n"), HasSubstr("something that is not zstd follows the compressed data"));
+}
+
+TEST_F(RowFileTest, ZstdThatUnfoldsWithoutEndOrTakesMuchMemoryIsRefused) {
+  EXPECT_THAT(error(zstd(std::string(size_t{160} << 20, '\n'))), HasSubstr("rows unfolds to more than 200 times its size"));
+  EXPECT_THAT(error(zstd(std::string(size_t{100} << 20, 'a'))), HasSubstr("rows:1: a line of more than 64 MiB"));
+  EXPECT_THAT(error(zstd(std::string(1000, 'a'), /*window_log=*/28)), HasSubstr("needs more than 128 MiB of memory"));
+}
+
 TEST_F(RowFileTest, MembersAreJoinedEmptyOnesToo) {
   EXPECT_EQ(text(gzip("a\nb") + gzip("") + gzip("c\n") + gzip("")), "a\nbc\n");
 }
@@ -91,14 +118,38 @@ TEST_F(RowFileTest, AScratchFolderThatIsMissingIsNamed) {
   EXPECT_THAT(message_of<UserError>([&] { RowFile(file, folder_.path() / "none"); }), HasSubstr("TMPDIR names another folder"));
 }
 
-TEST_F(RowFileTest, ParquetUnderAnotherNameIsRefused) {
-  EXPECT_THAT(error("PAR1\x15\x04"), HasSubstr("rows is Parquet, which is not read: convert it to JSONL"));
+TEST_F(RowFileTest, WhatIsColumnarItsFirstBytesTell) {
+  using namespace std::string_literals;
+  const auto format = [&](const std::string& content) {
+    return RowFile(folder_.write("rows", content), folder_.path()).columnar();
+  };
+  EXPECT_EQ(format("PAR1\x15\x04"), ColumnarFormat::kParquet);
+  EXPECT_EQ(format("ARROW1\0\0"s), ColumnarFormat::kArrowFile);
+  EXPECT_EQ(format("\xFF\xFF\xFF\xFF\x10"), ColumnarFormat::kArrowStream);
+  EXPECT_EQ(format("{\"a\": 1}"), std::nullopt);
+}
+
+TEST_F(RowFileTest, RowsOfAColumnarFileAreReadBackByPlace) {
+  RowFile file(folder_.write("rows", "PAR1"), folder_.path());
+  EXPECT_EQ(file.append("{\"a\":1}\n"), 0);
+  EXPECT_EQ(file.append("{\"a\":2}\n"), 8);
+  EXPECT_EQ(file.row(8, 7), "{\"a\":2}");
+  EXPECT_EQ(file.text(), "");
+}
+
+TEST_F(RowFileTest, AColumnarFileThatUnfoldsWithoutEndIsRefused) {
+  RowFile file(folder_.write("rows", "PAR1"), folder_.path());
+  const std::string rows(size_t{128} << 20, ' ');
+  for (int i = 0; i < 8; ++i) file.append(rows);
+  EXPECT_THAT(message_of<UserError>([&] { file.append("x"); }),
+              HasSubstr("rows unfolds to more than 1 GiB, and 200 times its size"));
 }
 
 TEST_F(RowFileTest, LongestTextIsTheLongestLine) {
   const std::string rows = "{}\n" + std::string(1000, 'x') + "\n{}";
   EXPECT_EQ(longest_text(folder_.write("plain", rows)), 1000);
   EXPECT_EQ(longest_text(folder_.write("packed", gzip(rows))), 1000);
+  EXPECT_EQ(longest_text(folder_.write("zstd", zstd(rows))), 1000);
   EXPECT_EQ(longest_text(folder_.path() / "none"), 0);
 }
 

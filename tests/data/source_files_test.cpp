@@ -81,17 +81,28 @@ TEST_F(SourceFilesTest, WhatNamesNoFileIsRefused) {
   fs::create_directories(folder_.path() / "empty");
   EXPECT_THAT(error({"none.jsonl"}), HasSubstr("there is no file " + (folder_.path() / "none.jsonl").string()));
   EXPECT_THAT(error({"x-*.jsonl"}), HasSubstr("no file matches " + (folder_.path() / "x-*.jsonl").string()));
-  EXPECT_THAT(error({"empty"}), HasSubstr("empty holds no *.jsonl or *.jsonl.gz"));
+  EXPECT_THAT(error({"empty"}), HasSubstr("empty holds no *.jsonl, *.jsonl.gz, *.jsonl.zst, *.parquet, *.arrow or *.feather"));
 }
 
-TEST_F(SourceFilesTest, ParquetIsRefusedWithTheCommandThatConvertsIt) {
-  folder_.write("train.parquet", "PAR1");
-  for (const char* path : {"train.parquet", ".", "*.parquet"}) {
-    const std::string text = error({path});
-    EXPECT_THAT(text, HasSubstr("train.parquet is Parquet, which is not read: convert it to JSONL"));
-    EXPECT_THAT(text, HasSubstr("python3 -m pip install --target .pyarrow pyarrow && PYTHONPATH=.pyarrow python3 -c \"import "));
-    EXPECT_THAT(text, HasSubstr("train.jsonl'\n"));
-  }
+// Which of them can be read is another matter: the library may be missing.
+TEST_F(SourceFilesTest, AFolderWithoutLinesGivesItsParquetFilesElseThoseOfArrow) {
+  const auto found = [&](const std::vector<std::string>& paths) {
+    try {
+      return files(paths);
+    } catch (const UserError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("./rlhf-run --setup --parquet"));
+      return std::vector<std::string>{"the library is missing"};
+    }
+  };
+  const auto are = [](std::vector<std::string> names) {
+    return testing::AnyOf(testing::ElementsAreArray(names), ElementsAre("the library is missing"));
+  };
+  for (const char* name : {"cache-1f2e.arrow", "b.arrow", "a.feather", "state.json"}) folder_.write(name, "");
+  EXPECT_THAT(found({"."}), are({"a.feather", "b.arrow"}));
+  folder_.write("c.parquet", "");
+  EXPECT_THAT(found({"."}), are({"c.parquet"}));
+  folder_.write("d.jsonl.zst", "");
+  EXPECT_THAT(files({"."}), ElementsAre("d.jsonl.zst"));
 }
 
 }  // namespace

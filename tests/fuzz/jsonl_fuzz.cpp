@@ -16,7 +16,7 @@ void read(const std::filesystem::path& file, const std::vector<sluice::data::Jso
 
 }  // namespace
 
-// A file of JSON lines, plain or gzip, as prompts, as conversations and as preference pairs.
+// A file of JSON lines, plain, gzip or zstd, as prompts, as conversations and as preference pairs.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using enum sluice::data::FieldKind;
   static const sluice::fuzz::InputFolder folder;

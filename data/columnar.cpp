@@ -1,0 +1,99 @@
+#include "data/columnar.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "base/error.h"
+#include "base/path_kind.h"
+#include "data/embedded.h"
+
+namespace sluice::data {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::array<const char*, 3> kNames{".parquet", ".arrow", ".feather"};
+constexpr const char* kModule = "libsluice_columnar.so";
+constexpr const char* kSetUp = "./rlhf-run --setup --parquet";
+
+// "pyarrow==26.0.1": what the module is linked with.
+std::string package() { return std::string(embedded::kPyarrow.substr(0, embedded::kPyarrow.find(' '))); }
+
+fs::path module_path() {
+  Dl_info info{};
+  SLUICE_CHECK(::dladdr(reinterpret_cast<const void*>(&is_columnar_name), &info) != 0, "this code is in no library");
+  return fs::path(info.dli_fname).parent_path() / kModule;
+}
+
+// The pyarrow beside the torch that this process has loaded: where both are packages of one Python. Empty: it has loaded none.
+fs::path pyarrow_beside_torch() {
+  fs::path found;
+  const auto look = [](dl_phdr_info* info, size_t, void* result) {
+    const fs::path library = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+    if (library.filename() != "libtorch_cpu.so") return 0;
+    *static_cast<fs::path*>(result) = library.parent_path().parent_path().parent_path() / "pyarrow";
+    return 1;
+  };
+  ::dl_iterate_phdr(look, &found);
+  return found;
+}
+
+// Arrow is loaded where the module itself says, which the build of a checkout has told it, or else beside torch: a library that is
+// there already, by the name that the module asks for, is not looked for again.
+void* load(const fs::path& module) {
+  if (void* const library = ::dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL); library != nullptr) return library;
+  const fs::path folder = pyarrow_beside_torch();
+  for (const char* name : {"libarrow.so.", "libparquet.so."}) {
+    if (folder.empty() || !is_folder(folder)) break;
+    for (const fs::path& entry : entries_of(folder)) {
+      if (entry.filename().string().starts_with(name)) ::dlopen(entry.c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
+  }
+  return ::dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
+}  // namespace
+
+bool is_columnar_name(const fs::path& path) { return std::ranges::find(kNames, path.extension()) != kNames.end(); }
+
+std::optional<ColumnarFormat> columnar_format(const fs::path& path, std::string_view bytes) {
+  using namespace std::string_view_literals;
+  if (bytes.starts_with("PAR1")) return ColumnarFormat::kParquet;
+  if (bytes.starts_with("ARROW1")) return ColumnarFormat::kArrowFile;
+  if (bytes.starts_with("\xFF\xFF\xFF\xFF"sv)) return ColumnarFormat::kArrowStream;
+  if (bytes.starts_with("FEA1"))
+    throw UserError(path.string() + " is of the first version of Feather, which is not read",
+                    "pyarrow.feather.read_table() reads it, and write_feather() writes the second version");
+  if (!is_columnar_name(path)) return std::nullopt;
+  if (bytes.starts_with("version https://git-lfs"))
+    throw UserError(path.string() + " is a pointer of Git LFS, not the file itself", "git lfs pull, in its repository");
+  return path.extension() == ".parquet" ? ColumnarFormat::kParquet : ColumnarFormat::kArrowFile;
+}
+
+const ColumnarLibrary& columnar_library(const fs::path& path) { return columnar_library(path, module_path()); }
+
+const ColumnarLibrary& columnar_library(const fs::path& path, const fs::path& module) {
+  const std::string what =
+      path.string() + (path.extension() == ".parquet" ? " is a Parquet file" : " is an Arrow or Parquet file");
+  if (!is_there(module))
+    throw UserError(what + ", which this build does not read yet",
+                    std::string(kSetUp) + " fetches the library that reads it (55 MB) and builds what uses it");
+  void* const library = load(module);
+  if (library == nullptr)
+    throw UserError(what + ", and the library that reads it cannot be loaded: " + ::dlerror(),
+                    std::string("python3 -m pip install ") + package() + ", beside torch; in a checkout " + kSetUp);
+  const auto get = reinterpret_cast<const ColumnarLibrary* (*)()>(::dlsym(library, kColumnarEntry));
+  if (get == nullptr || get()->version != kColumnarVersion)
+    throw UserError(module.string() + " is of another build than this program", "build again: ./rlhf-run --setup --parquet");
+  return *get();
+}
+
+std::unique_ptr<ColumnarFile> open_columnar(const fs::path& path, ColumnarFormat format,
+                                            const std::vector<ColumnarField>& fields) {
+  return columnar_library(path).open(path, format, fields);
+}
+
+}  // namespace sluice::data
