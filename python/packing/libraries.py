@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 
+ON_REQUEST = re.compile(r"lib(arrow|parquet)\.so")  # of the package pyarrow, which is looked for where a file needs it (data/columnar.h)
 SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s))\.so")
 DEPS = "deps"
 
@@ -48,12 +49,12 @@ def licenses(files):
 
 
 def needed_by(file):
-    """{name: file} of all libraries that the loader takes for it, but those of every system."""
+    """{name: file} of all libraries that the loader takes for it, but those of every system and those on request."""
     done = subprocess.run(["ldd", str(file)], capture_output=True, text=True, check=True)
-    if "not found" in done.stdout:
+    if any(not ON_REQUEST.match(name) for name in re.findall(r"^\s*(\S+) => not found", done.stdout, re.MULTILINE)):
         raise SystemExit(f"error: {file.name} needs what is not there:\n{done.stdout}")
     found = re.findall(r"^\s*(\S+) => (\S+) \(", done.stdout, re.MULTILINE)
-    return {name: pathlib.Path(path) for name, path in found if not SYSTEM.match(name)}
+    return {name: pathlib.Path(path) for name, path in found if not SYSTEM.match(name) and not ON_REQUEST.match(name)}
 
 
 def is_at(path, folder):

@@ -55,12 +55,12 @@ class Learning(SequenceCase):
                         self.assertAlmostEqual(ours[name], theirs[name], delta=5e-3 * max(1, abs(theirs[name])), msg=name)
 
     def test_all_that_is_computed_in_passes_is_shared(self):
-        """Values, pairs of answers, labelled text, scores of a reward model, adapters, a mixture whose routers have a loss."""
+        """Values, pairs of answers, labelled text, scores of a reward model, adapters and their base, a mixture whose routers have a loss."""
         mixture = {"models.actor.checkpoint": str(self.mixture()), "models.actor.router_aux_loss": 0.01}
         cases = {"ppo.toml": {}, "dpo.toml": {}, "sft.toml": {}, "reward_model.toml": {}, "distill.toml": {},
                  ROOT / "tests/pipelines/grpo_experts.toml": mixture,
-                 "grpo.toml": {"models.actor.lora": '{ rank = 4, alpha = 8 }', "models.reference": "false", "nodes.reference": "false",
-                               "nodes.train.inputs": '["advantages"]', "nodes.train.objective.kl_coefficient": 0.0}}
+                 "grpo.toml": {"models.actor.lora": "{ rank = 4, alpha = 8 }", "models.reference.checkpoint": "",
+                               "models.reference.base_of": "actor"}}
         for pipeline, more in cases.items():
             with self.subTest(str(pipeline)):
                 more = more | {"pipeline.iterations": 2}

@@ -274,7 +274,7 @@ TEST_F(LoraBase, IsSavedMergedAndAsAnAdapter) {
   const std::filesystem::path saved = folder_.path() / "actor";
   const auto merged = logprobs(load(saved)), live = logprobs(actor_);
   ASSERT_EQ(merged.size(), live.size());
-  for (size_t i = 0; i < live.size(); ++i) EXPECT_NEAR(merged[i], live[i], 1e-5);
+  for (size_t i = 0; i < live.size(); ++i) EXPECT_NEAR(merged[i], live[i], 1e-4);
 
   const Bound bound(
       model_spec(folder_.path(), {optimizer_entry(1e-3), lora_entry({entry("adapter", (saved / "adapter").string())})}));
