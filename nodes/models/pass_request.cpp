@@ -10,6 +10,12 @@ namespace {
 
 at::Tensor on_host(const at::Tensor& entries) { return entries.to(at::kCPU); }
 
+// Of the places, [N,H]: those of all tokens are gone then.
+at::Tensor states_at_places(const models::Transformer& model, const PassRequest& request, const models::Segment& segment) {
+  const at::Tensor all = model.hidden_states(request.tokens.to(model.device()), request.sample_offsets, segment);  // [n,H]
+  return all.index_select(0, request.places.to(model.device()));
+}
+
 void add_logprobs(const models::Transformer& model, const PassRequest& request, const at::Tensor& states,
                   std::vector<at::Tensor>& outputs) {
   const models::LogprobOptions options{
@@ -24,8 +30,7 @@ void add_logprobs(const models::Transformer& model, const PassRequest& request, 
 }  // namespace
 
 std::vector<at::Tensor> outputs_of(const models::Transformer& model, const PassRequest& request, const models::Segment& segment) {
-  const at::Tensor all = model.hidden_states(request.tokens.to(model.device()), request.sample_offsets, segment);  // [n,H]
-  const at::Tensor states = all.index_select(0, request.places.to(model.device()));                                // [N,H]
+  const at::Tensor states = states_at_places(model, request, segment);
   if (request.places.numel() == 0) return std::vector<at::Tensor>(request.outputs(), states.sum(1));
   std::vector<at::Tensor> outputs;
   if (request.logprobs) add_logprobs(model, request, states, outputs);
