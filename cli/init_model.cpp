@@ -30,6 +30,14 @@ int64_t length_of(const InitModel& model, const Json& row, const std::string& na
   return tokens_of(model, model.text->chat_template().render(data::with_roles(*value), {.add_generation_prompt = true}));
 }
 
+// A prompt as the run will have it.
+int64_t prompt_length_of(const InitModel& model, const Json& row, const std::string& name, const PromptForm& form) {
+  const Json* value = data::find_field(row, name);
+  if (!form.chats || (value != nullptr && value->is_array())) return length_of(model, row, name);
+  const Json chat = {{{"role", "user"}, {"content", text_of_field(row, name) + form.suffix}}};
+  return tokens_of(model, model.text->chat_template().render(chat, {.add_generation_prompt = true}));
+}
+
 }  // namespace
 
 InitModel look_at_model(const std::string& written) {
@@ -48,13 +56,13 @@ InitModel look_at_model(const std::string& written) {
   return model;
 }
 
-InitLengths lengths_of(const InitModel& model, const InitData& data, const InitFields& fields) {
+InitLengths lengths_of(const InitModel& model, const InitData& data, const InitFields& fields, const PromptForm& form) {
   const int64_t turn = model.has_template ? kTurnTokens : 0;
   InitLengths longest;
   for (size_t i = 0; i < std::min(data.rows.size(), kMeasured); ++i) {
     const Json& row = data.rows[i];
     int64_t prompt = fields.messages.empty() ? turn : length_of(model, row, fields.messages);
-    for (const std::string& name : fields.prompt) prompt += length_of(model, row, name) + turn;
+    for (const std::string& name : fields.prompt) prompt += prompt_length_of(model, row, name, form) + turn;
     int64_t answer = 0;
     for (const std::string& name : {fields.answer, fields.chosen, fields.rejected}) {
       if (!name.empty()) answer = std::max(answer, length_of(model, row, name) + 1);

@@ -32,7 +32,13 @@ struct InitLengths {
   int64_t whole = 0;  // a prompt with what is learned behind it; of pairs the longer one
 };
 
+/// How a prompt that is a text comes to the model: as it is, or as a chat, with a suffix.
+struct PromptForm {
+  bool chats = false;
+  std::string suffix;
+};
+
 /// Of the first rows. Throws UserError for what the chat template refuses.
-InitLengths lengths_of(const InitModel& model, const InitData& data, const InitFields& fields);
+InitLengths lengths_of(const InitModel& model, const InitData& data, const InitFields& fields, const PromptForm& form);
 
 }  // namespace sluice::cli

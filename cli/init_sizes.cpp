@@ -69,7 +69,7 @@ void choose_lengths(const InitModel& model, const InitLengths& lengths, InitPipe
 void choose_sizes(const InitModel& model, const InitData& data, InitPipeline& pipeline) {
   const bool reads_texts = pipeline.fields.messages.empty() && !pipeline.fields.pairs_are_messages;
   pipeline.chats = model.has_template && reads_texts;
-  choose_lengths(model, lengths_of(model, data, pipeline.fields), pipeline);
+  choose_lengths(model, lengths_of(model, data, pipeline.fields, {pipeline.chats, pipeline.scorer.suffix}), pipeline);
   const auto rows = static_cast<int64_t>(data.count);
   const bool sampled = samples(pipeline.kind);
   pipeline.groups = std::min(rows, sampled ? kPrompts : kExamples);

@@ -94,6 +94,15 @@ class EachKind(Init):
 
 
 class Fields(Init):
+    def test_there_is_room_for_what_is_put_around_and_behind_a_prompt(self):
+        pipeline, _ = self.init("grpo", TEXT_MODEL, SUMS)
+        self.assertIn("suffix", pipeline["nodes"]["prompts"])
+        done = run(self.folder / "p.toml", "--run-dir", self.folder / "run", "--set", "pipeline.iterations=1", "--set",
+                   "nodes.prompts.groups_per_iteration=2", "--set", "nodes.generate.max_new_tokens=4", timeout=120)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        row = json.loads((self.folder / "run/metrics.jsonl").read_text())
+        self.assertEqual(row["data/groups"], 2)
+
     def test_rows_of_verl(self):
         row = {"data_source": "x", "prompt": [{"role": "user", "content": "1+1?"}], "reward_model": {"ground_truth": "2"}}
         pipeline, _ = self.init("grpo", TEXT_MODEL, self.rows(row))
