@@ -9,8 +9,8 @@
 namespace sluice::engine {
 namespace {
 
-constexpr int64_t kMostText = int64_t{1} << 18;  // of a message
-constexpr int64_t kBesideColumn = 64;            // at most; see credit_bytes()
+constexpr auto kMostText = static_cast<int64_t>(Parcel::kMostHeader);  // of a message
+constexpr int64_t kBesideColumn = 64;                                  // at most; see credit_bytes()
 constexpr int64_t kMostColumns = 64;
 
 }  // namespace

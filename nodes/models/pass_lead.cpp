@@ -38,7 +38,7 @@ void PassLead::begin(const PassRequest& part, const PassWord& word, int place) {
 std::vector<at::Tensor> PassLead::outputs_of(const models::Transformer& model, const PassRequest& whole) {
   const bool trains = at::GradMode::is_enabled() && !model.weights().trainable().empty();
   PassWord word{.say = PassWord::Say::kCompute, .request = whole, .trains = trains};
-  if (trains && model.routers()) word.counted = model.routers()->expected();
+  if (trains && model.routers() && model.config().experts.any()) word.counted = model.routers()->expected();
   Tensors own, all;
   {
     const std::lock_guard lock(mutex_);
