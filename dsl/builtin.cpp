@@ -19,7 +19,7 @@ Problem unknown_builtin(const std::string& name, const SourceSpan& where, const 
   std::vector<std::string> names;
   for (const BuiltinPipeline& pipeline : pipelines) names.push_back(pipeline.name);
   const std::string near = did_you_mean(name, names);
-  std::ranges::stable_partition(names, [&](const std::string& other) { return other == near; });
+  std::stable_partition(names.begin(), names.end(), [&](const std::string& other) { return other == near; });
   Problem problem{.kind = "builtin-unknown",
                   .where = where,
                   .message = "no pipeline that comes with the program is called " + sluice::quoted(name),

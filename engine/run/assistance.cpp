@@ -69,8 +69,8 @@ Assistance::~Assistance() = default;
 void Assistance::execute() {
   {
     std::vector<std::jthread> threads;
-    for (const auto& [name, model] : impl_->workload.models)
-      threads.emplace_back([this, name, &model = *model] { impl_->assist(name, model); });
+    for (const auto& entry : impl_->workload.models)
+      threads.emplace_back([this, &entry] { impl_->assist(entry.first, *entry.second); });
   }
   impl_->failure.rethrow();
 }
