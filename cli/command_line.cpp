@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "base/strings.h"
 #include "cli/exit_codes.h"
+#include "dsl/builtin.h"
 
 namespace sluice::cli {
 namespace {
@@ -23,7 +24,7 @@ bool looks_like_pipeline(const std::string& word) {
   // YAML is not one, but then the reader of pipelines says so.
   constexpr std::array kEndings{".toml", ".yaml", ".yml"};
   const bool ends_like_one = std::ranges::any_of(kEndings, [&](const char* ending) { return word.ends_with(ending); });
-  return ends_like_one || (word.find('/') != std::string::npos && !looks_like_setting(word));
+  return ends_like_one || dsl::builtin_name(word) || (word.find('/') != std::string::npos && !looks_like_setting(word));
 }
 
 bool names_command(const Command& program, const std::string& word) { return program.find(word) != nullptr; }

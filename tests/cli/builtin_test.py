@@ -45,6 +45,10 @@ class Builtin(Case):
     def test_one_runs_without_a_file(self):
         self.assertEqual(self.metrics_of("builtin:grpo"), self.metrics_of(f"{PIPELINES}/grpo.toml"))
 
+    def test_run_may_be_left_out(self):
+        done = self.in_folder("builtin:grpo", "--run-dir", "run", *SETS)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+
     def test_one_is_launched_on_ranks(self):
         done = self.in_folder("launch", "--ranks", "2", "builtin:grpo", "--run-dir", "run", *SETS)
         self.assertEqual(done.returncode, DONE, done.stderr)
