@@ -35,7 +35,7 @@ std::string failure_of(const std::function<void()>& what) {
 }  // namespace
 
 void PassAssistant::assist_passes() {
-  while (obey(PassWord::from_text(passes_.receive(kLeads, 0).text))) {
+  while (obey(PassCommand::from_text(passes_.receive(kLeads, 0).text))) {
   }
 }
 
@@ -44,54 +44,54 @@ TrainedModel& PassAssistant::trained() const {
   return *trained_;
 }
 
-bool PassAssistant::obey(const PassWord& word) {
-  using Say = PassWord::Say;
-  switch (word.say) {
-    case Say::kCompute:
-      compute(word);
+bool PassAssistant::obey(const PassCommand& command) {
+  using Kind = PassCommand::Kind;
+  switch (command.kind) {
+    case Kind::kCompute:
+      compute(command);
       return true;
-    case Say::kBackward:
-      run_backward(word);
+    case Kind::kBackward:
+      run_backward(command);
       return true;
-    case Say::kEnterSlot:
-      trained().enter_own_slot(word.number);
+    case Kind::kEnterSlot:
+      trained().enter_own_slot(command.number);
       return true;
-    case Say::kEnterIteration:
-      trained().enter_iteration(word.number);
+    case Kind::kEnterIteration:
+      trained().enter_iteration(command.number);
       return true;
-    case Say::kLastBackward:
+    case Kind::kLastBackward:
       trained().expect_last_backward();
       return true;
-    case Say::kAddUpSlots:
+    case Kind::kAddUpSlots:
       trained().add_up_slots();
       return true;
-    case Say::kAddUpRanks:
+    case Kind::kAddUpRanks:
       wait_for([this](const auto& done) { trained().add_up_ranks(done); });
       return true;
-    case Say::kBringWeights:
+    case Kind::kBringWeights:
       wait_for([this](const auto& done) { trained().bring_weights(done); });
       return true;
-    case Say::kStep:
-      trained().step(word.scale);
+    case Kind::kStep:
+      trained().step(command.scale);
       return true;
-    case Say::kTakeSnapshot:
-      trained().take_snapshot(word.versions, word.copy);
+    case Kind::kTakeSnapshot:
+      trained().take_snapshot(command.versions, command.copy);
       passes_.send(kLeads, {}, {});
       return true;
-    case Say::kPrepareSnapshot:
-    case Say::kWriteSnapshot:
+    case Kind::kPrepareSnapshot:
+    case Kind::kWriteSnapshot:
       break;
-    case Say::kEnd:
+    case Kind::kEnd:
       return false;
   }
-  throw InternalError("a word about what is saved came among passes");
+  throw InternalError("a command about what is saved came among passes");
 }
 
-void PassAssistant::compute(const PassWord& word) {
-  PassRequest request = word.request;
+void PassAssistant::compute(const PassCommand& command) {
+  PassRequest request = command.request;
   const auto numbers = [](int64_t count) { return at::empty({count}, at::kLong); };
-  request.tokens = numbers(word.tokens), request.places = numbers(word.places), request.targets = numbers(word.places);
-  const auto bytes = static_cast<int64_t>(sizeof(int64_t)) * (word.tokens + 2 * word.places);
+  request.tokens = numbers(command.tokens), request.places = numbers(command.places), request.targets = numbers(command.places);
+  const auto bytes = static_cast<int64_t>(sizeof(int64_t)) * (command.tokens + 2 * command.places);
   const engine::PassGroup::Columns come = passes_.receive(kLeads, bytes).columns;
   SLUICE_CHECK(come.size() == (request.logprobs ? 3U : 2U), "a segment without its tokens");
   copy_column(come[0], request.tokens);
@@ -101,23 +101,23 @@ void PassAssistant::compute(const PassWord& word) {
   const models::Transformer& model = model_.transformer();
   const models::Segment segment{
       .tokens = request.sample_offsets.back(), .place = passes_.place(), .ranks = passes_.size(), .exchange = &exchange_};
-  if (word.trains) outputs_.clear();  // what was not differentiated will not be
-  if (word.trains && model.routers()) model.routers()->expect(word.counted);
-  const at::AutoGradMode gradient(word.trains);
+  if (command.trains) outputs_.clear();  // what was not differentiated will not be
+  if (command.trains && model.routers()) model.routers()->expect(command.counted);
+  const at::AutoGradMode gradient(command.trains);
   std::vector<at::Tensor> outputs = outputs_of(model, request, segment);
   engine::PassGroup::Columns columns;
   for (const at::Tensor& output : outputs) columns.push_back(column_of(output.detach()));
   passes_.send(kLeads, {}, std::move(columns));
-  if (word.trains) outputs_ = std::move(outputs);
+  if (command.trains) outputs_ = std::move(outputs);
 }
 
-void PassAssistant::run_backward(const PassWord& word) {
-  SLUICE_CHECK(word.has_gradient.size() == outputs_.size(), "a backward without its forward");
+void PassAssistant::run_backward(const PassCommand& command) {
+  SLUICE_CHECK(command.has_gradient.size() == outputs_.size(), "a backward without its forward");
   int64_t bytes = 0;
   std::vector<at::Tensor> gradients;
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    gradients.push_back(word.has_gradient[i] ? at::empty(outputs_[i].sizes()) : at::Tensor());
-    if (word.has_gradient[i]) bytes += static_cast<int64_t>(gradients.back().nbytes());
+    gradients.push_back(command.has_gradient[i] ? at::empty(outputs_[i].sizes()) : at::Tensor());
+    if (command.has_gradient[i]) bytes += static_cast<int64_t>(gradients.back().nbytes());
   }
   const engine::PassGroup::Columns come = passes_.receive(kLeads, bytes).columns;
   auto column = come.begin();
@@ -129,11 +129,11 @@ void PassAssistant::run_backward(const PassWord& word) {
 
 void assist_saves(engine::PassGroup& saves, TrainedModel& trained, const std::filesystem::path& source, FileSystem& files) {
   while (true) {
-    const PassWord word = PassWord::from_text(saves.receive(kLeads, 0).text);
-    if (word.say == PassWord::Say::kEnd) return;
+    const PassCommand command = PassCommand::from_text(saves.receive(kLeads, 0).text);
+    if (command.kind == PassCommand::Kind::kEnd) return;
     saves.send(kLeads, failure_of([&] {
-                 if (word.say == PassWord::Say::kPrepareSnapshot) return trained.prepare_snapshot();
-                 trained.write_snapshot(source, word.folder, files);
+                 if (command.kind == PassCommand::Kind::kPrepareSnapshot) return trained.prepare_snapshot();
+                 trained.write_snapshot(source, command.folder, files);
                }),
                {});
   }

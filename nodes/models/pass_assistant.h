@@ -9,7 +9,7 @@
 #include "engine/contract/pass_group.h"
 #include "nodes/models/forward_model.h"
 #include "nodes/models/group_exchange.h"
-#include "nodes/models/pass_word.h"
+#include "nodes/models/pass_command.h"
 #include "nodes/models/trained_model.h"
 
 namespace sluice::nodes {
@@ -17,8 +17,8 @@ namespace sluice::nodes {
 /// Computes segments of the passes of a model that another rank leads (nodes/models/pass_lead.h), and does with the model what that
 /// one does. Keeps what the backward of the last segment needs that is trained on.
 ///
-/// Ownership: uses what it is given. Threads: assist_passes() on one, assist_saves() on another. Waits for: the rank that leads. Ends
-/// when: it says so, or the run is over, which is thrown as PassGroup has it.
+/// Ownership: uses what it is given, which outlives it. Threads: one. Waits for: the rank that leads. Ends when: it says so, or the run
+/// is over, which is thrown as PassGroup has it.
 class PassAssistant {
  public:
   /// trained: null where the model is frozen.
@@ -28,9 +28,9 @@ class PassAssistant {
   void assist_passes();
 
  private:
-  bool obey(const PassWord& word);
-  void compute(const PassWord& word);
-  void run_backward(const PassWord& word);
+  bool obey(const PassCommand& command);
+  void compute(const PassCommand& command);
+  void run_backward(const PassCommand& command);
   TrainedModel& trained() const;
 
   engine::PassGroup& passes_;
@@ -40,7 +40,8 @@ class PassAssistant {
   std::vector<at::Tensor> outputs_;  // of the last segment that is trained on
 };
 
-/// Writes what this rank has of the model's snapshots, when the rank that leads says so. `source`: as TrainedModel::write_snapshot().
+/// Writes what this rank has of the model's snapshots, when the rank that leads says so, on another thread beside the passes. What
+/// cannot be written that rank learns. Waits and ends as PassAssistant does. `source`: as TrainedModel::write_snapshot().
 void assist_saves(engine::PassGroup& saves, TrainedModel& trained, const std::filesystem::path& source, FileSystem& files);
 
 }  // namespace sluice::nodes

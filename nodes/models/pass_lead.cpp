@@ -4,7 +4,6 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -12,22 +11,13 @@
 #include "models/layers/gradient.h"
 
 namespace sluice::nodes {
-namespace {
-
-// Bytes of columns that are whole numbers or floats.
-template <class T>
-int64_t bytes_for(int64_t count) {
-  return count * static_cast<int64_t>(sizeof(T));
-}
-
-}  // namespace
 
 models::Segment PassLead::segment_of(const PassRequest& whole, int place) {
   return {.tokens = whole.tokens.numel(), .place = place, .ranks = passes_.size(), .exchange = &exchange_};
 }
 
-void PassLead::begin(const PassRequest& part, const PassWord& word, int place) {
-  PassWord of_place = word;
+void PassLead::begin(const PassRequest& part, const PassCommand& command, int place) {
+  PassCommand of_place = command;
   of_place.tokens = part.tokens.numel(), of_place.places = part.places.numel();
   passes_.send(place, of_place.to_text(), {});
   engine::PassGroup::Columns columns{column_of(part.tokens), column_of(part.places)};
@@ -37,12 +27,12 @@ void PassLead::begin(const PassRequest& part, const PassWord& word, int place) {
 
 std::vector<at::Tensor> PassLead::outputs_of(const models::Transformer& model, const PassRequest& whole) {
   const bool trains = at::GradMode::is_enabled() && !model.weights().trainable().empty();
-  PassWord word{.say = PassWord::Say::kCompute, .request = whole, .trains = trains};
-  if (trains && model.routers() && model.config().experts.any()) word.counted = model.routers()->expected();
+  PassCommand command{.kind = PassCommand::Kind::kCompute, .request = whole, .trains = trains};
+  if (trains && model.routers() && model.config().experts.any()) command.counted = model.routers()->expected();
   Tensors own, all;
   {
     const std::lock_guard lock(mutex_);
-    for (int place = 1; place < passes_.size(); ++place) begin(part_of(whole, segment_of(whole, place)), word, place);
+    for (int place = 1; place < passes_.size(); ++place) begin(part_of(whole, segment_of(whole, place)), command, place);
     own = nodes::outputs_of(model, part_of(whole, segment_of(whole, 0)), segment_of(whole, 0));
     const std::vector<Tensors> of_places = gather(whole, own);
     for (size_t i = 0; i < whole.outputs(); ++i) {
@@ -65,7 +55,7 @@ std::vector<PassLead::Tensors> PassLead::gather(const PassRequest& whole, const 
   for (const at::Tensor& output : own) of_places.front().push_back(output.detach());
   for (int place = 1; place < passes_.size(); ++place) {
     const int64_t count = part_of(whole, segment_of(whole, place)).places.numel();
-    const auto come = passes_.receive(place, bytes_for<float>(count) * static_cast<int64_t>(whole.outputs()));
+    const auto come = passes_.receive(place, count * static_cast<int64_t>(whole.outputs() * sizeof(float)));
     SLUICE_CHECK(come.columns.size() == whole.outputs(), "a rank of a pass has other outputs than were asked for");
     Tensors& outputs = of_places.emplace_back();
     for (const engine::ColumnData& column : come.columns) copy_column(column, outputs.emplace_back(at::empty({count})));
@@ -76,8 +66,8 @@ std::vector<PassLead::Tensors> PassLead::gather(const PassRequest& whole, const 
 // All at once, since each waits for the others in its layers.
 void PassLead::run_backward_of_all(const PassRequest& whole, const Tensors& own, const Tensors& gradients) {
   const std::lock_guard lock(mutex_);
-  PassWord word{.say = PassWord::Say::kBackward};
-  for (const at::Tensor& gradient : gradients) word.has_gradient.push_back(gradient.defined());
+  PassCommand command{.kind = PassCommand::Kind::kBackward};
+  for (const at::Tensor& gradient : gradients) command.has_gradient.push_back(gradient.defined());
   int64_t first = 0;
   Tensors of_own;
   for (int place = 0; place < passes_.size(); ++place) {
@@ -92,32 +82,32 @@ void PassLead::run_backward_of_all(const PassRequest& whole, const Tensors& own,
     }
     first += count;
     if (place == 0) continue;
-    passes_.send(place, word.to_text(), {});
+    passes_.send(place, command.to_text(), {});
     passes_.send(place, {}, std::move(columns));
   }
   models::run_backward(own, of_own);
 }
 
-void PassLead::say(engine::PassGroup& group, const PassWord& word) {
-  const std::string text = word.to_text();
+void PassLead::send_to_all(engine::PassGroup& group, const PassCommand& command) {
+  const std::string text = command.to_text();
   for (int place = 1; place < group.size(); ++place) group.send(place, text, {});
 }
 
-void PassLead::tell(const PassWord& word) {
+void PassLead::tell(const PassCommand& command) {
   const std::lock_guard lock(mutex_);
-  say(passes_, word);
+  send_to_all(passes_, command);
 }
 
-void PassLead::do_together(const PassWord& word, const std::function<void()>& own) {
+void PassLead::do_together(const PassCommand& command, const std::function<void()>& own) {
   const std::lock_guard lock(mutex_);
-  say(passes_, word);
+  send_to_all(passes_, command);
   own();
   for (int place = 1; place < passes_.size(); ++place) passes_.receive(place, 0);
 }
 
-void PassLead::have_saved(const PassWord& word) {
+void PassLead::have_saved(const PassCommand& command) {
   SLUICE_CHECK(saves_ != nullptr, "nothing is saved of a frozen model");
-  say(*saves_, word);
+  send_to_all(*saves_, command);
   std::string failure;
   for (int place = 1; place < saves_->size(); ++place) {
     const std::string answer = saves_->receive(place, 0).text;
@@ -127,10 +117,10 @@ void PassLead::have_saved(const PassWord& word) {
 }
 
 void PassLead::dismiss() {
-  tell({.say = PassWord::Say::kEnd});
+  tell({.kind = PassCommand::Kind::kEnd});
   passes_.flush();
   if (saves_ == nullptr) return;
-  say(*saves_, {.say = PassWord::Say::kEnd});
+  send_to_all(*saves_, {.kind = PassCommand::Kind::kEnd});
   saves_->flush();
 }
 

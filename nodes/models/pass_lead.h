@@ -8,7 +8,7 @@
 
 #include "engine/contract/pass_group.h"
 #include "nodes/models/group_exchange.h"
-#include "nodes/models/pass_word.h"
+#include "nodes/models/pass_command.h"
 
 namespace sluice::nodes {
 
@@ -18,7 +18,7 @@ namespace sluice::nodes {
 /// An objective sees what one rank would have: all outputs, and it gives a gradient for each. So only tokens, outputs and their
 /// gradients go between the ranks, beside what attention needs.
 ///
-/// Ownership: uses the groups, which outlive this. Threads: any, one pass or word at a time; a backward may come when other passes
+/// Ownership: uses the groups, which outlive this. Threads: any, one pass or command at a time; a backward may come when other passes
 /// without one have been computed. Failure: as PassGroup.
 class PassLead {
  public:
@@ -30,13 +30,13 @@ class PassLead {
   std::vector<at::Tensor> outputs_of(const models::Transformer& model, const PassRequest& whole);
 
   /// The others do it, too; nobody waits.
-  void tell(const PassWord& word);
+  void tell(const PassCommand& command);
 
   /// Likewise, while this rank does `own`. Waits for: the others to have done it.
-  void do_together(const PassWord& word, const std::function<void()>& own);
+  void do_together(const PassCommand& command, const std::function<void()>& own);
 
   /// Of what is saved. Waits for: the others to have done it. Throws UserError with what one of them could not write.
-  void have_saved(const PassWord& word);
+  void have_saved(const PassCommand& command);
 
   /// The others are through. Waits for: them to hear it.
   void dismiss();
@@ -45,10 +45,10 @@ class PassLead {
   using Tensors = std::vector<at::Tensor>;
 
   models::Segment segment_of(const PassRequest& whole, int place);
-  void begin(const PassRequest& part, const PassWord& word, int place);
+  void begin(const PassRequest& part, const PassCommand& command, int place);
   std::vector<Tensors> gather(const PassRequest& whole, const Tensors& own);
   void run_backward_of_all(const PassRequest& whole, const Tensors& own, const Tensors& gradients);
-  void say(engine::PassGroup& group, const PassWord& word);
+  void send_to_all(engine::PassGroup& group, const PassCommand& command);
 
   engine::PassGroup& passes_;
   engine::PassGroup* const saves_;

@@ -58,13 +58,13 @@ GradientExchange* TrainedModel::exchange() const {
   return buckets_.get();
 }
 
-void TrainedModel::tell_assistants(const PassWord& word) const {
-  if (PassLead* const lead = live_.lead()) lead->tell(word);
+void TrainedModel::tell_assistants(const PassCommand& command) const {
+  if (PassLead* const lead = live_.lead()) lead->tell(command);
 }
 
 void TrainedModel::enter_slot(int slot) {
   const int64_t place = slot - first_slot_;
-  tell_assistants({.say = PassWord::Say::kEnterSlot, .number = place});
+  tell_assistants({.kind = PassCommand::Kind::kEnterSlot, .number = place});
   enter_own_slot(place);
 }
 
@@ -73,24 +73,24 @@ void TrainedModel::enter_own_slot(int64_t place) {
 }
 
 double TrainedModel::step(double scale) {
-  tell_assistants({.say = PassWord::Say::kStep, .scale = scale});
+  tell_assistants({.kind = PassCommand::Kind::kStep, .scale = scale});
   return optimizer_.step(scale);
 }
 
 double TrainedModel::enter_iteration(int64_t iteration) {
-  tell_assistants({.say = PassWord::Say::kEnterIteration, .number = iteration});
+  tell_assistants({.kind = PassCommand::Kind::kEnterIteration, .number = iteration});
   if (learning_rate_) optimizer_.set_learning_rate(learning_rate_->at(iteration));
   return optimizer_.learning_rate();
 }
 
 void TrainedModel::expect_last_backward() {
-  tell_assistants({.say = PassWord::Say::kLastBackward});
+  tell_assistants({.kind = PassCommand::Kind::kLastBackward});
   if (GradientExchange* const ranks = exchange()) ranks->expect_last_backward();
 }
 
 // On several ranks the slots of a bucket are added when it is given to the others.
 bool TrainedModel::add_up_slots() {
-  tell_assistants({.say = PassWord::Say::kAddUpSlots});
+  tell_assistants({.kind = PassCommand::Kind::kAddUpSlots});
   models::FlatParameters& parameters = optimizer_.parameters();
   if (!parameters.take_entered()) return false;
   if (exchange() == nullptr) parameters.add_up_slots({0, parameters.size()});
@@ -98,7 +98,7 @@ bool TrainedModel::add_up_slots() {
 }
 
 void TrainedModel::add_up_ranks(const std::function<void()>& done) {
-  tell_assistants({.say = PassWord::Say::kAddUpRanks});
+  tell_assistants({.kind = PassCommand::Kind::kAddUpRanks});
   GradientExchange* const ranks = exchange();
   if (ranks == nullptr) return done();
   ranks->add_up(done);
@@ -106,7 +106,7 @@ void TrainedModel::add_up_ranks(const std::function<void()>& done) {
 
 // Where no step was made, as after a gradient that is not finite, all ranks have the weights: none makes one then.
 void TrainedModel::bring_weights(const std::function<void()>& done) {
-  tell_assistants({.say = PassWord::Say::kBringWeights});
+  tell_assistants({.kind = PassCommand::Kind::kBringWeights});
   GradientExchange* const ranks = exchange();
   if (ranks == nullptr || std::exchange(brought_, optimizer_.steps()) == optimizer_.steps()) return done();
   ranks->bring_weights(done);
@@ -114,13 +114,13 @@ void TrainedModel::bring_weights(const std::function<void()>& done) {
 
 void TrainedModel::prepare_snapshot() {
   snapshot_.prepare();
-  if (PassLead* const lead = live_.lead()) lead->have_saved({.say = PassWord::Say::kPrepareSnapshot});
+  if (PassLead* const lead = live_.lead()) lead->have_saved({.kind = PassCommand::Kind::kPrepareSnapshot});
 }
 
 void TrainedModel::take_snapshot(engine::VersionRange versions, engine::CheckpointCopy copy) {
   PassLead* const lead = live_.lead();
   if (lead == nullptr) return snapshot_.take(versions, copy);
-  lead->do_together({.say = PassWord::Say::kTakeSnapshot, .versions = versions, .copy = copy},
+  lead->do_together({.kind = PassCommand::Kind::kTakeSnapshot, .versions = versions, .copy = copy},
                     [&] { snapshot_.take(versions, copy); });
 }
 
@@ -128,7 +128,7 @@ void TrainedModel::write_snapshot(const std::filesystem::path& source, const std
   PassLead* const lead = live_.lead();
   if (lead == nullptr) return snapshot_.write(name(), source, folder, files);
   auto others = std::async(std::launch::async,
-                           [&] { lead->have_saved({.say = PassWord::Say::kWriteSnapshot, .folder = folder.string()}); });
+                           [&] { lead->have_saved({.kind = PassCommand::Kind::kWriteSnapshot, .folder = folder.string()}); });
   snapshot_.write(name(), source, folder, files);
   others.get();
 }

@@ -90,7 +90,7 @@ class TrainedModel {
 
  private:
   GradientExchange* exchange() const;
-  void tell_assistants(const PassWord& word) const;
+  void tell_assistants(const PassCommand& command) const;
   void restore_version(const models::NamedTensors& weights, int64_t version, const std::filesystem::path& folder);
   void meet() const;
 

@@ -1,12 +1,15 @@
 """What the tests of pipelines/ share: a pipeline runs to its end, and what came of it."""
 
 import json
+import os
 import pathlib
 import shutil
+import signal
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
-from support import DATA, DONE, ROOT, Case, repeatable, run, sets, training_state, with_roles  # noqa: E402, F401
+from support import DATA, DONE, ROOT, Case, repeatable, run, sets, start, training_state, wait_for, with_roles  # noqa: E402, F401
 
 
 def mean(rows, key):
@@ -52,6 +55,24 @@ class RanksCase(PipelineCase):
         result = run("launch", "--ranks", ranks, ROOT / "pipelines" / pipeline, "--run-dir", folder, *sets(**{**SLOTS, **overrides}), timeout=600)
         self.assertEqual(result.returncode, DONE, result.stderr)
         return folder
+
+    def launched(self, ranks, pipeline, **overrides):
+        """A run on several ranks that goes on, and has saved a checkpoint."""
+        folder = self.folder / "launched"
+        more = {"pipeline.iterations": 400, "checkpoint.every_iterations": 2, "cluster.dead_after_seconds": 3}
+        process = start("launch", "--ranks", str(ranks), str(ROOT / "pipelines" / pipeline), "--run-dir", str(folder), text=True,
+                        *sets(**overrides, **more), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_for("a checkpoint", lambda: (folder / "checkpoint").exists(), seconds=120)
+        return process
+
+    def kill_a_rank(self, ranks, pipeline, rank, **overrides):
+        """All others end, and name it."""
+        launched = self.launched(ranks, pipeline, **overrides)
+        killed = subprocess.run(["pgrep", "-P", str(launched.pid)], capture_output=True, text=True).stdout.split()[rank]
+        os.kill(int(killed), signal.SIGKILL)
+        out, said = launched.communicate(timeout=60)
+        self.assertNotEqual(launched.returncode, DONE, out)
+        self.assertRegex(said, rf"rank {rank} \(host .*, pid {killed}\)")
 
     def lines_of(self, folder):
         lines = []

@@ -1,14 +1,11 @@
 """[cluster] sequence_parallel: several ranks compute each pass together; one of them has the micro-batches, and the others assist."""
 
 import json
-import os
 import shutil
 import signal
-import subprocess
 import unittest
 
 from pipeline_case import DONE, ROOT, SLOTS, RanksCase, run, sets, with_roles
-from support import start, wait_for
 
 REFUSED = 78
 LONG = 32768
@@ -99,23 +96,10 @@ class Going(SequenceCase):
         self.assertIn("[cluster] sequence_parallel: 2 -> 1", done.stderr)
 
     def test_a_rank_that_assists_and_is_killed_takes_the_others_along(self):
-        folder = self.folder / "killed"
-        launched = start("launch", "--ranks", "2", str(ROOT / "pipelines/ppo.toml"), "--run-dir", str(folder), text=True,
-                         *sets(**pairs(2), **{"pipeline.iterations": 400, "checkpoint.every_iterations": 2, "cluster.dead_after_seconds": 3}),
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        wait_for("a checkpoint", lambda: (folder / "checkpoint").exists(), seconds=120)
-        ranks = subprocess.run(["pgrep", "-P", str(launched.pid)], capture_output=True, text=True).stdout.split()
-        os.kill(int(ranks[1]), signal.SIGKILL)
-        out, said = launched.communicate(timeout=60)
-        self.assertNotEqual(launched.returncode, DONE, out)
-        self.assertRegex(said, rf"rank 1 \(host .*, pid {ranks[1]}\)")
+        self.kill_a_rank(2, "ppo.toml", rank=1, **pairs(2))
 
     def test_an_interrupt_ends_all_ranks(self):
-        folder = self.folder / "interrupted"
-        launched = start("launch", "--ranks", "2", str(ROOT / "pipelines/ppo.toml"), "--run-dir", str(folder), text=True,
-                         *sets(**pairs(2), **{"pipeline.iterations": 400, "checkpoint.every_iterations": 2}),
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        wait_for("a checkpoint", lambda: (folder / "checkpoint").exists(), seconds=120)
+        launched = self.launched(2, "ppo.toml", **pairs(2))
         launched.send_signal(signal.SIGINT)
         _, said = launched.communicate(timeout=60)
         self.assertEqual(launched.returncode, 130, said)

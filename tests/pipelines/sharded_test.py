@@ -1,14 +1,10 @@
 """[cluster] shard = "parameters": the ranks of a host have the weights of all models in common, and each what it owns of the rest."""
 
 import json
-import os
 import shutil
-import signal
-import subprocess
 import unittest
 
 from pipeline_case import DONE, ROOT, SLOTS, RanksCase, run, sets
-from support import start, wait_for
 
 SHARDED = {"cluster.shard": "parameters"}
 WIDE = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 6,
@@ -59,16 +55,7 @@ class Sharded(RanksCase):
         self.assertIn('[cluster] shard: "optimizer" -> "parameters" (gradients are rounded in another way with it)', done.stderr)
 
     def test_a_rank_that_is_killed_takes_the_others_along(self):
-        folder = self.folder / "killed"
-        launched = start("launch", "--ranks", "4", str(ROOT / "pipelines/ppo.toml"), "--run-dir", str(folder), text=True,
-                         *sets(**SLOTS, **SHARDED, **{"pipeline.iterations": 400, "checkpoint.every_iterations": 2, "cluster.dead_after_seconds": 3}),
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        wait_for("a checkpoint", lambda: (folder / "checkpoint").exists(), seconds=120)
-        ranks = subprocess.run(["pgrep", "-P", str(launched.pid)], capture_output=True, text=True).stdout.split()
-        os.kill(int(ranks[2]), signal.SIGKILL)
-        out, said = launched.communicate(timeout=60)
-        self.assertNotEqual(launched.returncode, DONE, out)
-        self.assertRegex(said, rf"rank \d \(host .*, pid {ranks[2]}\)")
+        self.kill_a_rank(4, "ppo.toml", rank=2, **SLOTS, **SHARDED)
 
 
 class Memory(RanksCase):

@@ -13,8 +13,8 @@ namespace sluice::nodes {
 
 /// What the rank that leads says to those that compute passes of a model with it, in the order in which it does so itself. A
 /// value, which goes as text.
-struct PassWord {
-  enum class Say {
+struct PassCommand {
+  enum class Kind {
     kCompute,    // a segment of a pass, whose tokens, places and targets come behind
     kBackward,   // of the last one that is trained on, from gradients that come behind
     kEnterSlot,  // as TrainedModel has them, from here on
@@ -30,7 +30,7 @@ struct PassWord {
     kEnd,
   };
 
-  Say say = Say::kEnd;
+  Kind kind = Kind::kEnd;
 
   PassRequest request = {};             // of kCompute, without tensors
   int64_t tokens = 0, places = 0;       // how many it has
@@ -46,7 +46,7 @@ struct PassWord {
   std::string to_text() const;
 
   /// Throws InternalError on what to_text() does not write.
-  static PassWord from_text(const std::string& text);
+  static PassCommand from_text(const std::string& text);
 };
 
 /// The part of a whole request that the rank at a place computes.

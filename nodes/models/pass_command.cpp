@@ -1,4 +1,4 @@
-#include "nodes/models/pass_word.h"
+#include "nodes/models/pass_command.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -9,8 +9,8 @@ namespace sluice::nodes {
 
 using Json = nlohmann::json;
 
-std::string PassWord::to_text() const {
-  return Json{{"say", static_cast<int>(say)},
+std::string PassCommand::to_text() const {
+  return Json{{"kind", static_cast<int>(kind)},
               {"offsets", request.sample_offsets},
               {"logprobs", request.logprobs},
               {"entropy", request.entropy},
@@ -30,28 +30,28 @@ std::string PassWord::to_text() const {
       .dump();
 }
 
-PassWord PassWord::from_text(const std::string& text) {
+PassCommand PassCommand::from_text(const std::string& text) {
   try {
     const Json json = Json::parse(text);
-    PassWord word{.say = json.at("say").get<Say>()};
-    word.request.sample_offsets = json.at("offsets").get<std::vector<int64_t>>();
-    word.request.logprobs = json.at("logprobs");
-    word.request.entropy = json.at("entropy");
-    word.request.values = json.at("values");
-    word.request.temperature = json.at("temperature");
-    word.tokens = json.at("tokens");
-    word.places = json.at("places");
-    word.trains = json.at("trains");
-    word.counted = json.at("counted").get<std::vector<double>>();
-    word.has_gradient = json.at("has_gradient").get<std::vector<bool>>();
-    word.number = json.at("number");
-    word.scale = json.at("scale");
-    word.versions = {.oldest = json.at("oldest"), .newest = json.at("newest")};
-    word.copy = json.at("copy").get<engine::CheckpointCopy>();
-    word.folder = json.at("folder");
-    return word;
+    PassCommand command{.kind = json.at("kind").get<Kind>()};
+    command.request.sample_offsets = json.at("offsets").get<std::vector<int64_t>>();
+    command.request.logprobs = json.at("logprobs");
+    command.request.entropy = json.at("entropy");
+    command.request.values = json.at("values");
+    command.request.temperature = json.at("temperature");
+    command.tokens = json.at("tokens");
+    command.places = json.at("places");
+    command.trains = json.at("trains");
+    command.counted = json.at("counted").get<std::vector<double>>();
+    command.has_gradient = json.at("has_gradient").get<std::vector<bool>>();
+    command.number = json.at("number");
+    command.scale = json.at("scale");
+    command.versions = {.oldest = json.at("oldest"), .newest = json.at("newest")};
+    command.copy = json.at("copy").get<engine::CheckpointCopy>();
+    command.folder = json.at("folder");
+    return command;
   } catch (const Json::exception& error) {
-    throw InternalError(std::string("a word between ranks that compute passes together cannot be read: ") + error.what());
+    throw InternalError(std::string("a command between ranks that compute passes together cannot be read: ") + error.what());
   }
 }
 
