@@ -3,8 +3,8 @@
 
 usage: bench/long.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--only TEXT]
 
-Training on one text of so many tokens an iteration, on one rank with all cores and on 2 and 4 ranks with [cluster] sequence_parallel, in turn: the
-seconds of training and the activations of the rank that leads. Ranks share the cores of the machine, so with as many ranks as cores time would
+Training on one text of so many tokens an iteration, on one rank with all cores and on 2 and 4 ranks with [cluster] sequence_parallel, whose
+attention divides heads or goes around a ring, in turn: the seconds of training and the activations of the rank that leads. Ranks share the cores of the machine, so with as many ranks as cores time would
 stay as it is if nothing had to go between them."""
 
 import json
@@ -37,6 +37,7 @@ copy = "none"
 [cluster]
 slots = 1
 sequence_parallel = {ranks}
+ring = {ring}
 
 [models.policy]
 checkpoint = "model"
@@ -59,14 +60,14 @@ model = "policy"
 
 
 class Ranks:
-    """Runs of the pipeline on so many ranks."""
+    """Runs of the pipeline on so many ranks, in a ring of so many blocks."""
 
-    def __init__(self, folder, size, tokens, ranks):
-        self.folder, self.ranks = pathlib.Path(folder) / str(ranks), ranks
+    def __init__(self, folder, size, tokens, ranks, ring=1):
+        self.folder, self.ranks, self.ring = pathlib.Path(folder) / f"{ranks}-{ring}", ranks, ring
         self.folder.mkdir()
         shapes.write_model(self.folder / "model", size, positions=tokens)
         (self.folder / "long.jsonl").write_text(json.dumps({"prompt": "1", "completion": "2" * (tokens - 4)}) + "\n")
-        self.text = PIPELINE.format(iterations=3, tokens=tokens, ranks=ranks)
+        self.text = PIPELINE.format(iterations=3, tokens=tokens, ranks=ranks, ring=ring)
         self.seconds, self.activations = [], 0
 
     def run(self, program):
@@ -85,12 +86,12 @@ class Ranks:
 
 def compare(setting, size, tokens, numbers):
     with tempfile.TemporaryDirectory() as folder:
-        alone, *shared = [Ranks(folder, size, tokens, ranks) for ranks in (1, *numbers)]
+        alone, *shared = [Ranks(folder, size, tokens, *ranks) for ranks in ((1, 1), *numbers)]
         for _ in range(setting.rounds):
             for ranks in (alone, *shared):
                 ranks.run(setting.program("cli/rlhf-run"))
     for ranks in shared:
-        case = f"{size} {tokens // 1024}k tokens, sequence_parallel {ranks.ranks}"
+        case = f"{size} {tokens // 1024}k tokens, sequence_parallel {ranks.ranks}" + (f" in a ring of {ranks.ring}" if ranks.ring > 1 else "")
         goal = {"at_most": MOST_SLOWER} if ranks.ranks <= cores() else {}
         report.show("long", f"{case}, training against one rank", "s", ranks.seconds, alone.seconds, **goal)
         report.show("long", f"{case}, activations of a rank against one rank", "MB", [ranks.activations / 1e6], [alone.activations / 1e6],
@@ -100,10 +101,10 @@ def compare(setting, size, tokens, numbers):
 def main():
     setting = Setting(__doc__, rounds=3)
     if setting.smoke:
-        return compare(setting, "tiny", 1024, [2])
+        return compare(setting, "tiny", 1024, [(2, 1), (2, 2)])
     for tokens in (8192, 16384) if setting.quick else (8192, 16384, 32768, 65536):
         if setting.wants(f"4m {tokens // 1024}k"):
-            compare(setting, "4m", tokens, [2, 4])
+            compare(setting, "4m", tokens, [(2, 1), (2, 2), (4, 1), (4, 2), (4, 4)])
 
 
 if __name__ == "__main__":

@@ -93,10 +93,15 @@ class Remedies {
       add("cluster.shard=optimizer", "shard = \"optimizer\" in [cluster]", "nothing");
     if (plan_.training_ranks() > 1 && !plan_.shards_parameters())
       add("cluster.shard=parameters", "shard = \"parameters\" in [cluster]", "ranks that train on one host");
-    for (const int ranks : engine::more_pass_ranks(plan_)) {
-      const std::string value = std::to_string(ranks);
-      add("cluster.sequence_parallel=" + value, "sequence_parallel = " + value + " in [cluster]",
-          "ranks that assist do not sample");
+    for (const auto& [ranks, ring] : engine::more_pass_ranks(plan_)) {
+      Remedy remedy{.name = "sequence_parallel = " + std::to_string(ranks),
+                    .sets = {"cluster.sequence_parallel=" + std::to_string(ranks)},
+                    .costs = "ranks that assist do not sample",
+                    .with = {}};
+      if (ring != plan_.ring()) remedy.sets.push_back("cluster.ring=" + std::to_string(ring));
+      if (ring > 1) remedy.name += " and ring = " + std::to_string(ring), remedy.costs += ", and attention rounds otherwise";
+      remedy.name += " in [cluster]";
+      remedies_.push_back(std::move(remedy));
     }
     if (plan_.checkpoint.copy == engine::CheckpointCopy::kMemory)
       add("checkpoint.copy=none", "copy = \"none\" in [checkpoint]", "training waits while it is saved");

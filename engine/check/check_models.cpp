@@ -100,17 +100,18 @@ void check_common(Draft& draft, const DraftModel& model) {
       {}, "shard = \"optimizer\", or device = \"cpu\" in [models." + model.spec->name.text + "]");
 }
 
-// Each of the ranks that compute passes together has some heads of all models, told once of all that do not allow it.
+// Of the ranks that compute passes together each one of a block has some heads of all models, told once of all that do not allow it.
 void check_shared_passes(Draft& draft) {
-  const int64_t ranks = draft.settings_bound ? draft.plan.pass_ranks() : 1;
+  if (!draft.settings_bound || draft.plan.pass_ranks() == 1) return;
+  const int64_t together = draft.plan.pass_ranks(), ranks = together / draft.plan.ring();
   int64_t common = 0;  // the largest number of ranks that divides all of them
   std::vector<std::string> unfit;
   for (const DraftModel& model : draft.models) {
     const bool in_passes = model.updater >= 0 || model.has_live_reader;
-    if (ranks == 1 || !in_passes || model.params == nullptr || !model.facts.base_of.empty()) continue;
+    if (!in_passes || model.params == nullptr || !model.facts.base_of.empty()) continue;
     const int64_t heads = model.facts.device == "cpu" ? model.facts.key_heads : 1;
     common = std::gcd(common, heads);
-    if (heads % ranks == 0 && heads > 0) continue;
+    if (heads > 0 && heads % ranks == 0) continue;
     unfit.push_back("'" + model.spec->name.text + "' " +
                     (model.facts.device == "cpu" ? "has " + std::to_string(heads) : "is on " + model.facts.device));
   }
@@ -118,11 +119,14 @@ void check_shared_passes(Draft& draft) {
   std::vector<std::string> fitting;
   for (int64_t fit = 2; fit <= common; ++fit)
     if (common % fit == 0) fitting.push_back(std::to_string(fit));
-  draft.error(
-      "setting-unusable", place_of(draft.spec.cluster, "sequence_parallel", draft.spec.where),
-      plural(ranks, "rank") +
-          " that compute passes together divide the heads of keys and values among them, on the CPU: " + join(unfit, ", "),
-      {}, fitting.empty() ? "remove sequence_parallel" : "sequence_parallel = " + join(fitting, " or "));
+  std::vector<std::string> ways;
+  if (!fitting.empty()) ways.push_back("sequence_parallel = " + join(fitting, " or "));
+  if (common > 0) ways.push_back("ring = " + std::to_string(together / std::gcd(together, common)));
+  draft.error("setting-unusable", place_of(draft.spec.cluster, "sequence_parallel", draft.spec.where),
+              plural(ranks, "rank") +
+                  (draft.plan.ring() > 1 ? " of each block of the ring divide" : " that compute passes together divide") +
+                  " the heads of keys and values among them, on the CPU: " + join(unfit, ", "),
+              {}, ways.empty() ? "remove sequence_parallel" : join(ways, ", or "));
 }
 
 // It would train in some iterations, with what they lead to measured by nobody.

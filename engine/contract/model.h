@@ -26,6 +26,7 @@ struct ModelPass {
   int64_t tokens = 0;          // of all samples
   int64_t longest_sample = 0;  // tokens
   int64_t ranks = 1;           // that compute it together
+  int64_t ring = 1;            // blocks that these make in attention
   bool recompute = false;      // of a pass that trains: ModelUsage::recompute
 };
 
@@ -63,7 +64,7 @@ struct ModelFacts {
   bool trainable = false;
   std::string head;         // "language_model", "value" or "policy+value", which is both
   bool is_mixture = false;  // routers send its tokens to some of its experts
-  int64_t key_heads = 0;    // heads of keys and values, which ranks that share a pass divide among them; 0: they cannot
+  int64_t key_heads = 0;  // heads of keys and values, which ranks of a block that share a pass divide among them; 0: they cannot
 
   bool follows_iterations = false;  // how it is trained depends on [pipeline] iterations, as a learning rate that decays does
   std::string learning_rate;        // how that changes over the run, for people; empty: it does not

@@ -21,6 +21,7 @@ class PassGroup {
 
   virtual int place() const = 0;
   virtual int size() const = 0;
+  virtual int ring() const = 0;  // blocks that they make in attention
 
   /// A message of one place to another: they come in the order in which they were sent. Does not wait.
   virtual void send(int to, std::string text, Columns columns) = 0;
@@ -37,7 +38,7 @@ class PassGroup {
   virtual Message receive(int from, int64_t most_bytes) = 0;
 
   /// Gives each place its columns, and returns those that each has given, at most so many bytes of each. What is of the own place is
-  /// left alone. Waits for: all to call it as often.
+  /// left alone, and what has no bytes is not sent. Waits for: those that give it something to call it as often.
   virtual std::vector<Columns> exchange(std::vector<Columns> to, const std::vector<int64_t>& most_bytes) = 0;
 };
 

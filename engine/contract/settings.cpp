@@ -225,6 +225,13 @@ ParamSet<ClusterSettings> cluster_params() {
           "of them has the micro-batches, and the others assist. Log-probabilities have the same bits, gradients round "
           "otherwise; "
           "a run of one rank does without");
+  set.param("ring", &ClusterSettings::ring)
+      .between(1, 256)
+      .unit("blocks")
+      .doc(
+          "blocks that the ranks of sequence_parallel make, where these are more than a model has heads of keys: the ranks of a "
+          "block divide heads among them, and blocks give each other keys or queries in turn (ring attention); it divides "
+          "sequence_parallel. Attention rounds otherwise then");
   set.param("join_seconds", &ClusterSettings::join_seconds)
       .above(0)
       .unit("seconds")

@@ -143,6 +143,7 @@ struct ClusterSettings {
   std::optional<int64_t> slots;  // unset: as many as there are ranks
   Shard shard = Shard::kOptimizer;
   int64_t sequence_parallel = 1;           // ranks that compute a pass together, a segment of its tokens each
+  int64_t ring = 1;                        // blocks that these make, whose ranks go around a ring in attention
   double join_seconds = 60;                // for all ranks to come
   double dead_after_seconds = 8;           // a rank that gives no sign for so long is lost
   bool resend_damaged = false;             // a piece of columns that came damaged from another rank, once

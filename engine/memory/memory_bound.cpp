@@ -229,6 +229,7 @@ int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int r
                                                            .tokens = tokens,
                                                            .longest_sample = longest,
                                                            .ranks = need.use == ModelUse::kSamples ? 1 : plan.pass_ranks(),
+                                                           .ring = need.use == ModelUse::kSamples ? 1 : plan.ring(),
                                                            .recompute = model->usage.recompute});
       int64_t& largest = by_executor[node.executor];
       largest = std::max(largest, bytes);

@@ -73,21 +73,22 @@ int64_t tokens_that_fit(const Plan& plan, const MemoryNeed& need) {
   return enough;
 }
 
-std::vector<int> more_pass_ranks(const Plan& plan) {
-  int64_t common = plan.training_ranks();
+std::vector<PassRanks> more_pass_ranks(const Plan& plan) {
+  int64_t heads = 0;  // the largest number of ranks that divides those of all models
   for (const PlanModel& model : plan.models) {
     if (!model.usage.updated && !model.usage.read) continue;
-    common = std::gcd(common, model.facts.device == kHost ? model.facts.key_heads : 1);
+    if (model.facts.device != kHost || model.facts.key_heads == 0) return {};
+    heads = std::gcd(heads, model.facts.key_heads);
   }
-  std::vector<int> numbers;
-  for (int ranks = plan.pass_ranks() + 1; ranks <= common; ++ranks)
-    if (common % ranks == 0) numbers.push_back(ranks);
-  return numbers;
+  std::vector<PassRanks> more;
+  for (int ranks = plan.pass_ranks() + 1; ranks <= plan.training_ranks(); ++ranks)
+    if (plan.training_ranks() % ranks == 0) more.push_back({ranks, ranks / static_cast<int>(std::gcd<int64_t>(ranks, heads))});
+  return more;
 }
 
-int64_t shared_pass_bytes(const Plan& plan, int pass_ranks) {
+int64_t shared_pass_bytes(const Plan& plan, const PassRanks& ranks) {
   Plan shared = plan;
-  shared.cluster.sequence_parallel = pass_ranks;
+  shared.cluster.sequence_parallel = ranks.ranks, shared.cluster.ring = ranks.ring;
   const auto activations = [](const Plan& of) { return worst_activation_bytes(of, of.training_tokens()); };
   return activations(plan) - activations(shared);
 }

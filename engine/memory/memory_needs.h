@@ -39,12 +39,17 @@ int64_t least_tokens_of(const Plan& plan, const MemoryNeed& need);
 /// The largest that fits and cannot stall; 0: none, or what there is is not more than that already.
 int64_t tokens_that_fit(const Plan& plan, const MemoryNeed& need);
 
-/// Numbers of ranks that could compute passes together, above those that do: each divides the ranks that train, and the heads of
-/// keys of all models whose passes they are. Ascending.
-std::vector<int> more_pass_ranks(const Plan& plan);
+/// Ranks that compute passes together.
+struct PassRanks {
+  int ranks = 1, ring = 1;
+};
 
-/// What a rank that trains has less of activations with so many.
-int64_t shared_pass_bytes(const Plan& plan, int pass_ranks);
+/// Those that could, more than do: they divide the ranks that train, and make the least ring whose blocks divide the heads of keys of
+/// all models whose passes they are. Ascending.
+std::vector<PassRanks> more_pass_ranks(const Plan& plan);
+
+/// What a rank that trains has less of activations with these.
+int64_t shared_pass_bytes(const Plan& plan, const PassRanks& shared);
 
 /// Whether most of it is trained: neither adapters alone, nor what a freeze leaves.
 bool trains_most_of(const PlanModel& model);

@@ -144,6 +144,20 @@ bool check_groups(const PipelineSpec& spec, Problems& problems, const Plan& plan
   return false;
 }
 
+// Ranks that compute passes together are the same number in each block of a ring.
+void check_ring(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
+  const int64_t ranks = plan.cluster.sequence_parallel, ring = plan.cluster.ring;
+  if (ranks % ring == 0) return;
+  problems.push_back({.kind = "setting-unusable",
+                      .where = spec.cluster.find("ring")->value.where,
+                      .message = "a ring of " + std::to_string(ring) + " cannot be made of " + plural(ranks, "rank") +
+                                 " that compute passes together",
+                      .caret = {},
+                      .notes = {},
+                      .help = ranks == 1 ? "sequence_parallel = " + std::to_string(ring) + " in [cluster], or remove ring"
+                                         : "a ring that divides sequence_parallel, which is " + std::to_string(ranks)});
+}
+
 // In the order of the file; which of them trains is not known yet.
 void bind_roles(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
   int first = 0;
@@ -206,6 +220,7 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
   bind_table("checkpoint", checkpoint_params(), spec.checkpoint, registry, problems, plan.checkpoint, plan);
   bind_table("log", log_params(), spec.log, registry, problems, plan.log, plan);
   bind_table("cluster", cluster_params(), spec.cluster, registry, problems, plan.cluster, plan);
+  check_ring(spec, problems, plan);
   bind_roles(spec, registry, problems, plan);
   bind_devices(spec, registry, problems, plan);
   check_checkpoint_folder(spec.checkpoint, problems);

@@ -182,6 +182,7 @@ struct Plan {
   /// Ranks that hold what is trained, and how many of them compute a pass together: one of these leads and the others assist.
   int training_ranks() const { return roles.empty() ? ranks : roles.front().ranks; }
   int pass_ranks() const { return ranks == 1 ? 1 : static_cast<int>(cluster.sequence_parallel); }
+  int ring() const { return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.ring); }  // blocks that these make
 
   /// Ranks that have micro-batches, and those that sample: all that schedule, or with roles the first ones and the others. Behind
   /// them come those that assist, which have no nodes.

@@ -17,10 +17,11 @@ constexpr int64_t kMostColumns = 64;
 
 class ParcelPassGroups::Group final : public PassGroup {
  public:
-  Group(Parcels& parcels, std::string model, const std::vector<int>& ranks)
+  Group(Parcels& parcels, std::string model, const std::vector<int>& ranks, int ring)
       : parcels_(parcels),
         model_(std::move(model)),
         ranks_(ranks),
+        ring_(ring),
         place_(static_cast<int>(std::ranges::find(ranks, parcels.world().rank) - ranks.begin())),
         sent_(ranks.size()),
         expected_(ranks.size()),
@@ -28,6 +29,7 @@ class ParcelPassGroups::Group final : public PassGroup {
 
   int place() const override { return place_; }
   int size() const override { return static_cast<int>(ranks_.size()); }
+  int ring() const override { return ring_; }
 
   void send(int to, std::string text, Columns columns) override {
     SLUICE_CHECK(std::ssize(text) <= kMostText && std::ssize(columns) <= kMostColumns, "a message that is too long");
@@ -52,16 +54,19 @@ class ParcelPassGroups::Group final : public PassGroup {
 
   std::vector<Columns> exchange(std::vector<Columns> to, const std::vector<int64_t>& most_bytes) override {
     std::vector<int64_t> numbers(ranks_.size());
+    const auto for_each_giver = [&](const auto& what) {
+      for_each_other([&](int place) {
+        if (most_bytes[static_cast<size_t>(place)] > 0) what(place, static_cast<size_t>(place));
+      });
+    };
+    for_each_giver([&](int place, size_t at) { numbers[at] = expect(place, most_bytes[at]); });
     for_each_other([&](int place) {
-      const auto at = static_cast<size_t>(place);
-      numbers[at] = expect(place, most_bytes[at]);
+      Columns& columns = to[static_cast<size_t>(place)];
+      if (std::ranges::any_of(columns, [](const ColumnData& column) { return column.bytes() > 0; }))
+        send(place, {}, std::move(columns));
     });
-    for_each_other([&](int place) { send(place, {}, std::move(to[static_cast<size_t>(place)])); });
     std::vector<Columns> from(ranks_.size());
-    for_each_other([&](int place) {
-      const auto at = static_cast<size_t>(place);
-      from[at] = wait_for(place, numbers[at]).columns;
-    });
+    for_each_giver([&](int place, size_t at) { from[at] = wait_for(place, numbers[at]).columns; });
     return from;
   }
 
@@ -113,12 +118,14 @@ class ParcelPassGroups::Group final : public PassGroup {
   Parcels& parcels_;
   const std::string model_;
   const std::vector<int> ranks_;
+  const int ring_;
   const int place_;
   std::vector<int64_t> sent_, expected_;  // messages, by place
   const std::shared_ptr<State> state_;
 };
 
-ParcelPassGroups::ParcelPassGroups(Parcels& parcels, std::vector<int> ranks) : parcels_(parcels), ranks_(std::move(ranks)) {}
+ParcelPassGroups::ParcelPassGroups(Parcels& parcels, std::vector<int> ranks, int ring)
+    : parcels_(parcels), ranks_(std::move(ranks)), ring_(ring) {}
 
 ParcelPassGroups::~ParcelPassGroups() = default;
 
@@ -126,7 +133,7 @@ PassGroup& ParcelPassGroups::of(const std::string& name) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Group>& group = groups_[name];
   if (!group) {
-    group = std::make_unique<Group>(parcels_, name, ranks_);
+    group = std::make_unique<Group>(parcels_, name, ranks_, ring_);
     if (is_over_) group->abandon();
   }
   return *group;

@@ -20,8 +20,8 @@ namespace sluice::engine {
 /// calls abandon().
 class ParcelPassGroups final : public PassGroups {
  public:
-  /// `ranks`: of each place of the group that this rank belongs to, its rank.
-  ParcelPassGroups(Parcels& parcels, std::vector<int> ranks);
+  /// `ranks`: of each place of the group that this rank belongs to, its rank. `ring`: PassGroup::ring().
+  ParcelPassGroups(Parcels& parcels, std::vector<int> ranks, int ring = 1);
   ~ParcelPassGroups() override;
 
   PassGroup& of(const std::string& name) override;
@@ -32,6 +32,7 @@ class ParcelPassGroups final : public PassGroups {
 
   Parcels& parcels_;
   const std::vector<int> ranks_;
+  const int ring_;
   std::mutex mutex_;  // guards what follows
   bool is_over_ = false;
   std::map<std::string, std::unique_ptr<Group>> groups_;

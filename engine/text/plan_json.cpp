@@ -199,6 +199,7 @@ Json cluster_json(const Plan& plan) {
   Json json{{"ranks", plan.ranks},
             {"slots", plan.slots()},
             {"sequence_parallel", plan.pass_ranks()},
+            {"ring", plan.ring()},
             {"slots_of_rank", work.slots},
             {"groups_of_slot", work.groups},
             {"micro_batches_of_slot", work.micro_batches},

@@ -58,7 +58,8 @@ std::string assisting_text(const Plan& plan) {
   const int leads = plan.owners(), assist = plan.ranks - plan.scheduling_ranks();
   return (assist == 1 ? "rank " : "ranks ") + range_text(plan.scheduling_ranks(), assist) +
          (assist == 1 ? " assists " : " assist ") + (leads == 1 ? "rank " : "ranks ") + range_text(0, leads) + ": " +
-         std::to_string(plan.pass_ranks()) + " of them compute each pass together";
+         std::to_string(plan.pass_ranks()) + " of them compute each pass together" +
+         (plan.ring() > 1 ? ", in a ring of " + std::to_string(plan.ring()) : "");
 }
 
 std::string lines_without_roles(const Plan& plan) {

@@ -11,6 +11,7 @@
 #include "models/layers/operand.h"
 #include "models/layers/packed_matrices.h"
 #include "models/layers/projection.h"
+#include "models/layers/ring_attention.h"
 #include "models/layers/tensor_shape.h"
 
 namespace sluice::models {
@@ -89,7 +90,7 @@ HeadGradients gradients_of_heads(const LayerPass& pass, const LayerWeights& laye
     project_back(layer.attention_output, packed_transposed(layer.attention_output.weight, pass.precision), added, attended,
                  false);
     const std::vector<at::Tensor> heads = heads_of(segment, {attended, kept.attended.output});
-    ragged_attention_backward(of, {heads[1], kept.attended.log_sum_exp}, heads[0], pass.layout);
+    ring_attention_backward(of, {heads[1], kept.attended.log_sum_exp}, heads[0], pass.layout);
   }
   const std::vector<at::Tensor> rows = rows_of(segment, {of.query, of.key, of.value});
   return {rows[0], rows[1], rows[2]};
@@ -108,7 +109,7 @@ at::Tensor attention(const LayerPass& pass, const LayerWeights& layer, int64_t w
                                        to_operand(all.narrow(1, queries + keys, keys), pass.precision).contiguous()});
     kept.operands = {.query = heads[0], .key = heads[1], .value = heads[2], .window = window};
   }
-  kept.attended = ragged_attention(kept.operands, pass.layout);
+  kept.attended = ring_attention(kept.operands, pass.layout);
   kept.attended.output = rows_of(pass.layout.segment, {kept.attended.output}).front();
   const at::Tensor out = pass.shape().adds_normed() ? at::empty_like(x) : x.clone(at::MemoryFormat::Contiguous);
   project_attended(pass, layer, kept.attended.output, out, !pass.shape().adds_normed());
@@ -139,8 +140,9 @@ SublayerBytes attention_bytes(const PassShape& shape) {
   const auto operand = [&](int64_t size) { return operand_shape(shape.precision, T, size).bytes(); };
   const auto wide = [&](int64_t size) { return TensorShape{T, size}.bytes(); };
   const auto packed = [&](int64_t outputs, int64_t inputs) { return PackedMatrix::bytes_for(shape.precision, outputs, inputs); };
-  // With other ranks: the same once more, as rows or as heads.
-  const auto exchanged = [&](int64_t size) { return if_there(shape.ranks > 1, operand(size)); };
+  // With other ranks of a block: the same once more, as rows or as heads.
+  const auto exchanged = [&](int64_t size) { return if_there(shape.ranks > shape.ring, operand(size)); };
+  const PartBytes ring = ring_attention_bytes(shape);
 
   const int64_t norms = if_there(normed, operand(Q) + operand(K) + norm_statistics_bytes(config.norm, norm_rows + key_rows));
   const int64_t heads = norms + operand(Q) + 2 * operand(K) + operand(Q) + wide(config.heads);  // operands, what was attended
@@ -149,9 +151,9 @@ SublayerBytes attention_bytes(const PassShape& shape) {
   const int64_t under_way =
       operand(Q) + 2 * operand(K) + exchanged(Q + 2 * K) + if_there(normed, wide(Q) + wide(K) + wide(std::max(Q, K)));
   const int64_t projecting = projected_shape(shape).bytes() + std::max(packed(Q + 2 * K, H), under_way);
-  const int64_t adding = heads + std::max(shape.stream_bytes() + packed(H, Q) + added, exchanged(Q));
+  const int64_t adding = heads + std::max({shape.stream_bytes() + packed(H, Q) + added, exchanged(Q), ring.forward});
 
-  const int64_t output = added_gradient_bytes(shape) + operand(Q) + std::max(packed(Q, H), exchanged(2 * Q));
+  const int64_t output = added_gradient_bytes(shape) + operand(Q) + std::max(packed(Q, H), exchanged(2 * Q) + ring.backward);
   const int64_t of_heads =
       if_there(normed, norm_backward_bytes(config.norm, norm_rows, config.qk_norm == QkNorm::kHead ? config.head_dim : Q));
   const int64_t projections = exchanged(Q + 2 * K) + read_gradient_bytes(shape) +

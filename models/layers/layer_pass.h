@@ -38,7 +38,7 @@ struct LayerPass {
   std::optional<RouterOfLayer> router_of(int64_t layer) const {
     return routers ? std::optional(RouterOfLayer{*routers, layer, layout.row_offsets, layout.segment}) : std::nullopt;
   }
-  PassShape shape() const { return {config, precision, layout.rows(), layout.segment.ranks}; }
+  PassShape shape() const { return {config, precision, layout.rows(), layout.segment.ranks, layout.segment.ring}; }
 };
 
 }  // namespace sluice::models

@@ -13,6 +13,7 @@ struct PassShape {
   Precision precision = Precision::kFloat32;
   int64_t tokens = 0;  // that this rank computes
   int64_t ranks = 1;   // that compute the pass
+  int64_t ring = 1;    // blocks that these make; see Segment
 
   bool rounds() const { return precision != Precision::kFloat32; }
   bool reads_normed() const { return config.norm_place != NormPlace::kAfter; }

@@ -35,45 +35,80 @@ int64_t angle_group(const RopeConfig& rope, int64_t length) {
   return rope.scaling == RopeScaling::kLongrope && stretched ? 1 : 0;
 }
 
-// Calls `work(task, first_token, scratch, rotary)` for each key/value head of each sample.
+// Of a sample: tokens of the pass.
+struct Stretch {
+  int64_t sample;
+  TokenRange queries, keys;
+};
+
+TokenRange common(TokenRange a, TokenRange b) {
+  const int64_t begin = std::max(a.begin, b.begin);
+  return {begin, std::max(begin, std::min(a.end, b.end))};
+}
+
+// Each query is in one of them.
+std::vector<Stretch> stretches_of(const RaggedLayout& layout, TokenRange queries, TokenRange keys) {
+  std::vector<Stretch> all;
+  int64_t covered = 0;
+  for (size_t s = 0; s + 1 < layout.offsets.size(); ++s) {
+    const TokenRange sample{layout.offsets[s], layout.offsets[s + 1]};
+    const Stretch stretch{static_cast<int64_t>(s), common(sample, queries), common(sample, keys)};
+    if (stretch.queries.size() == 0) continue;
+    SLUICE_CHECK(stretch.keys.size() > 0, "queries without keys of their sample");
+    covered += stretch.queries.size();
+    all.push_back(stretch);
+  }
+  SLUICE_CHECK(covered == queries.size() && keys.begin <= queries.begin, "queries that are not in the pass, or before keys");
+  return all;
+}
+
+// What the rows of operands are of.
+struct Rows {
+  TokenRange queries, keys;
+};
+
+// Calls `work(task, stretch, scratch)` for each key/value head of each stretch.
 template <class Work>
-void for_each_task(const RaggedLayout& layout, const AttentionOperands& in, const Work& work) {
-  const auto samples = static_cast<int64_t>(layout.offsets.size()) - 1;
+void for_each_task(const RaggedLayout& layout, const AttentionOperands& in, const Rows& rows, const Work& work) {
+  const std::vector<Stretch> stretches = stretches_of(layout, rows.queries, rows.keys);
   const Precision precision = precision_of(in.query);
   const int64_t query_row = layout.heads * layout.head_dim * bytes_of(precision);
   const int64_t key_row = layout.kv_heads * layout.head_dim * bytes_of(precision);
   const auto row = [](const at::Tensor& x, int64_t bytes) { return static_cast<const char*>(x.const_data_ptr()) + bytes; };
   const auto words = static_cast<size_t>(attention_scratch_words(precision, layout.longest, layout.head_dim));
-  parallel_ranges(samples * layout.kv_heads, 1, [&](int64_t begin, int64_t end) {
+  parallel_ranges(std::ssize(stretches) * layout.kv_heads, 1, [&](int64_t begin, int64_t end) {
     const auto scratch = std::make_unique_for_overwrite<int32_t[]>(words);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t sample = i / layout.kv_heads, first = layout.offsets[sample];
-      if (layout.offsets[sample + 1] == first) continue;
+      const Stretch& of = stretches[static_cast<size_t>(i / layout.kv_heads)];
+      const int64_t first_query = of.queries.begin - rows.queries.begin, first_key = of.keys.begin - rows.keys.begin;
       const AttentionTask task{.precision = precision,
                                .heads = layout.heads,
                                .kv_heads = layout.kv_heads,
                                .head_dim = layout.head_dim,
-                               .length = layout.offsets[sample + 1] - first,
+                               .queries = of.queries.size(),
+                               .keys = of.keys.size(),
+                               .before = of.queries.begin - of.keys.begin,
                                .kv_head = i % layout.kv_heads,
                                .scale = static_cast<float>(layout.score_scale),
                                .softcap = static_cast<float>(layout.softcap),
                                .window = in.window,
-                               .query = row(in.query, first * query_row),
-                               .key = row(in.key, first * key_row),
-                               .value = row(in.value, first * key_row)};
-      work(task, first, scratch.get(), layout.rotary(sample));
+                               .query = row(in.query, first_query * query_row),
+                               .key = row(in.key, first_key * key_row),
+                               .value = row(in.value, first_key * key_row)};
+      work(task, of, scratch.get());
     }
   });
 }
 
-void check_operands(const AttentionOperands& in, const RaggedLayout& layout) {
+void check_operands(const AttentionOperands& in, const RaggedLayout& layout, const Rows& rows) {
   SLUICE_CHECK(in.window >= 0, "a window has a token at least, or 0 for none");
-  const auto fits = [&](const at::Tensor& x, int64_t heads) {
-    return x.dim() == 2 && x.size(0) == layout.tokens() && x.size(1) == heads * layout.head_dim && x.is_contiguous() &&
+  const auto fits = [&](const at::Tensor& x, TokenRange tokens, int64_t heads) {
+    return x.dim() == 2 && x.size(0) == tokens.size() && x.size(1) == heads * layout.head_dim && x.is_contiguous() &&
            x.scalar_type() == in.query.scalar_type();
   };
-  SLUICE_CHECK(fits(in.query, layout.heads), "query must be [T,Nq*D]");
-  SLUICE_CHECK(fits(in.key, layout.kv_heads) && fits(in.value, layout.kv_heads), "key and value must be [T,Nk*D]");
+  SLUICE_CHECK(fits(in.query, rows.queries, layout.heads), "query must be [B,Nq*D]");
+  SLUICE_CHECK(fits(in.key, rows.keys, layout.kv_heads) && fits(in.value, rows.keys, layout.kv_heads),
+               "key and value must be [B,Nk*D]");
 }
 
 }  // namespace
@@ -91,14 +126,14 @@ RaggedLayout::RaggedLayout(const ModelConfig& config, std::span<const int64_t> s
     : offsets(sample_offsets.begin(), sample_offsets.end()),
       segment(part),
       row_offsets(offsets_in(part, sample_offsets)),
-      heads(config.heads / part.ranks),
-      kv_heads(config.kv_heads / part.ranks),
+      heads(config.heads / part.head_ranks()),
+      kv_heads(config.kv_heads / part.head_ranks()),
       head_dim(config.head_dim),
       score_scale(config.score_scale()),
       softcap(config.attention_softcap),
       longest(longest_sample(sample_offsets)),
       turning(config.learned_positions ? 0 : config.rotary_dims()) {
-  SLUICE_CHECK(segment.tokens == tokens() && config.kv_heads % segment.ranks == 0, "a pass that these ranks cannot share");
+  SLUICE_CHECK(segment.tokens == tokens() && config.kv_heads % segment.head_ranks() == 0, "a pass that these ranks cannot share");
   std::map<int64_t, int64_t> longest_of_group;  // of each group of samples whose angles agree
   for (size_t s = 0; s + 1 < offsets.size(); ++s) {
     int64_t& most = longest_of_group[angle_group(config.rope, offsets[s + 1] - offsets[s])];
@@ -136,37 +171,45 @@ at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision pre
   return out;
 }
 
-Attended ragged_attention(const AttentionOperands& in, const RaggedLayout& layout) {
-  check_operands(in, layout);
-  const Attended result{at::empty_like(in.query), at::empty({layout.tokens(), layout.heads})};
+Attended ragged_attention(const AttentionOperands& in, const RaggedLayout& layout, TokenRange queries, TokenRange keys) {
+  const Rows rows{queries, keys};
+  check_operands(in, layout, rows);
+  const Attended result{at::empty_like(in.query), at::empty({queries.size(), layout.heads})};
   auto* out = static_cast<char*>(result.output.mutable_data_ptr());
   float* sums = result.log_sum_exp.mutable_data_ptr<float>();
   const int64_t row = in.query.size(1) * in.query.element_size();
-  for_each_task(layout, in, [&](const AttentionTask& task, int64_t first, int32_t* scratch, const RotaryTable&) {
+  for_each_task(layout, in, rows, [&](const AttentionTask& task, const Stretch& of, int32_t* scratch) {
+    const int64_t first = of.queries.begin - queries.begin;
     attention_forward(task, {out + first * row, sums + first * layout.heads}, scratch);
   });
   return result;
 }
 
 void ragged_attention_backward(const AttentionOperands& in, const Attended& result, const at::Tensor& grad_output,
-                               const RaggedLayout& layout) {
-  check_operands(in, layout);
+                               const RaggedLayout& layout, TokenRange queries, TokenRange keys,
+                               const AttentionOperands& gradients) {
+  const Rows rows{queries, keys};
+  check_operands(in, layout, rows);
+  check_operands(gradients, layout, rows);
   SLUICE_CHECK(grad_output.sizes() == in.query.sizes() && grad_output.is_contiguous() &&
                    grad_output.scalar_type() == in.query.scalar_type(),
-               "the gradient of the output must be [T,Nq*D], of the precision of the queries");
+               "the gradient of the output must be [B,Nq*D], of the precision of the queries");
   const auto* out = static_cast<const char*>(result.output.const_data_ptr());
   const auto* grad_out = static_cast<const char*>(grad_output.const_data_ptr());
   const float* sums = result.log_sum_exp.const_data_ptr<float>();
-  const int64_t row = in.query.size(1) * in.query.element_size();
-  for_each_task(layout, in, [&](const AttentionTask& task, int64_t first, int32_t* scratch, const RotaryTable& rotary) {
+  const int64_t query_row = in.query.size(1) * in.query.element_size(), key_row = in.key.size(1) * in.key.element_size();
+  const auto at_row = [](const at::Tensor& x, int64_t bytes) { return static_cast<char*>(x.mutable_data_ptr()) + bytes; };
+  for_each_task(layout, in, rows, [&](const AttentionTask& task, const Stretch& of, int32_t* scratch) {
+    const int64_t first = of.queries.begin - queries.begin, first_key = of.keys.begin - keys.begin;
     attention_backward(task,
-                       {.output = out + first * row,
+                       {.output = out + first * query_row,
                         .log_sum_exp = sums + first * layout.heads,
-                        .grad_output = grad_out + first * row,
-                        .rotary = &rotary,
-                        .grad_query = const_cast<void*>(task.query),  // the operands are ours to overwrite
-                        .grad_key = const_cast<void*>(task.key),
-                        .grad_value = const_cast<void*>(task.value)},
+                        .grad_output = grad_out + first * query_row,
+                        .rotary = &layout.rotary(of.sample),
+                        .position = of.keys.begin - layout.offsets[static_cast<size_t>(of.sample)],
+                        .grad_query = at_row(gradients.query, first * query_row),
+                        .grad_key = at_row(gradients.key, first_key * key_row),
+                        .grad_value = at_row(gradients.value, first_key * key_row)},
                        scratch);
   });
 }

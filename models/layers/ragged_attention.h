@@ -27,6 +27,7 @@ struct RaggedLayout {
 
   int64_t tokens() const { return offsets.back(); }
   int64_t rows() const { return segment.size(); }
+  TokenRange block() const { return segment.block_of(segment.block()); }  // what attention has here
 
   std::vector<int64_t> offsets;
   Segment segment;
@@ -47,29 +48,31 @@ struct RaggedLayout {
 /// What the tables of angles of a layout take: one for all samples, but for those whose angles depend on their length.
 int64_t rotary_bytes(const ModelConfig& config, int64_t tokens, int64_t longest_sample);
 
-/// What attention multiplies: operands (operand.h), rows side by side.
+/// What attention multiplies: operands (operand.h), rows side by side. B queries, as many keys or others.
 struct AttentionOperands {
-  at::Tensor query;       // [T,Nq*D], rotated
-  at::Tensor key, value;  // [T,Nk*D], keys rotated
+  at::Tensor query;       // [B,Nq*D], rotated
+  at::Tensor key, value;  // [B,Nk*D], keys rotated
   int64_t window = 0;     // tokens that a token sees, itself included; 0: all before it
 };
 
 struct Attended {
-  at::Tensor output;       // [T,Nq*D], an operand
-  at::Tensor log_sum_exp;  // [T,Nq], float32: all that is kept of the scores
+  at::Tensor output;       // [B,Nq*D], an operand
+  at::Tensor log_sum_exp;  // [B,Nq], float32: all that is kept of the scores
 };
 
 /// Queries or keys of the rows, x[n,N*D] in float32, rotated by the positions of their tokens: an operand. Rows of x may be apart.
 at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision precision);
 
-/// Causal attention inside each sample, scores scaled and capped as the layout's config says. Runs over (sample, key/value head)
-/// pairs in parallel: the time is that of the samples, however they are packed, and the result the same for any number of
-/// threads. Throws InternalError on a shape mismatch.
-Attended ragged_attention(const AttentionOperands& in, const RaggedLayout& layout);
+/// Causal attention inside each sample, scores scaled and capped as the layout's config says, of these queries over these keys:
+/// both the same tokens of the pass, or keys before the queries, all of one sample, of which each query sees one at least. Runs over (sample, key/value head) pairs in
+/// parallel: the time is that of the samples, however they are packed, and the result the same for any number of threads. Throws
+/// InternalError on a shape mismatch.
+Attended ragged_attention(const AttentionOperands& in, const RaggedLayout& layout, TokenRange queries, TokenRange keys);
 
-/// From the gradient of the output, an operand, to those of queries and keys before they were rotated and of values, which take
-/// their places in `in`.
+/// From the gradient of the output, an operand, to those of queries and keys before they were rotated and of values. `gradients` may
+/// be `in`, whose place they take then. What these keys add, where `result` is of others, too.
 void ragged_attention_backward(const AttentionOperands& in, const Attended& result, const at::Tensor& grad_output,
-                               const RaggedLayout& layout);
+                               const RaggedLayout& layout, TokenRange queries, TokenRange keys,
+                               const AttentionOperands& gradients);
 
 }  // namespace sluice::models

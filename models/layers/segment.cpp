@@ -12,19 +12,21 @@ namespace {
 using Tensors = SegmentExchange::Tensors;
 
 // The columns that the heads of a place take.
-at::Tensor columns_of(const at::Tensor& rows, int place, int ranks) {
-  const int64_t columns = rows.size(1) / ranks;
-  return rows.narrow(1, place * columns, columns);
+at::Tensor columns_of(const Segment& segment, const at::Tensor& rows, int place) {
+  const int64_t columns = rows.size(1) / segment.head_ranks();
+  return rows.narrow(1, place % segment.head_ranks() * columns, columns);
 }
 
 at::Tensor rows_at(const Segment& segment, const at::Tensor& heads, int place) {
-  return heads.narrow(0, segment.begin_of(place), segment.size_of(place));
+  return heads.narrow(0, segment.begin_of(place) - segment.block_of(segment.block()).begin, segment.size_of(place));
 }
 
+// Of the places of the block; the others get nothing.
 std::vector<Tensors> for_each_place(const Segment& segment, const Tensors& tensors, auto&& part) {
   std::vector<Tensors> all(static_cast<size_t>(segment.ranks));
-  for (int place = 0; place < segment.ranks; ++place)
-    for (const at::Tensor& tensor : tensors) all[static_cast<size_t>(place)].push_back(part(tensor, place));
+  const int first = segment.block() * segment.head_ranks();
+  for (int place = first; place < first + segment.head_ranks(); ++place)
+    for (const at::Tensor& tensor : tensors) all[static_cast<size_t>(place)].push_back(part(segment, tensor, place));
   return all;
 }
 
@@ -37,28 +39,24 @@ void exchange(const Segment& segment, const std::vector<Tensors>& to, const std:
 }  // namespace
 
 std::vector<at::Tensor> heads_of(const Segment& segment, const std::vector<at::Tensor>& rows) {
-  if (segment.is_whole()) return rows;
+  if (segment.head_ranks() == 1) return rows;
   Tensors heads;
   for (const at::Tensor& of : rows) {
-    SLUICE_CHECK(of.size(0) == segment.size() && of.size(1) % segment.ranks == 0, "heads that ranks cannot share");
-    heads.push_back(at::empty({segment.tokens, of.size(1) / segment.ranks}, of.options()));
+    SLUICE_CHECK(of.size(0) == segment.size() && of.size(1) % segment.head_ranks() == 0, "heads that ranks cannot share");
+    heads.push_back(at::empty({segment.block_of(segment.block()).size(), of.size(1) / segment.head_ranks()}, of.options()));
   }
-  const auto columns = [&](const at::Tensor& of, int place) { return columns_of(of, place, segment.ranks); };
-  const auto part = [&](const at::Tensor& of, int place) { return rows_at(segment, of, place); };
-  exchange(segment, for_each_place(segment, rows, columns), for_each_place(segment, heads, part));
+  exchange(segment, for_each_place(segment, rows, columns_of), for_each_place(segment, heads, rows_at));
   return heads;
 }
 
 std::vector<at::Tensor> rows_of(const Segment& segment, const std::vector<at::Tensor>& heads) {
-  if (segment.is_whole()) return heads;
+  if (segment.head_ranks() == 1) return heads;
   Tensors rows;
   for (const at::Tensor& of : heads) {
-    SLUICE_CHECK(of.size(0) == segment.tokens, "heads without the rows of the pass");
-    rows.push_back(at::empty({segment.size(), of.size(1) * segment.ranks}, of.options()));
+    SLUICE_CHECK(of.size(0) == segment.block_of(segment.block()).size(), "heads without the rows of the block");
+    rows.push_back(at::empty({segment.size(), of.size(1) * segment.head_ranks()}, of.options()));
   }
-  const auto part = [&](const at::Tensor& of, int place) { return rows_at(segment, of, place); };
-  const auto columns = [&](const at::Tensor& of, int place) { return columns_of(of, place, segment.ranks); };
-  exchange(segment, for_each_place(segment, heads, part), for_each_place(segment, rows, columns));
+  exchange(segment, for_each_place(segment, heads, rows_at), for_each_place(segment, rows, columns_of));
   return rows;
 }
 

@@ -22,13 +22,23 @@ class SegmentExchange {
   virtual void exchange(std::span<const Tensors> to, std::span<const Tensors> from) = 0;
 };
 
+/// Tokens of a pass that lie side by side.
+struct TokenRange {
+  int64_t begin = 0, end = 0;
+
+  int64_t size() const { return end - begin; }
+  bool operator==(const TokenRange&) const = default;
+};
+
 /// The tokens of a pass that one of several ranks computes (sequence parallel): a stretch of them, wherever samples end. Attention
-/// needs all tokens of a sample, so there each rank has some heads instead, of all tokens. A value; by itself it is the whole pass.
-///
-/// Source: Jacobs et al. 2023, "DeepSpeed Ulysses" (arXiv 2309.14509), section 3.
+/// needs all tokens of a sample, so there each rank has some heads instead, of all tokens (Jacobs et al. 2023, "DeepSpeed Ulysses",
+/// arXiv 2309.14509, section 3). Where there are more ranks than heads, the segments make blocks: the ranks of a block have the heads
+/// of its tokens, and go to those of other blocks around a ring (models/layers/ring_attention.h). A value; by itself it is the
+/// whole pass.
 struct Segment {
   int64_t tokens = 0;  // of the whole pass
   int place = 0, ranks = 1;
+  int ring = 1;                         // blocks, as many segments in each
   SegmentExchange* exchange = nullptr;  // where there are several ranks
 
   int64_t begin_of(int other) const { return tokens * other / ranks; }
@@ -36,10 +46,14 @@ struct Segment {
   int64_t begin() const { return begin_of(place); }
   int64_t size() const { return size_of(place); }
   bool is_whole() const { return ranks == 1; }
+
+  int head_ranks() const { return ranks / ring; }  // of a block, which divide the heads among them
+  int block() const { return place / head_ranks(); }
+  TokenRange block_of(int other) const { return {begin_of(other * head_ranks()), begin_of((other + 1) * head_ranks())}; }
 };
 
-/// From the rows of this segment with all heads, x[n,N*D], to the rows of the pass with the heads of this place, [T,N/ranks*D]: of
-/// several tensors at once. A whole pass has them already.
+/// From the rows of this segment with all heads, x[n,N*D], to the rows of its block with the heads of this place,
+/// [B,N/head_ranks*D]: of several tensors at once. A whole pass has them already.
 std::vector<at::Tensor> heads_of(const Segment& segment, const std::vector<at::Tensor>& rows);
 
 /// And back.

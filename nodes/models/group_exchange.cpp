@@ -45,7 +45,7 @@ void GroupExchange::exchange(std::span<const Tensors> to, std::span<const Tensor
   }
   const std::vector<engine::PassGroup::Columns> come = group_.exchange(std::move(given), most);
   for (size_t place = 0; place < from.size(); ++place) {
-    if (static_cast<int>(place) == group_.place()) continue;
+    if (static_cast<int>(place) == group_.place() || most[place] == 0) continue;
     SLUICE_CHECK(come[place].size() == from[place].size(), "the ranks of a pass are not at the same place");
     for (size_t i = 0; i < from[place].size(); ++i) copy_column(come[place][i], from[place][i]);
   }

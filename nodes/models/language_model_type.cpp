@@ -85,6 +85,7 @@ std::function<int64_t(const engine::ModelPass&)> activations_of(const models::Mo
                                              .longest_sample = pass.longest_sample,
                                              .threads = cores,
                                              .ranks = pass.ranks,
+                                             .ring = pass.ring,
                                              .precision = params.dtype,
                                              .recompute = recomputes(params, pass.recompute)})
                .total() +

@@ -99,8 +99,11 @@ void PassAssistant::compute(const PassCommand& command) {
   if (request.logprobs) copy_column(come[2], request.targets);
 
   const models::Transformer& model = model_.transformer();
-  const models::Segment segment{
-      .tokens = request.sample_offsets.back(), .place = passes_.place(), .ranks = passes_.size(), .exchange = &exchange_};
+  const models::Segment segment{.tokens = request.sample_offsets.back(),
+                                .place = passes_.place(),
+                                .ranks = passes_.size(),
+                                .ring = passes_.ring(),
+                                .exchange = &exchange_};
   if (command.trains) outputs_.clear();  // what was not differentiated will not be
   if (command.trains && model.routers()) model.routers()->expect(command.counted);
   const at::AutoGradMode gradient(command.trains);

@@ -13,7 +13,8 @@
 namespace sluice::nodes {
 
 models::Segment PassLead::segment_of(const PassRequest& whole, int place) {
-  return {.tokens = whole.tokens.numel(), .place = place, .ranks = passes_.size(), .exchange = &exchange_};
+  return {
+      .tokens = whole.tokens.numel(), .place = place, .ranks = passes_.size(), .ring = passes_.ring(), .exchange = &exchange_};
 }
 
 void PassLead::begin(const PassRequest& part, const PassCommand& command, int place) {

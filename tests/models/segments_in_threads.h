@@ -15,7 +15,7 @@ namespace sluice::models::testing {
 /// The ranks of a pass as threads of this process, which copy from each other.
 class SegmentsInThreads {
  public:
-  explicit SegmentsInThreads(int ranks) : given_(static_cast<size_t>(ranks)), all_(ranks) {
+  explicit SegmentsInThreads(int ranks, int ring = 1) : ring_(ring), given_(static_cast<size_t>(ranks)), all_(ranks) {
     for (int place = 0; place < ranks; ++place) exchanges_.push_back(std::make_unique<Exchange>(*this, place));
   }
 
@@ -25,8 +25,11 @@ class SegmentsInThreads {
   void on_all(int64_t tokens, const std::function<void(const Segment& segment)>& work) {
     std::vector<std::jthread> threads;
     for (int place = 0; place < ranks(); ++place) {
-      const Segment segment{
-          .tokens = tokens, .place = place, .ranks = ranks(), .exchange = exchanges_[static_cast<size_t>(place)].get()};
+      const Segment segment{.tokens = tokens,
+                            .place = place,
+                            .ranks = ranks(),
+                            .ring = ring_,
+                            .exchange = exchanges_[static_cast<size_t>(place)].get()};
       threads.emplace_back([&work, segment] { work(segment); });
     }
   }
@@ -51,6 +54,7 @@ class SegmentsInThreads {
     const size_t place_;
   };
 
+  const int ring_;
   std::vector<std::span<const SegmentExchange::Tensors>> given_;  // by place
   std::barrier<> all_;
   std::vector<std::unique_ptr<Exchange>> exchanges_;

@@ -37,6 +37,15 @@ class PipelineCase(Case):
         (model / "config.json").write_text(json.dumps(config))
         return model
 
+    def random(self, *models, **changed):
+        """Sets for models without weights that are like tiny-arithmetic but for some keys of its config."""
+        folder = self.folder / "-".join(f"{key}-{value}" for key, value in changed.items())
+        if not folder.exists():
+            shutil.copytree(ROOT / "pipelines/models/tiny-arithmetic", folder, ignore=shutil.ignore_patterns("*.safetensors"))
+            config = json.loads((folder / "config.json").read_text()) | changed
+            (folder / "config.json").write_text(json.dumps(config))
+        return {f"models.{model}.{key}": value for model in models for key, value in (("checkpoint", str(folder)), ("init", "random"))}
+
     def accuracy(self, checkpoint, name):
         """Share of the held-out sums that the likeliest answer gets right."""
         return self.metrics("evaluate.toml", name, **{"models.policy.checkpoint": str(checkpoint)})[0]["reward/score_mean"]

@@ -43,6 +43,11 @@ class Ranks(RanksCase):
     def test_without_a_shared_optimizer(self):
         self.assert_equal_on_ranks("ppo.toml", **{"pipeline.iterations": 3, "cluster.shard": "none"})
 
+    def test_gradients_of_several_buckets(self):
+        """50 MB of them: ranks add some up while the backward still computes others."""
+        large = self.random("policy", hidden_size=512, head_dim=128, intermediate_size=1536, num_hidden_layers=4)
+        self.assert_equal_on_ranks("sft.toml", **large, **{"pipeline.iterations": 2, "checkpoint.copy": "none", "nodes.examples.groups_per_iteration": 16})
+
     def test_the_lines_of_all_ranks_are_in_one_file(self):
         alone, shared = (self.run_on(ranks, "evaluate.toml", **{"nodes.prompts.groups_per_iteration": 40}) for ranks in (1, 2))
         lines = [(folder / "samples.jsonl").read_text() for folder in (alone, shared)]

@@ -1,7 +1,6 @@
 """[cluster] sequence_parallel: several ranks compute each pass together; one of them has the micro-batches, and the others assist."""
 
 import json
-import shutil
 import signal
 import unittest
 
@@ -16,18 +15,9 @@ def pairs(ranks):
 
 
 class SequenceCase(RanksCase):
-    def model(self, name="four-heads", **changed):
-        """A folder without weights, of a model whose keys have four heads."""
-        folder = self.folder / name
-        if not folder.exists():
-            shutil.copytree(ROOT / "pipelines/models/tiny-arithmetic", folder, ignore=shutil.ignore_patterns("*.safetensors"))
-            config = json.loads((folder / "config.json").read_text()) | {"num_key_value_heads": 4} | changed
-            (folder / "config.json").write_text(json.dumps(config))
-        return folder
-
-    def random(self, *models, **changed):
-        return {f"models.{model}.{key}": value for model in models
-                for key, value in (("checkpoint", str(self.model(**changed))), ("init", "random"))}
+    def four_heads(self, *models, **changed):
+        """Their keys have as many, so that as many ranks can share a pass."""
+        return self.random(*models, num_key_value_heads=4, **changed)
 
     def assert_first_iteration_equal(self, ours, theirs):
         """Before the first step nothing but the norm of its gradient has been rounded otherwise."""
@@ -42,7 +32,7 @@ class SequenceCase(RanksCase):
 
 class Learning(SequenceCase):
     def test_numbers_of_ranks_that_share_a_pass_learn_alike(self):
-        more = self.random("actor", "reference") | {"pipeline.iterations": 12}
+        more = self.four_heads("actor", "reference") | {"pipeline.iterations": 12}
         alone, two, four = (self.run_on(4, "grpo.toml", f"-{ranks}", **more, **pairs(ranks)) for ranks in (1, 2, 4))
         for shared in (two, four):
             self.assert_first_iteration_equal(shared, alone)
@@ -80,6 +70,42 @@ class Learning(SequenceCase):
         self.assertEqual(done.returncode, DONE, done.stderr)
         together = self.run_on(4, "grpo.toml", "-together", **pairs(2), **{"pipeline.iterations": 3})
         self.assert_equal_runs(self.folder / "apart", together)
+
+
+class Ring(SequenceCase):
+    """More ranks than heads of keys: the models that come with the program have two."""
+
+    def assert_near(self, ours, theirs, most):
+        self.assertEqual(sorted(ours), sorted(theirs))
+        for name, value in theirs.items():
+            self.assertAlmostEqual(ours[name], value, delta=most * max(1, abs(value)), msg=name)
+
+    def test_more_ranks_than_heads_learn_alike(self):
+        ring = pairs(4) | {"cluster.ring": 2}
+        alone = self.run_on(4, "grpo.toml", "-alone", **{"pipeline.iterations": 6})
+        shared = self.run_on(4, "grpo.toml", "-ring", **ring, **{"pipeline.iterations": 6})
+        again = self.run_on(4, "grpo.toml", "-again", **ring, **{"pipeline.iterations": 6})
+        self.assert_equal_runs(shared, again)
+        self.assert_near(self.lines_of(shared)[0], self.lines_of(alone)[0], 1e-5)
+        for ours, theirs in zip(self.lines_of(shared), self.lines_of(alone)):
+            self.assertAlmostEqual(ours["policy/entropy_mean"], theirs["policy/entropy_mean"], delta=5e-3)
+            self.assertAlmostEqual(ours["reward/score_mean"], theirs["reward/score_mean"], delta=5e-3)
+
+    def test_values_and_pairs_of_answers_learn_in_a_ring(self):
+        for pipeline in ("ppo.toml", "dpo.toml"):
+            with self.subTest(pipeline):
+                more = {"pipeline.iterations": 1}
+                alone, shared = self.run_on(1, pipeline, "alone", **more), self.run_on(2, pipeline, **more, **pairs(2), **{"cluster.ring": 2})
+                self.assert_near(self.lines_of(shared)[0], self.lines_of(alone)[0], 1e-5)
+
+    def test_plan_says_what_is_a_ring_and_refuses_what_is_none(self):
+        plan = ("plan", "--ranks", 4, ROOT / "pipelines/grpo.toml")
+        shown = run(*plan, *sets(**SLOTS, **pairs(4), **{"cluster.ring": 2}))
+        self.assertIn("ranks 1-3 assist rank 0: 4 of them compute each pass together, in a ring of 2\n", shown.stdout, shown.stderr)
+        for ring, says in ((3, "a ring of 3 cannot be made of 4 ranks"), (1, "sequence_parallel = 2, or ring = 2")):
+            refused = run(*plan, *sets(**SLOTS, **pairs(4), **{"cluster.ring": ring}))
+            self.assertEqual(refused.returncode, REFUSED)
+            self.assertIn(says, refused.stderr)
 
 
 class Going(SequenceCase):
@@ -131,7 +157,7 @@ class Planning(SequenceCase):
         long = {"nodes.examples.path": str(data), "nodes.examples.groups_per_iteration": 1, "nodes.examples.max_tokens": LONG,
                 "budget.tokens_in_flight": LONG, "budget.micro_batch_tokens": LONG, "pipeline.iterations": 1, "cluster.slots": 1,
                 "checkpoint.copy": "none"}
-        long |= self.random("policy", name="long", max_position_embeddings=LONG, num_hidden_layers=8)
+        long |= self.four_heads("policy", max_position_embeddings=LONG, num_hidden_layers=8)
         predicted = {}
         for ranks in (1, 4):
             done = run("plan", "--ranks", ranks, "--format", "json", ROOT / "pipelines/sft.toml", *sets(**long, **pairs(4)))

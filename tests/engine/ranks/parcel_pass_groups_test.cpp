@@ -83,6 +83,19 @@ TEST_F(PassGroupsTest, EachPlaceGetsWhatEveryOtherHasForIt) {
   }
 }
 
+TEST_F(PassGroupsTest, OnlyThoseWhoGiveEachOtherSomethingWait) {
+  const auto exchange_with = [&](int place, int other, int64_t given, int64_t asked) {
+    std::vector<PassGroup::Columns> to(kPlaces);
+    if (given > 0) to[static_cast<size_t>(other)] = {column(given)};
+    std::vector<int64_t> most(kPlaces, 0);
+    most[static_cast<size_t>(other)] = asked;
+    return at(place).exchange(std::move(to), most);
+  };
+  const std::jthread gives(
+      [&] { EXPECT_TRUE(exchange_with(2, 0, 7, 0)[0].empty()); });  // the place between them has no part in it
+  EXPECT_EQ(exchange_with(0, 2, 0, 32)[2].at(0).entries<int64_t>()[0], 7);
+}
+
 TEST_F(PassGroupsTest, GroupsOfSeveralNamesDoNotMix) {
   at(0).send(1, "a pass", {});
   groups_[0]->of("actor/saved").send(1, "a snapshot", {});

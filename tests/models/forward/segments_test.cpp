@@ -33,12 +33,13 @@ struct SegmentCase {
   std::string name;
   Compute compute;
   int ranks;
+  int ring = 1;
 };
 
-std::vector<reference::NamedConfig> configs_for(int ranks) {
+std::vector<reference::NamedConfig> configs_for(int head_ranks) {
   std::vector<reference::NamedConfig> configs = reference::configs_of_every_switch();
   for (auto& [name, config] : configs)
-    if (config.kv_heads % ranks != 0) config.heads = config.kv_heads = ranks;
+    if (config.kv_heads % head_ranks != 0) config.heads = config.kv_heads = head_ranks;
   return configs;
 }
 
@@ -75,11 +76,12 @@ double size_of_largest(const std::vector<at::Tensor>& gradients) {
 class Segments : public ::testing::TestWithParam<SegmentCase> {};
 
 TEST_P(Segments, GiveTheBitsOfTheWholePassAndItsGradients) {
-  const auto& [name, compute, ranks] = GetParam();
-  SegmentsInThreads threads(ranks);
-  const double most =
-      compute.precision == Precision::kFloat32 ? 1e-6 : 1e-2;  // operands of products are rounded alike, their sums not
-  for (const auto& [what, config] : configs_for(ranks)) {
+  const auto& [name, compute, ranks, ring] = GetParam();
+  SegmentsInThreads threads(ranks, ring);
+  const bool rounds = compute.precision != Precision::kFloat32;
+  // Operands of products are rounded alike, their sums not; in a ring what attention gives rounds otherwise, and all behind it.
+  const double most = ring == 1 ? (rounds ? 1e-2 : 1e-6) : (rounds ? 5e-2 : 1e-5);
+  for (const auto& [what, config] : configs_for(ranks / ring)) {
     const Weights weights = reference::random_weights(config, 0.2);
     const at::Tensor tokens = at::randint(config.vocab_size, {kOffsets.back()}, at::kLong);
     const at::Tensor slopes = at::randn({kOffsets.back(), config.hidden_size});
@@ -90,7 +92,8 @@ TEST_P(Segments, GiveTheBitsOfTheWholePassAndItsGradients) {
     });
     std::vector<at::Tensor> states;
     for (const Computed& part : parts) states.push_back(part.states);
-    EXPECT_TRUE(at::equal(at::cat(states), whole.states)) << what;
+    if (ring == 1) EXPECT_TRUE(at::equal(at::cat(states), whole.states)) << what;
+    EXPECT_LT((at::cat(states) - whole.states).abs().max().item().toDouble(), rounds ? 1e-1 : 1e-5) << what;
     const double of_nothing = 1e-2 * size_of_largest(whole.gradients);
     for (size_t i = 0; i < whole.gradients.size(); ++i) {
       at::Tensor sum = at::zeros_like(whole.gradients[i]);
@@ -106,7 +109,11 @@ constexpr auto kLayer = ActivationCheckpointing::kLayer;
 INSTANTIATE_TEST_SUITE_P(Ranks, Segments,
                          ::testing::Values(SegmentCase{"Two", {}, 2}, SegmentCase{"Four", {}, 4},
                                            SegmentCase{"TwoWithCheckpoints", {Precision::kFloat32, kLayer}, 2},
-                                           SegmentCase{"FourInBfloat16", {kNarrow}, 4}),
+                                           SegmentCase{"FourInBfloat16", {kNarrow}, 4}, SegmentCase{"RingOfTwo", {}, 2, 2},
+                                           SegmentCase{"RingOfThree", {}, 3, 3}, SegmentCase{"RingOfFour", {}, 4, 4},
+                                           SegmentCase{"RingOfTwoPairs", {}, 4, 2},
+                                           SegmentCase{"RingOfThreePairs", {Precision::kFloat32, kLayer}, 6, 3},
+                                           SegmentCase{"RingOfTwoPairsInBfloat16", {kNarrow}, 4, 2}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Segments, MayBeWithoutTokens) {
@@ -134,9 +141,9 @@ TEST(Segments, TakeTheirShareOfTheActivations) {
   const Weights weights = reference::random_weights(config, 0.05);
   const at::Tensor tokens = at::randint(config.vocab_size, {kTokens}, at::kLong);
   int64_t of_whole = 0;
-  for (const int ranks : {1, 2, 4}) {
+  for (const auto& [ranks, ring] : std::vector<std::pair<int, int>>{{1, 1}, {2, 1}, {4, 1}, {2, 2}, {4, 2}, {4, 4}}) {
     std::vector<int64_t> peaks(static_cast<size_t>(ranks));
-    SegmentsInThreads(ranks).on_all(kTokens, [&](const Segment& segment) {
+    SegmentsInThreads(ranks, ring).on_all(kTokens, [&](const Segment& segment) {
       const Transformer model = leaves_of(config, weights, {});
       for (const auto& [name, weight] : model.weights().trainable()) weight.mutable_grad() = at::zeros_like(weight);
       TensorMemory memory;
@@ -146,10 +153,10 @@ TEST(Segments, TakeTheirShareOfTheActivations) {
       peaks[static_cast<size_t>(segment.place)] = memory.take_peak();
     });
     if (ranks == 1) of_whole = peaks.front();
-    const ModelPass pass{.training = true, .tokens = kTokens, .longest_sample = kTokens, .ranks = ranks};
+    const ModelPass pass{.training = true, .tokens = kTokens, .longest_sample = kTokens, .ranks = ranks, .ring = ring};
     for (const int64_t peak : peaks) {
-      EXPECT_LE(peak, activation_bytes(config, pass).tensors) << ranks;
-      EXPECT_LE(static_cast<double>(peak), (1.0 / ranks + .05) * static_cast<double>(of_whole)) << ranks;
+      EXPECT_LE(peak, activation_bytes(config, pass).tensors) << ranks << " " << ring;
+      EXPECT_LE(static_cast<double>(peak), (1.0 / ranks + .05) * static_cast<double>(of_whole)) << ranks << " " << ring;
     }
   }
 }

@@ -3,12 +3,17 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/logaddexp.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -84,11 +89,12 @@ at::Tensor attend(const Inputs& in, const ModelConfig& config, const Offsets& of
   const auto layout = std::make_shared<const RaggedLayout>(config, offsets);
   const AttentionOperands operands{turned(in.query.detach(), *layout, precision), turned(in.key.detach(), *layout, precision),
                                    to_operand(in.value.detach(), precision).clone(), window};
-  const Attended attended = ragged_attention(operands, *layout);
+  const Attended attended = ragged_attention(operands, *layout, layout->block(), layout->block());
   const at::Tensor out = attended.output.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
   if (!records_gradient({in.query, in.key, in.value})) return out;
   attach_backward({out}, {}, {in.query, in.key, in.value}, [=](std::vector<at::Tensor>&& gradients) {
-    ragged_attention_backward(operands, attended, to_operand(gradients[0], precision).contiguous(), *layout);
+    ragged_attention_backward(operands, attended, to_operand(gradients[0], precision).contiguous(), *layout, layout->block(),
+                              layout->block(), operands);
     gradient_of(in.query).add_(operands.query);
     gradient_of(in.key).add_(operands.key);
     gradient_of(in.value).add_(operands.value);
@@ -285,6 +291,28 @@ TEST(RaggedAttention, AnyNumberOfThreadsGivesTheSameBits) {
   for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(one[i].equal(three[i])) << i;
 }
 
+// Of the only key/value head of a sample, its queries and keys in these ranges.
+AttentionTask task_of(const ModelConfig& config, Precision precision, int64_t window, const AttentionOperands& of,
+                      TokenRange queries, TokenRange keys) {
+  const auto row = [](const at::Tensor& x, int64_t token) {
+    return static_cast<const char*>(x.const_data_ptr()) + token * x.size(1) * x.element_size();
+  };
+  return {.precision = precision,
+          .heads = config.heads,
+          .kv_heads = 1,
+          .head_dim = config.head_dim,
+          .queries = queries.size(),
+          .keys = keys.size(),
+          .before = queries.begin - keys.begin,
+          .kv_head = 0,
+          .scale = static_cast<float>(config.score_scale()),
+          .softcap = static_cast<float>(config.attention_softcap),
+          .window = window,
+          .query = row(of.query, queries.begin),
+          .key = row(of.key, keys.begin),
+          .value = row(of.value, keys.begin)};
+}
+
 // The kernels alone, on every kind of machine; the gradients take the place of what they are of.
 class AttentionMachines : public testing::TestWithParam<std::tuple<Precision, bool>> {};
 
@@ -309,27 +337,72 @@ TEST_P(AttentionMachines, KernelOfEachMachineMatchesTheDefinition) {
                      key = turned(inputs.key.detach(), layout, precision);
     const at::Tensor value = to_operand(inputs.value.detach(), precision).clone(), grad = to_operand(weights, precision);
     const at::Tensor output = empty_operand(precision, expected.sizes()), sums = at::randn({length, config.heads});
-    const AttentionTask task{.precision = precision,
-                             .heads = 2,
-                             .kv_heads = 1,
-                             .head_dim = config.head_dim,
-                             .length = length,
-                             .kv_head = 0,
-                             .scale = static_cast<float>(config.score_scale()),
-                             .softcap = static_cast<float>(config.attention_softcap),
-                             .window = window,
-                             .query = query.const_data_ptr(),
-                             .key = key.const_data_ptr(),
-                             .value = value.const_data_ptr()};
+    const AttentionTask task = task_of(config, precision, window, {query, key, value}, {0, length}, {0, length});
     attention_forward(task, {output.mutable_data_ptr(), sums.mutable_data_ptr<float>()}, scratch.data(), set);
     attention_backward(task,
-                       {output.const_data_ptr(), sums.const_data_ptr<float>(), grad.const_data_ptr(), &layout.rotary(0),
+                       {output.const_data_ptr(), sums.const_data_ptr<float>(), grad.const_data_ptr(), &layout.rotary(0), 0,
                         query.mutable_data_ptr(), key.mutable_data_ptr(), value.mutable_data_ptr()},
                        scratch.data(), set);
     EXPECT_TRUE(near(output, expected));
     EXPECT_TRUE(near(query, exact.query.grad()));
     EXPECT_TRUE(near(key, exact.key.grad()));
     EXPECT_TRUE(near(value, exact.value.grad()));
+  }
+}
+
+// Queries over keys that lie apart: put together by log-sum-exp they are attention over all of them, and gradients add up.
+TEST_P(AttentionMachines, PartsOfTheKeysMakeTheWhole) {
+  const auto [precision, capped] = GetParam();
+  ModelConfig config{.heads = 2, .kv_heads = 1, .head_dim = 20};
+  config.attention_softcap = capped ? 1.2 : 0.0;
+  const int64_t length = 75, middle = 35, window = capped ? 24 : 0;
+  const Inputs inputs(config, length), exact = inputs.in_double();
+  const TokenRange queries{middle, capped ? middle + window - 1 : length};  // each of them sees a key before the middle
+  const std::vector<TokenRange> parts{{capped ? queries.begin + 1 - window : 0, middle}, {middle, queries.end}};
+  const at::Tensor expected = reference(exact, config, {0, length}, window), weights = at::zeros_like(expected);
+  const auto rows = [&](const at::Tensor& x) { return x.narrow(0, queries.begin, queries.size()); };
+  rows(weights).normal_();
+  expected.backward(weights);
+  const double most = precision == Precision::kBfloat16 ? 2e-2 : 1e-4;
+  const auto near = [&](const at::Tensor& x, const at::Tensor& of) {
+    return largest_difference(x, of) < most * of.abs().max().item<double>();
+  };
+
+  const RaggedLayout layout(config, std::vector<int64_t>{0, length});
+  const AttentionOperands of{turned(inputs.query.detach(), layout, precision), turned(inputs.key.detach(), layout, precision),
+                             to_operand(inputs.value.detach(), precision).clone()};
+  const at::Tensor grad = to_operand(rows(weights), precision).contiguous();
+  for (const InstructionSet set : runnable_instruction_sets()) {
+    std::vector<int32_t> scratch(static_cast<size_t>(attention_scratch_words(precision, length, config.head_dim)));
+    std::vector<at::Tensor> outputs, sums;
+    for (const TokenRange keys : parts) {
+      outputs.push_back(empty_operand(precision, grad.sizes())), sums.push_back(at::empty({queries.size(), config.heads}));
+      attention_forward(task_of(config, precision, window, of, queries, keys),
+                        {outputs.back().mutable_data_ptr(), sums.back().mutable_data_ptr<float>()}, scratch.data(), set);
+    }
+    const at::Tensor sum = at::logaddexp(sums[0], sums[1]);
+    at::Tensor output = at::zeros({queries.size(), config.heads, config.head_dim});
+    for (size_t i = 0; i < parts.size(); ++i)
+      output += outputs[i].to(at::kFloat).view(output.sizes()) * (sums[i] - sum).exp().unsqueeze(2);
+    output = output.flatten(1);
+    EXPECT_TRUE(near(output, rows(expected)));
+
+    const at::Tensor whole = to_operand(output, precision).contiguous();
+    const std::vector<at::Tensor> exact_gradients{exact.query.grad(), exact.key.grad(), exact.value.grad()};
+    std::vector<at::Tensor> gradients;
+    for (const at::Tensor& of_whole : exact_gradients) gradients.push_back(at::zeros_like(of_whole));
+    for (const TokenRange keys : parts) {
+      const at::Tensor query = empty_operand(precision, grad.sizes());
+      const at::Tensor key = empty_operand(precision, {keys.size(), config.head_dim}), value = at::empty_like(key);
+      attention_backward(task_of(config, precision, window, of, queries, keys),
+                         {whole.const_data_ptr(), sum.const_data_ptr<float>(), grad.const_data_ptr(), &layout.rotary(0),
+                          keys.begin, query.mutable_data_ptr(), key.mutable_data_ptr(), value.mutable_data_ptr()},
+                         scratch.data(), set);
+      rows(gradients[0]).add_(query);
+      gradients[1].narrow(0, keys.begin, keys.size()).add_(key);
+      gradients[2].narrow(0, keys.begin, keys.size()).add_(value);
+    }
+    for (size_t i = 0; i < gradients.size(); ++i) EXPECT_TRUE(near(gradients[i], exact_gradients[i])) << i;
   }
 }
 
