@@ -165,14 +165,22 @@ KEYS_OF = {"python": keys_in_python, "yaml": keys_in_yaml,
            "bash": lambda text: re.findall(r"(?<=\s)--[\w.]+|(?<=\s)[\w.]+(?==)", text)}
 
 
+def keys_of(listed):
+    return [listed["prefix"] + key for key in [*listed["covered"], *listed.get("left_out", [])]]
+
+
+def inherited(system):
+    """Parts of other lists that a system has as well."""
+    return [other["sections"][part] for other in LISTS for part in system.get("inherits", {}).get(other["system"], [])]
+
+
 class Examples(unittest.TestCase):
     def test_theirs_set_keys_of_the_list(self):
         blocks = [block for block in blocks_of("docs/coming-from.md", PAGE.read_text()) if block.language in KEYS_OF]
         self.assertEqual(len(blocks), len(LISTS))
         for block in blocks:
             system = next(system for system in LISTS if system["system"] == re.findall(r"(?m)^## From (.*)", block.above)[-1])
-            known = {listed["prefix"] + key for listed in system["sections"].values()
-                     for key in [*listed["covered"], *listed.get("left_out", [])]}
+            known = {key for listed in [*system["sections"].values(), *inherited(system)] for key in keys_of(listed)}
             written = KEYS_OF[block.language](block.text)
             with self.subTest(system["system"]):
                 self.assertGreater(len(written), 10)
