@@ -46,7 +46,7 @@ class Schema(Case):
         self.assert_refused(done, f"{self.folder}/none/s.json")
 
     def test_our_pipelines_are_accepted(self):
-        files = sorted([*ROOT.glob("pipelines/*.toml"), *ROOT.glob("examples/*/*.toml"), *ROOT.glob("tests/pipelines/*.toml")])
+        files = sorted([*ROOT.glob("pipelines/**/*.toml"), *ROOT.glob("examples/*/*.toml"), *ROOT.glob("tests/pipelines/*.toml")])
         refused = [file for file, good in zip(files, accepted(SCHEMA, [file.read_text() for file in files])) if not good]
         self.assertEqual(refused, [])
 

@@ -113,6 +113,19 @@ TEST_F(ForeignNames, NamesThatPeopleBringFromTrlVerlAndAxolotlAreThere) {
   }
 }
 
+TEST_F(ForeignNames, WhatOthersSayOfRanksAndTrackersIsAKeyHere) {
+  for (const auto& [name, table] : std::map<std::string, std::string>{{"deepspeed", "[cluster]"},
+                                                                      {"fsdp_config", "[cluster]"},
+                                                                      {"ulysses_sequence_parallel_size", "[cluster]"},
+                                                                      {"report_to", "[log]"},
+                                                                      {"use_wandb", "[log]"},
+                                                                      {"project_name", "[log]"}}) {
+    const auto rows = engine::foreign_keys(name);
+    ASSERT_EQ(rows.size(), 1u) << name;
+    EXPECT_EQ(rows.front().of, table) << name;
+  }
+}
+
 TEST_F(ForeignNames, GrpoAsAnObjectiveIsNotTakenForGspo) {
   const auto rows = engine::foreign_types();
   const auto row =

@@ -52,7 +52,7 @@ class PipelineSchema(unittest.TestCase):
         return json.loads(done.stdout)["problems"]
 
     def test_our_pipelines_have_no_problem_by_the_schema_that_they_name(self):
-        files = sorted([*ROOT.glob("pipelines/*.toml"), *ROOT.glob("examples/*/*.toml")])
+        files = sorted([*ROOT.glob("pipelines/**/*.toml"), *ROOT.glob("examples/*/*.toml")])
         self.assertGreater(len(files), 25)
         for file in files:
             directive = re.match(r"#:schema (\S+)\n", file.read_text())

@@ -64,6 +64,7 @@ class Wheel(unittest.TestCase):
         self.assertIn("<html", (work / "run.html").read_text())
         self.assertIn("Group relative policy optimisation", rlhf_run("pipelines").stdout)
         rlhf_run("run", "builtin:ppo", "--set", "pipeline.iterations=1", "--run-dir", "ppo")
+        self.assertEqual(sorted(file.name for file in (share / "recipes").iterdir()), sorted(file.name for file in (ROOT / "pipelines/recipes").iterdir()))
 
     def test_a_scorer_in_python_runs_too(self):
         (work / "reward.py").write_text("def reward(response):\n    return len(response)\n")
