@@ -142,7 +142,7 @@ class Content(Report):
         self.assert_refused(run("report", self.folder), f"{self.folder} is not the folder of a run")
         broken = self.made_run()
         (broken / "metrics.jsonl").write_text('{"iteration": 0}\n[1]\n')
-        self.assert_refused(run("report", broken), "line 2 of", "metrics.jsonl")
+        self.assert_refused(run("report", broken), "metrics.jsonl, line 2 is no metrics")
 
 
 class Hostile(Report):
@@ -210,6 +210,12 @@ class Sizes(Report):
         self.assertEqual(shown["samples"][-1]["iteration"], 99)
         self.assertEqual(shown["samples"][0]["iteration"], 0)
 
+    def test_of_long_samples_there_are_fewer(self):
+        samples = [{"iteration": i} | {f"field_{k}": "漢字" * 1000 for k in range(8)} for i in range(400)]
+        shown = self.report(self.made_run(samples=samples)).runs[0]["samples"]  # which looks at the size of the page
+        self.assertGreater(len(shown), 20)
+        self.assertEqual(shown[-1]["iteration"], 399)
+
 
 class Colours(unittest.TestCase):
     def test_text_and_curves_stand_out_in_light_and_dark(self):
@@ -219,6 +225,16 @@ class Colours(unittest.TestCase):
             for name in ("ink", "quiet", "accent", "better", "worse", *(f"run-{i}" for i in range(6))):
                 for ground in ("page", "card"):
                     self.assertGreaterEqual(contrast(theme[name], theme[ground]), 4.5, f"{name} on {ground}: {theme[name]} on {theme[ground]}")
+            self.assertGreaterEqual(contrast(theme["ink"], theme["mark"]), 4.5)
+
+    def test_text_stands_out_on_coloured_tokens(self):
+        style = (ROOT / "cli/report/page.css").read_text()
+        for block in re.findall(r":root \{(.*?)\}", style, re.DOTALL):
+            theme = dict(re.findall(r"--([\w-]+): (#\w{6})", block))
+            for name, tone in re.findall(r"--(plus|minus): ([\d, ]+);", block):
+                # The strongest that the script paints.
+                mixed = "#" + "".join(f"{round(int(part) / 2 + int(theme['card'][i:i + 2], 16) / 2):02x}" for part, i in zip(tone.split(","), (1, 3, 5)))
+                self.assertGreaterEqual(contrast(theme["ink"], mixed), 4.5, f"{name}: {theme['ink']} on {mixed}")
 
 
 def contrast(one, other):
