@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
+#include <string>
 #include <thread>
 
 #include "base/error.h"

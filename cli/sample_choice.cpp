@@ -1,11 +1,12 @@
 #include "cli/sample_choice.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <set>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"

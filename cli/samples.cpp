@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/printable.h"

@@ -129,7 +129,7 @@ function drawHeads() {
 }
 
 // ---- Plots
-const WIDTH = 460, HEIGHT = 220, LEFT = 50, RIGHT = 10, TOP = 8, BOTTOM = 24;
+const WIDTH = 460, HEIGHT = 220, LEFT = 56, RIGHT = 10, TOP = 8, BOTTOM = 26;
 function ticks(low, high, count) {
   const raw = (high - low) / count, power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 2.5, 5, 10].map(s => s * power).find(s => s >= raw * 0.999);
@@ -368,8 +368,8 @@ function titled(run, index, ...content) {
 function graph(run) {
   if (!run.graph) return make("p", {class: "key"}, "The folder of this run has no graph.");
   if (run.graph.svg)
-    return make("div", {class: "graph", tabindex: "0"}, make("img", {src: "data:image/svg+xml;base64," + run.graph.svg, alt: "the nodes of the pipeline and what goes from one to the next; the pipeline below has the same as text"}));
-  return make("div", {class: "card"}, make("p", {class: "key"}, "Graphviz (dot) was not installed, so this is its text."), make("pre", {tabindex: "0"}, run.graph.dot));
+    return make("div", {class: "graph", tabindex: "0", role: "region", "aria-label": "graph"}, make("img", {src: "data:image/svg+xml;base64," + run.graph.svg, alt: "the nodes of the pipeline and what goes from one to the next; the pipeline below has the same as text"}));
+  return make("div", {class: "card"}, make("p", {class: "key"}, "Graphviz (dot) was not installed, so this is its text."), make("pre", {tabindex: "0", role: "region", "aria-label": "graph"}, run.graph.dot));
 }
 function memory(run) {
   if (!run.memory || !run.memory.classes) return make("p", {class: "key"}, "The folder of this run has no memory.json: it is written when a run ends.");
@@ -377,7 +377,7 @@ function memory(run) {
   const row = (name, planned, peak, all) => make("tr", {}, make("td", {}, name), make("td", {class: "number"}, bytes(planned)), make("td", {class: "number"}, bytes(peak)),
     make("td", {}, make("div", {class: "meter", "aria-hidden": "true"}, make("i", {class: "planned", style: `width: ${100 * planned / all}%`}), make("i", {style: `width: ${100 * peak / all}%; height: 45%; top: 27%`}))));
   const total = Math.max(run.memory.planned_bytes, run.memory.peak_bytes);
-  return make("div", {class: "card scroll", style: "max-height: none", tabindex: "0"}, make("table", {},
+  return make("div", {class: "card scroll", style: "max-height: none", tabindex: "0", role: "region", "aria-label": "memory"}, make("table", {},
     make("thead", {}, make("tr", {}, make("th", {scope: "col"}, "of"), make("th", {scope: "col", class: "number"}, "predicted"), make("th", {scope: "col", class: "number"}, "measured"), make("th", {scope: "col"}, "pale: predicted, full: measured"))),
     make("tbody", {}, ...run.memory.classes.map(one => row(one.name, one.planned_bytes, one.peak_bytes, most)), row("the process", run.memory.planned_bytes, run.memory.peak_bytes, total))),
     run.memory.machine_bytes ? make("p", {class: "key", style: "margin: .6rem 0 0"}, `The machine has ${bytes(run.memory.machine_bytes)}. Peaks need not have come at once.`) : null);
@@ -392,7 +392,7 @@ function pipeline(run) {
     const part = comment ? [comment[1], make("span", {class: "comment"}, comment[2])] : [line];
     return make("span", {class: line.startsWith("[") ? "table" : ""}, ...part, "\n");
   });
-  return make("div", {class: "card"}, make("pre", {tabindex: "0"}, ...lines));
+  return make("div", {class: "card"}, make("pre", {tabindex: "0", role: "region", "aria-label": "pipeline"}, ...lines));
 }
 const PARTS = [["graphs", graph, run => run.graph], ["memories", memory, run => run.memory], ["note-list", notes, run => run.notes], ["pipelines", pipeline, run => run.pipeline]];
 for (const [id] of PARTS) byId(id).classList.add("stack");
