@@ -38,6 +38,12 @@ void add_top(Command& program) {
   top.runs([taken] { return show_top(taken->folder, taken->once); });
 }
 
+Values optional_port() {
+  Values values = Values::whole_number(0, 65535);
+  values.shown = "[PORT]";
+  return values;
+}
+
 void add_report(Command& program) {
   Command& report = program.add("report", "write one HTML file about one or several runs, or serve a page that follows them",
                                 {"rlhf-run report runs/ppo-20260131-180000 -o ppo.html",
@@ -51,8 +57,8 @@ void add_report(Command& program) {
   report.argument("run", taken->folders, Values::folder(), "the run folders, which are compared").required();
   CLI::Option& output = report.option("-o,--output", taken->report.output, Values::file(),
                                       "the file that it is written to (default: standard output)");
-  CLI::Option& serve = report.option("--serve", taken->port, Values::whole_number(0, 65535),
-                                     "serve the page at this port of 127.0.0.1 instead (without a number: at one that is free)");
+  CLI::Option& serve = report.option("--serve", taken->port, optional_port(),
+                                     "serve the page at this port of 127.0.0.1 instead; without one, at one that is free");
   serve.expected(0, 1)->excludes(&output);
   report.runs([taken, &serve] {
     taken->report.run_folders.assign(taken->folders.begin(), taken->folders.end());

@@ -39,6 +39,12 @@ std::vector<int64_t> iterations_of(const GrowingLines& lines) {
   return iterations;
 }
 
+[[noreturn]] void fail_because_of_sort(const SampleRecord& record, const std::string& by) {
+  if (by == "length") fail_because_not_recorded(record, {"response"});
+  if (std::ranges::find(record.fields, by) == record.fields.end()) fail_because_not_recorded(record, {by});
+  throw UserError("samples cannot be sorted by " + by + ": node '" + record.node + "' has recorded no numbers of it");
+}
+
 std::string small_letters(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
@@ -121,7 +127,7 @@ ChosenSamples choose_samples(const SampleRecord& record, GrowingLines& lines, co
     sortable = sortable || sort_value(sample, choice.sort).has_value();
     if (has_prompt(sample, prompt)) chosen.samples.push_back(std::move(sample));
   }
-  if (!sortable) fail_because_not_recorded(record, {choice.sort == "length" ? "response" : choice.sort});
+  if (!sortable) fail_because_of_sort(record, choice.sort);
   if (!choice.sort.empty()) sort_samples(chosen.samples, choice.sort, choice.lowest_first);
   chosen.found = chosen.samples.size();
   if (chosen.found > choice.most) chosen.samples.resize(choice.most);

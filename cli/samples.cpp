@@ -15,6 +15,7 @@
 #include "cli/ink.h"
 #include "cli/sample_choice.h"
 #include "cli/samples_text.h"
+#include "cli/terminal.h"
 #include "cli/token_colours.h"
 #include "dsl/parse.h"
 #include "nodes/columns/column_json.h"
@@ -128,7 +129,7 @@ int show_samples(const SamplesArguments& arguments) {
   const SampleChoice choice = sample_choice_of(arguments);
   const ChosenSamples chosen = choose_samples(record, lines, choice);
   if (arguments.format == "json") {
-    for (const Json& sample : chosen.samples) print_whole(nodes::dump_json(sample) + "\n");
+    for (const Json& sample : chosen.samples) print_text(nodes::dump_json(sample) + "\n");
     return kDone;
   }
   print_as_text(record, choice, chosen, arguments.tokens, spec);

@@ -219,6 +219,9 @@ class InABrowser(Served):
             self.assertEqual(tab.value("[scrollY, document.activeElement.marked, document.querySelector('.plot details').open,"
                                        "document.getElementById('sample-find').value, document.querySelectorAll('.plot tbody tr').length]"), [200, True, True, "first", 3])
             self.assertTrue(tab.value("document.getElementById('live').textContent").startswith("live, last change"))
+            keys = ("ArrowLeft", "ArrowLeft", "ArrowRight", "Home", "End")
+            read = [tab.value(f"document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}})); document.querySelector('.readout').textContent.replace(/ +/g, ' ').trim()") for key in keys]
+            self.assertEqual(read, ["iteration 0: 0.5", "iteration 0: 0.5", "iteration 1: 0.5", "iteration 0: 0.5", "iteration 2: 0.75"])
             process.terminate()
             process.wait(timeout=60)
             wait_for("the word", lambda: "The server is gone" in tab.value("document.getElementById('live').textContent"))

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import DONE, ROOT, Case, run, skip_or_fail
+from support import DONE, MODEL, ROOT, Case, run, skip_or_fail
 
 MOST_BYTES = 5_000_000
 HOSTILE = ['</script><script>document.title = "broken out"</script>', "<!--<script>", "<img src=x onerror='document.title = \"broken out\"'>", "]]>\u2028&amp;\"'`${1}",
@@ -55,6 +55,16 @@ class Report(Case):
         self.text = file.read_text()
         self.assertLess(len(self.text), MOST_BYTES)
         return Page(self.text)
+
+    def in_a_browser(self, folder):
+        """The elements that a browser, in a window with room for most of it, makes of the report."""
+        browser = shutil.which("chromium") or shutil.which("google-chrome")
+        if browser is None:
+            skip_or_fail("there is no chromium")
+        self.report(folder)
+        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1240,3000", f"--user-data-dir={self.folder}/browser",
+                               "--virtual-time-budget=4000", "--dump-dom", f"file://{self.folder}/report.html"], capture_output=True, text=True, timeout=120)
+        return done.stdout
 
     def made_run(self, name="run", rows=({"iteration": 0, "policy/loss": 0.5},), samples=(), state="done"):
         """A run folder by hand, with what a report reads."""
@@ -184,17 +194,11 @@ class Hostile(Report):
         self.assertNotRegex(page.style + page.scripts[1].replace("http://www.w3.org/2000/svg", ""), r"https?://|@import|url\(|fetch\(|innerHTML|eval\(")
 
     def test_a_browser_shows_it_as_text(self):
-        browser = shutil.which("chromium") or shutil.which("google-chrome")
-        if browser is None:
-            skip_or_fail("there is no chromium")
-        folder = self.made_run(samples=[{"iteration": 0, "prompt": "p", "response": text} for text in HOSTILE])
-        self.report(folder)
-        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/browser", "--virtual-time-budget=4000", "--dump-dom",
-                               f"file://{self.folder}/report.html"], capture_output=True, text=True, timeout=120)
-        self.assertIn("&lt;img src=x onerror=", done.stdout)
-        self.assertIn("policy/</", done.stdout.replace("<wbr>", "</"))  # a plot has its name
-        self.assertNotIn("<title>broken out", done.stdout)
-        self.assertIn("<title>run – Sluice</title>", done.stdout)
+        shown = self.in_a_browser(self.made_run(samples=[{"iteration": 0, "prompt": "p", "response": text} for text in HOSTILE]))
+        self.assertIn("&lt;img src=x onerror=", shown)
+        self.assertIn("policy/</", shown.replace("<wbr>", "</"))  # a plot has its name
+        self.assertNotIn("<title>broken out", shown)
+        self.assertIn("<title>run – Sluice</title>", shown)
 
 
 class Sizes(Report):
@@ -209,6 +213,15 @@ class Sizes(Report):
         self.assertEqual(spike["y"][spike["x"].index(537)], 1e6)
         self.assertEqual(shown["samples"][-1]["iteration"], 99)
         self.assertEqual(shown["samples"][0]["iteration"], 0)
+
+    def test_tokens_are_coloured_when_they_come_into_view(self):
+        samples = [{"iteration": i, "response": "1" * 600, "tokens": [19] * 601, "advantages": [0.5] * 600} for i in range(200)]
+        folder = self.made_run(samples=samples)
+        with open(folder / "pipeline.toml", "a") as file:
+            file.write(f'[models.actor]\ncheckpoint = "{MODEL}"\n')
+        painted = self.in_a_browser(folder).count('title="advantage 0.5"')
+        self.assertGreaterEqual(painted, 600)
+        self.assertLess(painted, 30 * 600)  # of 160 samples that the page has
 
     def test_of_long_samples_there_are_fewer(self):
         samples = [{"iteration": i} | {f"field_{k}": "漢字" * 1000 for k in range(8)} for i in range(400)]

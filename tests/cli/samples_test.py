@@ -143,6 +143,8 @@ class OnATerminal(Samples):
         screen = on_terminal("samples", self.made_run(), NO_COLOR="1")[1]
         self.assertIn("4\n            6\\x1b[31m\n", screen)
         self.assertNotIn("\x1b", screen)
+        folder = self.made_run([sample(0, 0, 0, "p", "\u009b31m", 0.0)])
+        self.assertNotIn("\x9b", on_terminal("samples", folder, "--format", "json")[1])
 
     def test_what_was_not_recorded_for_the_colours_is_said(self):
         screen = on_terminal("samples", self.made_run())[1]
@@ -158,6 +160,7 @@ class Refuses(Samples):
         folder = self.made_run([{"iteration": 0, "response": "a"}], fields=("response",))
         self.assert_refused(run("samples", folder, "--best", "3"), "node 'texts' has not recorded score", 'nodes.texts.fields = ["response", "score"]')
         self.assert_refused(run("samples", folder, "--sort", "kl"), "has not recorded kl", 'nodes.texts.fields = ["response", "kl"]')
+        self.assert_refused(run("samples", folder, "--sort", "response"), "cannot be sorted by response", "no numbers of it")
         self.assert_refused(run("samples", folder, "--prompt", "x"), "has not recorded prompt", 'nodes.texts.fields = ["response", "prompt"]')
         self.assert_refused(run("samples", folder, "--iteration", "5"), "has recorded nothing of iteration 5", "1 iteration from 0 to 0; nodes.texts.every says which")
         self.assert_refused(run("samples", folder, "--node", "x"), "no node of type write_jsonl is called 'x'", "recorded are texts")
