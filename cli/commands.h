@@ -83,9 +83,28 @@ int export_checkpoint(const CheckpointsArguments& arguments);
 struct ReportArguments {
   std::vector<std::filesystem::path> run_folders;
   std::filesystem::path output;  // empty: standard output
+  std::uint16_t port = 0;        // of 127.0.0.1, to serve at; 0: one that is free
 };
 /// Writes one HTML file about the runs.
 int report_runs(const ReportArguments& arguments);
+/// Serves a page that follows them, until Ctrl-C or SIGTERM; prints its address.
+int serve_report(const ReportArguments& arguments);
+
+struct SamplesArguments {
+  std::filesystem::path run_folder;
+  std::string node;        // of type write_jsonl; empty: the first
+  std::string iteration;   // a number, or "all"; empty: the latest
+  std::string prompt;      // only of prompts with this text; empty: of all
+  std::string sort;        // a field, or "length"; empty: as they were recorded, or by score for best and worst
+  std::int64_t best = 0;   // so many with the highest; at most one of these three is above 0
+  std::int64_t worst = 0;  // with the lowest
+  std::int64_t samples = 0;
+  bool samples_given = false;  // 0 of them: all
+  std::string tokens;          // what they are coloured by: "advantage", "kl", "probability", "none"; empty: what there is
+  std::string format = "text";
+};
+/// Prints samples that a run has recorded.
+int show_samples(const SamplesArguments& arguments);
 
 struct TrackArguments {
   std::filesystem::path run_folder;

@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <memory>
 
 #include "cli/command_families.h"
@@ -37,20 +38,72 @@ void add_top(Command& program) {
   top.runs([taken] { return show_top(taken->folder, taken->once); });
 }
 
+Values optional_port() {
+  Values values = Values::whole_number(0, 65535);
+  values.shown = "[PORT]";
+  return values;
+}
+
 void add_report(Command& program) {
-  Command& report =
-      program.add("report", "write one HTML file about one or several runs",
-                  {"rlhf-run report runs/ppo-20260131-180000 -o ppo.html", "rlhf-run report runs/ppo runs/grpo -o both.html"});
+  Command& report = program.add("report", "write one HTML file about one or several runs, or serve a page that follows them",
+                                {"rlhf-run report runs/ppo-20260131-180000 -o ppo.html",
+                                 "rlhf-run report runs/ppo runs/grpo -o both.html", "rlhf-run report runs/ppo --serve"});
   struct Taken {
     std::vector<std::string> folders;
     ReportArguments report;
+    std::string port;
   };
   const auto taken = std::make_shared<Taken>();
   report.argument("run", taken->folders, Values::folder(), "the run folders, which are compared").required();
-  report.option("-o,--output", taken->report.output, Values::file(), "the file that it is written to (default: standard output)");
-  report.runs([taken] {
+  CLI::Option& output = report.option("-o,--output", taken->report.output, Values::file(),
+                                      "the file that it is written to (default: standard output)");
+  CLI::Option& serve = report.option("--serve", taken->port, optional_port(),
+                                     "serve the page at this port of 127.0.0.1 instead; without one, at one that is free");
+  serve.expected(0, 1)->excludes(&output);
+  report.runs([taken, &serve] {
     taken->report.run_folders.assign(taken->folders.begin(), taken->folders.end());
-    return report_runs(taken->report);
+    if (serve.count() == 0) return report_runs(taken->report);
+    taken->report.port = static_cast<std::uint16_t>(std::stoi("0" + taken->port));
+    return serve_report(taken->report);
+  });
+}
+
+Values iteration_or_all() {
+  Values values{.shown = "NUMBER|all", .offer = Values::Offer::kWords, .words = {"all"}};
+  values.problem = [](const std::string& written) {
+    return written == "all" ? std::string() : Values::whole_number(0, INT64_MAX).problem(written);
+  };
+  return values;
+}
+
+void add_samples(Command& program) {
+  Command& samples = program.add("samples", "show samples that a run has recorded: of its latest iteration, the best, the worst",
+                                 {"rlhf-run samples runs/ppo", "rlhf-run samples runs/ppo --worst 5 --tokens advantage",
+                                  "rlhf-run samples runs/ppo --iteration all --prompt 'train leaves' --sort length",
+                                  "rlhf-run samples runs/ppo --format json | jq .response"});
+  const auto taken = std::make_shared<SamplesArguments>();
+  samples.argument("run", taken->run_folder, Values::folder(), "the run folder").required();
+  samples.option("--iteration", taken->iteration, iteration_or_all(),
+                 "of this one, counted as in metrics.jsonl (default: the latest)");
+  samples.option("--node", taken->node, Values::any("NAME"),
+                 "the node of type write_jsonl that recorded them (default: the first)");
+  samples.option("--prompt", taken->prompt, Values::any("TEXT"), "only those whose prompt has this text in it");
+  samples.option("--sort", taken->sort, Values::any("FIELD"),
+                 "highest first: a field such as score, the mean of a list, or length");
+  CLI::Option& best =
+      samples.option("--best", taken->best, Values::whole_number(1, INT32_MAX), "so many with the highest score, or --sort");
+  CLI::Option& worst =
+      samples.option("--worst", taken->worst, Values::whole_number(1, INT32_MAX), "so many with the lowest, lowest first");
+  CLI::Option& count = samples.option("--samples", taken->samples, Values::whole_number(0, INT32_MAX),
+                                      "how many; 0: all (default: 10; as JSON all)");
+  worst.excludes(&best);
+  count.excludes(&best)->excludes(&worst);
+  samples.option("--tokens", taken->tokens, Values::one_of({"advantage", "kl", "probability", "none"}),
+                 "what a terminal colours them by (default: the first of these that was recorded)");
+  samples.option("--format", taken->format, Values::one_of({"text", "json"}), "how they are printed (default: text)");
+  samples.runs([taken, &count] {
+    taken->samples_given = count.count() > 0;
+    return show_samples(*taken);
   });
 }
 
@@ -124,6 +177,7 @@ void add_run_folder_commands(Command& program) {
   add_resume(program);
   add_top(program);
   add_report(program);
+  add_samples(program);
   add_track(program);
   Command& checkpoints = program.add("checkpoints", "the checkpoints of a run (also: rlhf-run checkpoints RUN, which lists them)",
                                      {"rlhf-run checkpoints runs/ppo", "rlhf-run checkpoints verify runs/ppo",

@@ -1,18 +1,16 @@
 #include "cli/report_run.h"
 
 #include <chrono>
-#include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
+#include "cli/file_of_run.h"
 #include "cli/load.h"
 #include "cli/plugin_loading.h"
-#include "cli/report_files.h"
 #include "cli/report_graph.h"
-#include "cli/report_samples.h"
-#include "cli/report_series.h"
 #include "dsl/parse.h"
 
 namespace sluice::cli {
@@ -26,20 +24,25 @@ Json read_if_there(const fs::path& folder, const char* name) {
   return file ? read_json(*file) : Json();
 }
 
-Json note(Severity severity, std::string text) {
+Json report_note(Severity severity, std::string text) {
   return {{"severity", severity == Severity::kError ? "error" : "warning"}, {"text", std::move(text)}};
 }
 
+Json status_of(const fs::path& folder) {
+  Json status = read_if_there(folder, "status.json");
+  return status.is_object() ? status : Json::object();
+}
+
 // A run whose process was killed has "running" as its last word.
-void add_state(const Json& status, Json& run) {
+void add_state(const Json& status, Watch watch, Json& run) {
   run["state"] = status.value("state", "not known");
   run["seconds"] = status.value("seconds", 0.0);
   run["iterations"] = status.value("iterations", int64_t{0});
   run["iterations_done"] = status.value("iterations_done", int64_t{0});
   const std::string state = run["state"];
-  if (state != "done")
+  if (state != "done" && !(watch == Watch::kLive && state == "running"))
     run["notes"].push_back(
-        note(Severity::kWarning, "the run has not come to its end: its last state is " + sluice::quoted(state)));
+        report_note(Severity::kWarning, "the run has not come to its end: its last state is " + sluice::quoted(state)));
 }
 
 void add_times(const fs::path& metrics, Json& run) {
@@ -55,52 +58,94 @@ void add_memory(const Json& memory, Json& run) {
   if (!memory.is_object()) return;
   const double planned = memory.value("planned_bytes", 0.0), peak = memory.value("peak_bytes", 0.0);
   if (planned > 0 && peak > planned)
-    run["notes"].push_back(
-        note(Severity::kWarning, "memory went beyond what was planned: " + human_bytes(peak) + " of " + human_bytes(planned)));
+    run["notes"].push_back(report_note(
+        Severity::kWarning, "memory went beyond what was planned: " + human_bytes(peak) + " of " + human_bytes(planned)));
 }
 
 // What the checks say of the pipeline now: models and data may have gone since.
-void add_problems(const fs::path& pipeline, Json& run) {
+Json problems_of(const fs::path& pipeline) {
   Problems problems;
   try {
     problems = check_pipeline({.file = pipeline}).warnings;
   } catch (const UserError& error) {
     problems = error.problems();
   }
+  Json notes = Json::array();
   for (const Problem& problem : problems) {
-    if (problem.kind != kPluginNotLoaded) run["notes"].push_back(note(problem.severity, problem.message));
+    if (problem.kind != kPluginNotLoaded) notes.push_back(report_note(problem.severity, problem.message));
   }
+  return notes;
 }
 
-void add_pipeline(const fs::path& path, size_t most_samples, const fs::path& folder, Json& run) {
-  run["pipeline"] = read_file(path, kMostPipelineBytes);
-  const engine::PipelineSpec spec = dsl::load_pipeline(path, {}).spec;
-  run["samples"] = report_samples(folder, spec, most_samples);
-  add_problems(path, run);
+std::string name_of_run(const fs::path& folder) {
+  const fs::path whole = absolute_path(folder).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
 }
 
 }  // namespace
 
-Json report_of_run(const fs::path& folder, size_t most_samples) {
-  const auto metrics = file_of_run(folder, "metrics.jsonl");
-  if (!metrics)
-    throw UserError(folder.string() + " is not the folder of a run: it has no metrics.jsonl",
+RunReport::RunReport(fs::path folder, size_t most_samples, Watch watch)
+    : folder_(std::move(folder)), most_samples_(most_samples), watch_(watch), name_(name_of_run(folder_)) {
+  if (!file_of_run(folder_, "metrics.jsonl") && !file_of_run(folder_, "pipeline.toml"))
+    throw UserError(folder_.string() + " is not the folder of a run: it has neither metrics.jsonl nor pipeline.toml",
                     "name the folder of a run, such as runs/ppo-20260131-180000");
-  const fs::path whole = absolute_path(folder).lexically_normal();
-  Json run{{"name", (whole.has_filename() ? whole : whole.parent_path()).filename().string()},
-           {"folder", folder.string()},
+}
+
+void RunReport::look_at_pipeline(Json& run) {
+  const auto path = file_of_run(folder_, "pipeline.toml");
+  if (!path) return;
+  std::string text = read_file(*path, kMostPipelineBytes);
+  if (!samples_ || text != pipeline_) {
+    samples_.emplace(folder_, dsl::load_pipeline(*path, {}).spec, most_samples_);
+    problems_ = problems_of(*path);
+    pipeline_ = std::move(text);
+  }
+  run["pipeline"] = pipeline_;
+  run["samples"] = samples_->now();
+  for (const Json& problem : problems_) run["notes"].push_back(problem);
+}
+
+void RunReport::look_at_graph(Json& run) {
+  const auto path = file_of_run(folder_, "pipeline.dot");
+  if (!path) return;
+  std::string text = read_file(*path);
+  if (graph_.is_null() || text != graph_text_) {
+    graph_ = report_graph(text);
+    graph_text_ = std::move(text);
+  }
+  run["graph"] = graph_;
+}
+
+Json RunReport::now() {
+  Json run{{"name", name_},
+           {"folder", folder_.string()},
            {"notes", Json::array()},
-           {"series", report_series(*metrics)},
+           {"series", Json::object()},
            {"samples", Json::array()},
            {"pipeline", ""},
            {"graph", nullptr}};
-  const Json status = read_if_there(folder, "status.json");
-  add_state(status.is_object() ? status : Json::object(), run);
-  add_times(*metrics, run);
-  add_memory(read_if_there(folder, "memory.json"), run);
-  if (const auto pipeline = file_of_run(folder, "pipeline.toml")) add_pipeline(*pipeline, most_samples, folder, run);
-  if (const auto dot = file_of_run(folder, "pipeline.dot")) run["graph"] = report_graph(read_file(*dot));
+  add_state(status_of(folder_), watch_, run);
+  if (const auto metrics = file_of_run(folder_, "metrics.jsonl")) {
+    if (!series_) series_.emplace(*metrics);
+    run["series"] = series_->now();
+    add_times(*metrics, run);
+  }
+  add_memory(read_if_there(folder_, "memory.json"), run);
+  look_at_pipeline(run);
+  look_at_graph(run);
   return run;
+}
+
+std::string RunReport::stamp() const {
+  std::string stamp = status_of(folder_).value("state", "");
+  const auto add = [&stamp](const fs::path& file) {
+    stamp += " " + std::to_string(file_bytes(file)) + " " + std::to_string(changed_at(file).time_since_epoch().count());
+  };
+  for (const char* name : {"metrics.jsonl", "memory.json", "pipeline.toml", "pipeline.dot"}) {
+    if (const auto file = file_of_run(folder_, name)) add(*file);
+  }
+  for (const fs::path& file : samples_ ? samples_->files() : std::vector<fs::path>()) add(file);
+  return stamp;
 }
 
 }  // namespace sluice::cli

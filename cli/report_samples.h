@@ -2,17 +2,40 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "base/json.h"
-#include "engine/contract/spec.h"
+#include "cli/growing_lines.h"
+#include "cli/recorded_samples.h"
 
 namespace sluice::cli {
 
-/// Samples that `write_jsonl` nodes of the run have written, `most` at most: half of them the last, half from the whole run.
+/// Samples that a run, which may go on, has recorded, for a page: half of them the last, half from the whole run.
 ///   [{"iteration", "group", "sample", other fields...}]
 /// Long texts are cut. Where tokens and their advantages or log-probabilities were written, "pieces" is what was sampled, token
-/// by token: [[text, number], ...], and "pieces_are" tells which of the two. Lists are left out else. `spec`: the pipeline of
-/// the run. Throws UserError for a file that holds no samples.
-Json report_samples(const std::filesystem::path& run_folder, const engine::PipelineSpec& spec, size_t most);
+/// by token: [[text, number], ...], and "pieces_are" tells which of the two. Lists are left out else. One thread.
+class RunSamples {
+ public:
+  /// `spec`: the pipeline of the run. `most`: samples of all its files.
+  RunSamples(std::filesystem::path run_folder, const engine::PipelineSpec& spec, size_t most);
+
+  /// Reads what is new. Throws UserError for a file that holds no samples.
+  Json now();
+
+  /// The files that are there by now.
+  std::vector<std::filesystem::path> files() const;
+
+ private:
+  Json shown(const std::string& line, const std::string& place) const;
+
+  std::filesystem::path run_folder_;
+  std::vector<SampleRecord> records_;
+  std::unique_ptr<text::Tokenizer> tokenizer_;  // null: there is none
+  size_t most_;
+  std::map<std::filesystem::path, GrowingLines> lines_;  // of each file
+};
 
 }  // namespace sluice::cli

@@ -8,15 +8,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/report_files.h"
-#include "data/row_file.h"
 
 namespace sluice::cli {
 namespace {
 
-constexpr size_t kStretches = 200;  // of each metric, two points at most in each
-
-using Point = std::pair<int64_t, double>;
+constexpr size_t kStretches = 199;  // of each metric, two points at most in each; and the last point
 
 // Six digits: more than a plot shows, a third of the bytes.
 double shortened_number(double value) {
@@ -25,6 +21,7 @@ double shortened_number(double value) {
   return std::strtod(text, nullptr);
 }
 
+template <class Point>
 std::vector<Point> thinned(const std::vector<Point>& points) {
   if (points.size() <= 2 * kStretches) return points;
   std::vector<Point> kept;
@@ -36,30 +33,36 @@ std::vector<Point> thinned(const std::vector<Point>& points) {
     kept.push_back(*low);
     if (high != low) kept.push_back(*high);
   }
+  if (kept.back() != points.back()) kept.push_back(points.back());
   return kept;
 }
 
 }  // namespace
 
-Json report_series(const std::filesystem::path& path) {
-  const data::RowFile file(path);
-  std::vector<std::pair<std::string, std::vector<Point>>> metrics;  // in the order of the file
-  int64_t number = 0;
-  for (const std::string_view line : whole_lines(file.text())) {
-    ++number;
-    const Json row = parse_json(line, path.string() + ", line " + std::to_string(number));
-    if (!row.is_object() || !row.contains("iteration") || !row["iteration"].is_number_integer())
-      throw UserError("line " + std::to_string(number) + " of " + path.string() + " is no metrics of an iteration");
-    const auto iteration = row["iteration"].get<int64_t>();
-    for (const auto& [name, value] : row.items()) {
-      if (name == "iteration" || !value.is_number()) continue;
-      auto found = std::ranges::find(metrics, name, &std::pair<std::string, std::vector<Point>>::first);
-      if (found == metrics.end()) found = metrics.insert(metrics.end(), {name, {}});
-      found->second.emplace_back(iteration, value.get<double>());
+void RunSeries::take(const std::string& line, const std::string& place) {
+  const Json row = parse_json(line, place);
+  if (!row.is_object() || !row.contains("iteration") || !row["iteration"].is_number_integer())
+    throw UserError(place + " is no metrics of an iteration");
+  const auto iteration = row["iteration"].get<int64_t>();
+  for (const auto& [name, value] : row.items()) {
+    if (name == "iteration" || !value.is_number()) continue;
+    const auto [found, is_new] = places_.try_emplace(name, metrics_.size());
+    if (is_new) metrics_.emplace_back(name, std::vector<Point>{});
+    metrics_[found->second].second.emplace_back(iteration, value.get<double>());
+  }
+}
+
+Json RunSeries::now() {
+  constexpr size_t kAtOnce = 256;  // lines
+  if (lines_.look()) metrics_.clear(), places_.clear(), taken_ = 0;
+  while (taken_ < lines_.size()) {
+    for (const std::string& line : lines_.read(taken_, std::min(lines_.size(), taken_ + kAtOnce))) {
+      take(line, lines_.place(taken_));
+      ++taken_;
     }
   }
   Json series = Json::object();
-  for (const auto& [name, points] : metrics) {
+  for (const auto& [name, points] : metrics_) {
     Json x = Json::array(), y = Json::array();
     for (const auto& [iteration, value] : thinned(points)) x.push_back(iteration), y.push_back(shortened_number(value));
     series[name] = {{"x", std::move(x)}, {"y", std::move(y)}};

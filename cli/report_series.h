@@ -1,15 +1,37 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/json.h"
+#include "cli/growing_lines.h"
 
 namespace sluice::cli {
 
-/// The metrics of a run, thinned out so that a page can hold them:
+/// The metrics of a run, which may be writing them, thinned out so that a page can hold them:
 ///   {"reward/score_mean": {"x": [iteration, ...], "y": [number, ...]}, ...}
-/// Each stretch of iterations keeps its lowest and its highest value, so that a spike stays one. Reads metrics.jsonl of a
-/// run, which may be writing it. Throws UserError naming file and line for what is no metrics.
-Json report_series(const std::filesystem::path& path);
+/// Each stretch of iterations keeps its lowest and its highest value, so that a spike stays one. One thread.
+class RunSeries {
+ public:
+  /// `metrics`: metrics.jsonl of the run.
+  explicit RunSeries(std::filesystem::path metrics) : lines_(std::move(metrics)) {}
+
+  /// Reads what is new. Throws UserError naming file and line for what is no metrics.
+  Json now();
+
+ private:
+  using Point = std::pair<int64_t, double>;
+
+  void take(const std::string& line, const std::string& place);
+
+  GrowingLines lines_;
+  size_t taken_ = 0;                                                 // lines
+  std::vector<std::pair<std::string, std::vector<Point>>> metrics_;  // in the order of the file
+  std::unordered_map<std::string, size_t> places_;                   // in metrics_, by name
+};
 
 }  // namespace sluice::cli

@@ -42,9 +42,10 @@ function(sluice_discover_suites target prefix)
 endfunction()
 
 # A text file as a constant of a module: sluice_embed(nodes kPythonWorker nodes/scorers/python_worker.py) defines the
-# std::string_view sluice::nodes::embedded::kPythonWorker, which a header of the module declares.
+# std::string_view sluice::nodes::embedded::kPythonWorker, which a header of the module declares, and kPythonWorkerSha256, its hash in hex.
 function(sluice_embed EMBEDDED_MODULE EMBEDDED_NAME EMBEDDED_PATH)
   file(READ ${PROJECT_SOURCE_DIR}/${EMBEDDED_PATH} EMBEDDED_TEXT)
+  string(SHA256 EMBEDDED_SHA256 "${EMBEDDED_TEXT}")
   set(source ${PROJECT_BINARY_DIR}/embedded/${EMBEDDED_NAME}.cpp)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/embedded.cpp.in ${source} @ONLY)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${EMBEDDED_PATH})

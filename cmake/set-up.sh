@@ -7,7 +7,8 @@
 torch_version=2.11.0
 torch_wheels=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)  # enough for the CPU, without what they depend on
 packages=(g++ cmake ninja-build ccache mold pkg-config python3 libtbb-dev libtomlplusplus-dev libcli11-dev libspdlog-dev
-          nlohmann-json3-dev libvalijson-dev libonig-dev libutf8proc-dev zlib1g-dev libzstd-dev libcurl4-openssl-dev libgtest-dev libgmock-dev)
+          nlohmann-json3-dev libvalijson-dev libonig-dev libutf8proc-dev zlib1g-dev libzstd-dev libcurl4-openssl-dev libcpp-httplib-dev
+          libgtest-dev libgmock-dev)
 build=$here/build/release
 started=$SECONDS
 

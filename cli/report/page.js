@@ -1,12 +1,16 @@
 "use strict";
 // Everything that comes from a run is put in as text: nothing here makes markup of strings.
-const runs = JSON.parse(document.getElementById("data").textContent).runs;
 const byId = id => document.getElementById(id);
+const firstReport = JSON.parse(byId("data").textContent);
+let runs = firstReport.runs;
 
 function make(tag, attributes = {}, ...children) {
   const svg = ["svg", "path", "line", "text", "g", "circle", "rect"].includes(tag);
   const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "style") element.style.cssText = value;  // the policy of the page lets no attribute have it
+    else element.setAttribute(name, value);
+  }
   element.append(...children.filter(child => child !== null && child !== undefined));
   return element;
 }
@@ -36,6 +40,34 @@ const color = run => `var(--run-${run % 6})`;
 const dash = run => ["", "6 3", "2 3", "8 3 2 3"][Math.floor(run / 6) % 4];
 const swatch = run => make("span", {class: "swatch", style: `background: ${color(run)}`, "aria-hidden": "true"});
 
+// Puts these into `parent` and leaves those that are there already where they are: they keep focus, scrolling and selection.
+function arrange(parent, nodes) {
+  const wanted = new Set(nodes);
+  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  nodes.forEach((node, i) => parent.children[i] === node || parent.insertBefore(node, parent.children[i] ?? null));
+}
+
+// Draws a part of the page anew if its data have changed; while some of its text is selected, later.
+const drawn = new Map(), later = new Map();
+function isSelected(element) {
+  const selection = document.getSelection();
+  return selection.rangeCount > 0 && !selection.isCollapsed && selection.getRangeAt(0).intersectsNode(element);
+}
+function settle(element, data, draw) {
+  const text = JSON.stringify(data);
+  later.delete(element);
+  if (drawn.get(element) === text) return;
+  if (isSelected(element)) {
+    later.set(element, () => settle(element, data, draw));
+    return;
+  }
+  drawn.set(element, text);
+  draw();
+}
+document.addEventListener("selectionchange", () => {
+  for (const [element, again] of [...later]) if (!isSelected(element)) again();
+});
+
 // A name may be broken behind its slashes and underscores.
 function named(name) {
   return name.split(/(?<=[/_])/).flatMap((part, i) => i ? [make("wbr"), part] : [part]);
@@ -53,10 +85,13 @@ const FIRST = [
   [/grad_norm$/],
   [/^time\/sampled_tokens_per_second$/, /tokens_per_second$/],
 ];
-const allMetrics = [...new Set(runs.flatMap(run => Object.keys(run.series)))];
+let allMetrics = [], firstMetrics = [];
 const first = patterns => patterns.map(pattern => allMetrics.find(name => pattern.test(name))).find(Boolean);
-const firstMetrics = [...new Set(FIRST.map(first).filter(Boolean))];
-if (!firstMetrics.length) firstMetrics.push(...allMetrics.slice(0, 6));
+function findMetrics() {
+  allMetrics = [...new Set(runs.flatMap(run => Object.keys(run.series)))];
+  firstMetrics = [...new Set(FIRST.map(first).filter(Boolean))];
+  if (!firstMetrics.length) firstMetrics.push(...allMetrics.slice(0, 6));
+}
 
 // ---- Heads
 function tile(name, value, small) {
@@ -85,13 +120,16 @@ function head(run, index) {
   const speed = allMetrics.find(name => /tokens_per_second$/.test(name) && run.series[name]);
   if (speed) tiles.append(tile("tokens per second", shown(quantile(run.series[speed].y, 0.5)), "median of " + speed));
   if (run.memory && run.memory.peak_bytes) tiles.append(tile("memory", bytes(run.memory.peak_bytes), `${bytes(run.memory.planned_bytes)} planned`));
-  const when = run.seconds ? `${run.began.replace("T", " ")} to ${run.ended.replace("T", " ")}, ${duration(run.seconds)}` : `until ${run.ended}`;
+  const when = !run.ended ? "no iteration has ended yet" : run.seconds ? `${run.began.replace("T", " ")} to ${run.ended.replace("T", " ")}, ${duration(run.seconds)}` : `until ${run.ended}`;
   return make("div", {class: "run"}, make("h1", {}, runs.length > 1 ? swatch(index) : null, run.name), make("p", {class: "when"}, `${when} · ${run.folder}`), tiles);
 }
-byId("heads").append(...runs.map(head));
+function drawHeads() {
+  settle(byId("heads"), runs.map(({name, folder, state, seconds, iterations, iterations_done, memory}) => [name, folder, state, seconds, iterations, iterations_done, memory]),
+    () => byId("heads").replaceChildren(...runs.map(head)));
+}
 
 // ---- Plots
-const WIDTH = 460, HEIGHT = 220, LEFT = 50, RIGHT = 10, TOP = 8, BOTTOM = 24;
+const WIDTH = 460, HEIGHT = 220, LEFT = 56, RIGHT = 10, TOP = 8, BOTTOM = 26;
 function ticks(low, high, count) {
   const raw = (high - low) / count, power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 2.5, 5, 10].map(s => s * power).find(s => s >= raw * 0.999);
@@ -107,13 +145,62 @@ function smoothed(values, weight) {
 }
 const pathOf = (xs, ys, x, y) => xs.map((value, i) => `${i ? "L" : "M"}${x(value).toFixed(1)} ${y(ys[i]).toFixed(1)}`).join("");
 
+// The card of a metric. What it draws follows the data; the card itself stays, with its focus and its open table.
 function plot(name) {
   const card = make("article", {class: "card plot"});
-  const having = runs.map((run, index) => ({run, index, series: run.series[name]})).filter(one => one.series && one.series.y.length);
-  const close = make("button", {class: "close", "aria-label": `remove the plot of ${name}`}, "×");
-  close.addEventListener("click", () => (card.remove(), fillMore()));
-  const last = having.map(one => shown(one.series.y[one.series.y.length - 1])).join(" · ");
-  card.append(make("div", {class: "top"}, make("h3", {}, ...named(name)), make("span", {class: "last"}, last), close));
+  const last = make("span", {class: "last"}), close = make("button", {type: "button", class: "close", "aria-label": `remove the plot of ${name}`}, "×");
+  close.addEventListener("click", () => removePlot(card));
+  const svg = make("svg", {viewBox: `0 0 ${WIDTH} ${HEIGHT}`, tabindex: "0", role: "img"});
+  const readout = make("p", {class: "readout", "aria-live": "polite"}), table = make("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": `values of ${name}`});
+  const details = make("details", {}, make("summary", {}, "Table"), table);
+  card.append(make("div", {class: "top"}, make("h3", {}, ...named(name)), last, close), svg, readout, details);
+  card.dataset.metric = name;
+
+  let shownNow, at = null;  // what is drawn; the iteration that is read, null: none
+  function read(iteration) {
+    at = iteration;
+    const {having, stops, x, cross, rest} = shownNow;
+    cross.setAttribute("visibility", at === null ? "hidden" : "visible");
+    if (at === null) return readout.replaceChildren(...rest);
+    for (const end of ["x1", "x2"]) cross.setAttribute(end, x(at));
+    const parts = having.map(one => {
+      const place = one.series.x.indexOf(at);
+      return place < 0 ? null : make("span", {}, runs.length > 1 ? swatch(one.index) : "", " ", make("b", {}, shown(one.series.y[place])), " ");
+    });
+    readout.replaceChildren(`iteration ${at}: `, ...parts.filter(Boolean));
+  }
+  const readAt = place => read(shownNow.stops[Math.max(0, Math.min(shownNow.stops.length - 1, place))]);
+  svg.addEventListener("pointermove", event => {
+    const box = svg.getBoundingClientRect(), {stops, first, end} = shownNow;
+    const value = first + ((event.clientX - box.left) / box.width * WIDTH - LEFT) / (WIDTH - LEFT - RIGHT) * (end - first);
+    readAt(stops.reduce((best, stop, i) => Math.abs(stop - value) < Math.abs(stops[best] - value) ? i : best, 0));
+  });
+  svg.addEventListener("keydown", event => {
+    const {stops} = shownNow, step = {ArrowLeft: -1, ArrowRight: 1, PageDown: -10, PageUp: 10, Home: -stops.length, End: stops.length}[event.key];
+    if (step) event.preventDefault(), readAt((at === null ? stops.length - 1 : stops.indexOf(at)) + step);
+  });
+  svg.addEventListener("focus", () => at === null && readAt(shownNow.stops.length - 1));
+  for (const event of ["pointerleave", "blur"]) svg.addEventListener(event, () => document.activeElement === svg && event === "pointerleave" || read(null));
+  details.addEventListener("toggle", fillTable);
+  function fillTable() {
+    if (details.open) settle(table, shownNow.having.map(one => one.series), () => table.replaceChildren(valueTable(shownNow.having, shownNow.stops)));
+  }
+
+  card.draw = () => {
+    const having = runs.map((run, index) => ({run, index, series: run.series[name]})).filter(one => one.series && one.series.y.length);
+    const text = JSON.stringify([having.map(one => one.series), byId("smooth").value]);
+    if (drawn.get(card) === text) return;
+    drawn.set(card, text);
+    last.textContent = having.map(one => shown(one.series.y[one.series.y.length - 1])).join(" · ");
+    shownNow = drawCurves(name, svg, having);
+    if (!shownNow.stops.includes(at)) at = null;
+    read(at);
+    fillTable();
+  };
+  card.draw();
+  return card;
+}
+function drawCurves(name, svg, having) {
   const xs = having.flatMap(one => one.series.x), ys = having.flatMap(one => one.series.y);
   const [lowest, highest] = [Math.min(...ys), Math.max(...ys)];
   let [low, high] = [lowest, highest];
@@ -126,63 +213,39 @@ function plot(name) {
   const margin = (high - low) * 0.05;
   const x = value => LEFT + (value - first) / (end - first) * (WIDTH - LEFT - RIGHT);
   const y = value => Math.max(TOP, Math.min(HEIGHT - BOTTOM, TOP + (high + margin - value) / (high - low + 2 * margin) * (HEIGHT - TOP - BOTTOM)));
-  const svg = make("svg", {viewBox: `0 0 ${WIDTH} ${HEIGHT}`, tabindex: "0", role: "img",
-    "aria-label": `${name} over iterations. ` + having.map(one => `${one.run.name}: from ${shown(one.series.y[0])} to ${shown(one.series.y[one.series.y.length - 1])}`).join("; ") + ". Arrow keys read values."});
-  for (const {value, text} of ticks(low, high, 4)) {
-    svg.append(make("line", {class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value)}),
-      make("text", {x: LEFT - 6, y: y(value) + 4, "text-anchor": "end"}, text));
-  }
+  svg.setAttribute("aria-label", `${name} over iterations. ` + having.map(one => `${one.run.name}: from ${shown(one.series.y[0])} to ${shown(one.series.y[one.series.y.length - 1])}`).join("; ") + ". Arrow keys read values.");
+  const parts = ticks(low, high, 4).flatMap(({value, text}) => [make("line", {class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value)}),
+    make("text", {x: LEFT - 6, y: y(value) + 4, "text-anchor": "end"}, text)]);
   for (const {value} of ticks(first, end, 5).filter(tick => Number.isInteger(tick.value)))
-    svg.append(make("text", {x: x(value), y: HEIGHT - 7, "text-anchor": "middle"}, shown(value)));
-  svg.append(make("line", {class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM}));
+    parts.push(make("text", {x: x(value), y: HEIGHT - 7, "text-anchor": "middle"}, shown(value)));
+  parts.push(make("line", {class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM}));
   const weight = Number(byId("smooth").value);
   for (const {index, series} of having) {
     const style = {stroke: color(index), "stroke-dasharray": dash(index)};
-    if (weight) svg.append(make("path", {class: "raw", d: pathOf(series.x, series.y, x, y), ...style}));
-    if (series.x.length === 1) svg.append(make("circle", {cx: x(series.x[0]), cy: y(series.y[0]), r: 3, fill: color(index)}));
-    svg.append(make("path", {d: pathOf(series.x, weight ? smoothed(series.y, weight) : series.y, x, y), ...style}));
+    if (weight) parts.push(make("path", {class: "raw", d: pathOf(series.x, series.y, x, y), ...style}));
+    if (series.x.length === 1) parts.push(make("circle", {cx: x(series.x[0]), cy: y(series.y[0]), r: 3, fill: color(index)}));
+    parts.push(make("path", {d: pathOf(series.x, weight ? smoothed(series.y, weight) : series.y, x, y), ...style}));
   }
   const cross = make("line", {class: "cross", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden"});
-  svg.append(cross);
+  svg.replaceChildren(...parts, cross);
   const beyond = [highest > high ? `up to ${shown(highest)}` : "", lowest < low ? `down to ${shown(lowest)}` : ""].filter(Boolean).join(", ");
-  const rest = beyond ? [`Some values are beyond the edge: ${beyond}.`] : [];
-  const readout = make("p", {class: "readout", "aria-live": "polite"}, ...rest);
-  const stops = [...new Set(xs)].sort((a, b) => a - b);
-  let at = stops.length - 1;
-  function read(index) {
-    at = Math.max(0, Math.min(stops.length - 1, index));
-    cross.setAttribute("visibility", "visible");
-    for (const end of ["x1", "x2"]) cross.setAttribute(end, x(stops[at]));
-    const parts = having.map(one => {
-      const place = one.series.x.indexOf(stops[at]);
-      return place < 0 ? null : make("span", {}, runs.length > 1 ? swatch(one.index) : "", " ", make("b", {}, shown(one.series.y[place])), " ");
-    });
-    readout.replaceChildren(`iteration ${stops[at]}: `, ...parts.filter(Boolean));
-  }
-  svg.addEventListener("pointermove", event => {
-    const box = svg.getBoundingClientRect(), value = first + ((event.clientX - box.left) / box.width * WIDTH - LEFT) / (WIDTH - LEFT - RIGHT) * (end - first);
-    read(stops.reduce((best, stop, i) => Math.abs(stop - value) < Math.abs(stops[best] - value) ? i : best, 0));
-  });
-  svg.addEventListener("keydown", event => {
-    const step = {ArrowLeft: -1, ArrowRight: 1, PageDown: -10, PageUp: 10, Home: -stops.length, End: stops.length}[event.key];
-    if (step) event.preventDefault(), read(at + step);
-  });
-  svg.addEventListener("focus", () => read(at));
-  for (const event of ["pointerleave", "blur"]) svg.addEventListener(event, () => (cross.setAttribute("visibility", "hidden"), readout.replaceChildren(...rest)));
-  const details = make("details", {}, make("summary", {}, "Table"));
-  details.addEventListener("toggle", () => details.open && details.children.length === 1 && details.append(valueTable(having, stops)));
-  card.append(svg, readout, details);
-  card.dataset.metric = name;
-  return card;
+  return {having, x, first, end, cross, stops: [...new Set(xs)].sort((a, b) => a - b), rest: beyond ? [`Some values are beyond the edge: ${beyond}.`] : []};
+}
+function removePlot(card) {
+  const next = card.nextElementSibling ?? card.previousElementSibling;
+  card.remove();
+  fillMore();
+  (next ? next.querySelector("svg") : byId("more")).focus();
 }
 function valueTable(having, stops) {
   const head = make("tr", {}, make("th", {scope: "col"}, "iteration"), ...having.map(one => make("th", {scope: "col", class: "number"}, one.run.name)));
   const places = having.map(one => new Map(one.series.x.map((value, i) => [value, one.series.y[i]])));
   const rows = stops.map(stop => make("tr", {}, make("td", {}, String(stop)), ...places.map(place => make("td", {class: "number"}, place.has(stop) ? String(place.get(stop)) : ""))));
-  return make("div", {class: "scroll", tabindex: "0"}, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
+  return make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
 }
 const plotted = () => [...byId("plots").children].map(card => card.dataset.metric);
 function fillMore() {
+  if (document.activeElement === byId("more")) return;  // it may be open
   const there = new Set(plotted()), groups = new Map();
   for (const name of allMetrics.filter(name => !there.has(name)).sort()) {
     const group = name.includes("/") ? name.slice(0, name.indexOf("/")) : "other";
@@ -191,14 +254,20 @@ function fillMore() {
   }
   byId("more").replaceChildren(make("option", {value: ""}, "…"), ...groups.values());
 }
-byId("plots").append(...firstMetrics.map(plot));
-fillMore();
+function drawPlots() {
+  const before = firstMetrics;
+  findMetrics();
+  for (const name of firstMetrics) if (!before.includes(name) && !plotted().includes(name)) byId("plots").append(plot(name));
+  for (const card of byId("plots").children) card.draw();
+  fillMore();
+}
 byId("more").addEventListener("change", event => {
   if (!event.target.value) return;
   byId("plots").append(plot(event.target.value));
-  fillMore();
+  event.target.value = "";
 });
-byId("smooth").addEventListener("change", () => byId("plots").replaceChildren(...plotted().map(plot)));
+byId("more").addEventListener("blur", fillMore);
+byId("smooth").addEventListener("change", drawPlots);
 if (runs.length > 1) byId("legend").append(...runs.map((run, index) => make("span", {}, swatch(index), run.name)));
 
 // ---- Samples
@@ -213,51 +282,84 @@ function marked(text, word) {
   }
   return [...parts, text.slice(begin)];
 }
+// Of a sample that comes into view: all at once they would be a hundred thousand elements.
+const seen = new IntersectionObserver(entries => {
+  for (const {isIntersecting, target} of entries) if (isIntersecting) seen.unobserve(target), target.paint();
+}, {rootMargin: "400px"});
 function pieces(sample) {
+  const box = make("div", {class: "text pieces"}, sample.pieces.map(([text]) => text).join(""));
+  box.paint = () => box.replaceChildren(...paintedPieces(sample));
+  seen.observe(box);
+  return box;
+}
+function paintedPieces(sample) {
   const isLog = sample.pieces_are === "rollout_logprobs";
   const most = Math.max(1e-9, ...sample.pieces.map(([, value]) => Math.abs(value)));
-  return make("div", {class: "text pieces"}, ...sample.pieces.map(([text, value]) => {
+  return sample.pieces.map(([text, value]) => {
     const strength = isLog ? 1 - Math.exp(value) : Math.abs(value) / most;
     const tone = isLog || value < 0 ? "--minus" : "--plus";
     const label = isLog ? `probability ${shown(Math.exp(value))}` : `advantage ${shown(value)}`;
     return make("span", {style: `background: rgba(var(${tone}), ${(0.5 * strength).toFixed(3)})`, title: label}, text);
+  });
+}
+const keysOf = samples => [...new Set(samples.flatMap(sample => Object.keys(sample)))].filter(key => !key.startsWith("pieces"));
+const sampleKey = make("p", {class: "key"}), sampleHead = make("tr", {}), sampleRows = make("tbody", {});
+const sampleCard = make("div", {class: "card scroll samples", style: "max-height: 46rem", tabindex: "0", role: "region", "aria-label": "samples"}, make("table", {}, make("thead", {}, sampleHead), sampleRows));
+let rowsOfSamples = new Map();  // by their content: those that stay keep their scrolling
+function rowOf(sample, keys, isNumber, word) {
+  return make("tr", {}, ...keys.map(key => {
+    if (isNumber(key)) return make("td", {class: "number", "data-name": key}, sample[key] === undefined ? "" : shown(sample[key]));
+    if (key === "response" && sample.pieces) return make("td", {"data-name": key}, pieces(sample));
+    return make("td", {"data-name": key}, make("div", {class: "text"}, ...marked(String(sample[key] ?? ""), word)));
   }));
+}
+function headOf(key, isNumber) {
+  const button = make("button", {type: "button"}, key);
+  button.addEventListener("click", () => {
+    order = {key, down: order.key === key && !order.down};
+    showSamples();
+  });
+  const cell = make("th", {scope: "col", class: isNumber(key) ? "number" : ""}, button);
+  if (order.key === key) cell.setAttribute("aria-sort", order.down ? "descending" : "ascending");
+  return cell;
+}
+function legendOf(samples) {
+  const coloured = samples.find(sample => sample.pieces);
+  if (!coloured) return "";
+  return coloured.pieces_are === "advantages" ? " Tokens are coloured by their advantage: green above 0, red below."
+    : " Tokens are coloured by their probability: the stronger, the less likely.";
 }
 function showSamples() {
   const samples = runs[Number(byId("sample-run").value)].samples, word = byId("sample-find").value.toLowerCase();
+  settle(byId("sample-list"), [samples, word, order, byId("sample-run").value], () => drawSamples(samples, word));
+}
+function drawSamples(samples, word) {
   if (!samples.length) {
     byId("sample-list").replaceChildren(make("p", {class: "key"}, "This run has saved no samples: a node of type write_jsonl saves them."));
     return;
   }
-  const keys = [...new Set(samples.flatMap(sample => Object.keys(sample)))].filter(key => !key.startsWith("pieces"));
-  const isNumber = key => samples.every(sample => sample[key] === undefined || typeof sample[key] === "number");
-  const rows = samples.filter(sample => !word || keys.some(key => String(sample[key] ?? "").toLowerCase().includes(word)));
+  const keys = keysOf(samples), isNumber = key => samples.every(sample => sample[key] === undefined || typeof sample[key] === "number");
+  const found = samples.filter(sample => !word || keys.some(key => String(sample[key] ?? "").toLowerCase().includes(word)));
   if (order.key) {
     const value = sample => sample[order.key] ?? "";
-    rows.sort((a, b) => (isNumber(order.key) ? value(a) - value(b) : String(value(a)).localeCompare(String(value(b)))) * (order.down ? -1 : 1));
+    found.sort((a, b) => (isNumber(order.key) ? value(a) - value(b) : String(value(a)).localeCompare(String(value(b)))) * (order.down ? -1 : 1));
   }
-  const header = keys.map(key => {
-    const button = make("button", {type: "button"}, key);
-    button.addEventListener("click", () => (order = {key, down: order.key === key && !order.down}, showSamples()));
-    const cell = make("th", {scope: "col", class: isNumber(key) ? "number" : ""}, button);
-    if (order.key === key) cell.setAttribute("aria-sort", order.down ? "descending" : "ascending");
-    return cell;
+  const rows = new Map(), shape = JSON.stringify([keys, keys.map(isNumber), word]);
+  found.forEach((sample, i) => {
+    const content = JSON.stringify(sample) + shape, key = rows.has(content) ? content + i : content;
+    rows.set(key, rowsOfSamples.get(key) ?? rowOf(sample, keys, isNumber, word));
   });
-  const body = rows.map(sample => make("tr", {}, ...keys.map(key => {
-    if (isNumber(key)) return make("td", {class: "number", "data-name": key}, sample[key] === undefined ? "" : shown(sample[key]));
-    if (key === "response" && sample.pieces) return make("td", {"data-name": key}, pieces(sample));
-    return make("td", {"data-name": key}, make("div", {class: "text"}, ...marked(String(sample[key] ?? ""), word)));
-  })));
-  const coloured = samples.find(sample => sample.pieces);
-  const legend = !coloured ? "" : coloured.pieces_are === "advantages"
-    ? " Tokens are coloured by their advantage: green above 0, red below." : " Tokens are coloured by their probability: the stronger, the less likely.";
-  byId("sample-list").replaceChildren(make("p", {class: "key"}, `${rows.length} of ${samples.length} samples that the report has.${legend}`),
-    make("div", {class: "card scroll samples", style: "max-height: 46rem", tabindex: "0"}, make("table", {}, make("thead", {}, make("tr", {}, ...header)), make("tbody", {}, ...body))));
+  rowsOfSamples = rows;
+  sampleKey.textContent = `${found.length} of ${samples.length} samples that the report has.${legendOf(samples)}`;
+  const focused = sampleHead.contains(document.activeElement) ? document.activeElement.textContent : null;
+  sampleHead.replaceChildren(...keys.map(key => headOf(key, isNumber)));
+  if (focused !== null) [...sampleHead.querySelectorAll("button")].find(one => one.textContent === focused)?.focus();
+  arrange(sampleRows, [...rows.values()]);
+  arrange(byId("sample-list"), [sampleKey, sampleCard]);
 }
 byId("sample-run").append(...runs.map((run, index) => make("option", {value: index}, run.name)));
 byId("sample-run").addEventListener("change", showSamples);
 byId("sample-find").addEventListener("input", showSamples);
-showSamples();
 
 // ---- Graph, memory, problems, pipeline: one part a run
 function titled(run, index, ...content) {
@@ -266,8 +368,8 @@ function titled(run, index, ...content) {
 function graph(run) {
   if (!run.graph) return make("p", {class: "key"}, "The folder of this run has no graph.");
   if (run.graph.svg)
-    return make("div", {class: "graph", tabindex: "0"}, make("img", {src: "data:image/svg+xml;base64," + run.graph.svg, alt: "the nodes of the pipeline and what goes from one to the next; the pipeline below has the same as text"}));
-  return make("div", {class: "card"}, make("p", {class: "key"}, "Graphviz (dot) was not installed, so this is its text."), make("pre", {tabindex: "0"}, run.graph.dot));
+    return make("div", {class: "graph", tabindex: "0", role: "region", "aria-label": "graph"}, make("img", {src: "data:image/svg+xml;base64," + run.graph.svg, alt: "the nodes of the pipeline and what goes from one to the next; the pipeline below has the same as text"}));
+  return make("div", {class: "card"}, make("p", {class: "key"}, "Graphviz (dot) was not installed, so this is its text."), make("pre", {tabindex: "0", role: "region", "aria-label": "graph"}, run.graph.dot));
 }
 function memory(run) {
   if (!run.memory || !run.memory.classes) return make("p", {class: "key"}, "The folder of this run has no memory.json: it is written when a run ends.");
@@ -275,7 +377,7 @@ function memory(run) {
   const row = (name, planned, peak, all) => make("tr", {}, make("td", {}, name), make("td", {class: "number"}, bytes(planned)), make("td", {class: "number"}, bytes(peak)),
     make("td", {}, make("div", {class: "meter", "aria-hidden": "true"}, make("i", {class: "planned", style: `width: ${100 * planned / all}%`}), make("i", {style: `width: ${100 * peak / all}%; height: 45%; top: 27%`}))));
   const total = Math.max(run.memory.planned_bytes, run.memory.peak_bytes);
-  return make("div", {class: "card scroll", style: "max-height: none", tabindex: "0"}, make("table", {},
+  return make("div", {class: "card scroll", style: "max-height: none", tabindex: "0", role: "region", "aria-label": "memory"}, make("table", {},
     make("thead", {}, make("tr", {}, make("th", {scope: "col"}, "of"), make("th", {scope: "col", class: "number"}, "predicted"), make("th", {scope: "col", class: "number"}, "measured"), make("th", {scope: "col"}, "pale: predicted, full: measured"))),
     make("tbody", {}, ...run.memory.classes.map(one => row(one.name, one.planned_bytes, one.peak_bytes, most)), row("the process", run.memory.planned_bytes, run.memory.peak_bytes, total))),
     run.memory.machine_bytes ? make("p", {class: "key", style: "margin: .6rem 0 0"}, `The machine has ${bytes(run.memory.machine_bytes)}. Peaks need not have come at once.`) : null);
@@ -290,10 +392,17 @@ function pipeline(run) {
     const part = comment ? [comment[1], make("span", {class: "comment"}, comment[2])] : [line];
     return make("span", {class: line.startsWith("[") ? "table" : ""}, ...part, "\n");
   });
-  return make("div", {class: "card"}, make("pre", {tabindex: "0"}, ...lines));
+  return make("div", {class: "card"}, make("pre", {tabindex: "0", role: "region", "aria-label": "pipeline"}, ...lines));
 }
-byId("graphs").append(...runs.map((run, index) => titled(run, index, graph(run))));
-byId("memories").append(...runs.map((run, index) => titled(run, index, memory(run))));
-byId("note-list").append(...runs.map((run, index) => titled(run, index, notes(run))));
-byId("pipelines").append(...runs.map((run, index) => titled(run, index, pipeline(run))));
-for (const id of ["graphs", "memories", "note-list", "pipelines"]) byId(id).classList.add("stack");
+const PARTS = [["graphs", graph, run => run.graph], ["memories", memory, run => run.memory], ["note-list", notes, run => run.notes], ["pipelines", pipeline, run => run.pipeline]];
+for (const [id] of PARTS) byId(id).classList.add("stack");
+
+// All of it; later again with newer data of the same runs.
+function show(report) {
+  runs = report.runs;
+  drawPlots();
+  drawHeads();
+  showSamples();
+  for (const [id, draw, dataOf] of PARTS) settle(byId(id), runs.map(dataOf), () => byId(id).replaceChildren(...runs.map((run, index) => titled(run, index, draw(run)))));
+}
+show(firstReport);

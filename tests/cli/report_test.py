@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import DONE, ROOT, Case, run, skip_or_fail
+from support import DONE, MODEL, ROOT, Case, run, skip_or_fail
 
 MOST_BYTES = 5_000_000
 HOSTILE = ['</script><script>document.title = "broken out"</script>', "<!--<script>", "<img src=x onerror='document.title = \"broken out\"'>", "]]>\u2028&amp;\"'`${1}",
@@ -55,6 +55,16 @@ class Report(Case):
         self.text = file.read_text()
         self.assertLess(len(self.text), MOST_BYTES)
         return Page(self.text)
+
+    def in_a_browser(self, folder):
+        """The elements that a browser, in a window with room for most of it, makes of the report."""
+        browser = shutil.which("chromium") or shutil.which("google-chrome")
+        if browser is None:
+            skip_or_fail("there is no chromium")
+        self.report(folder)
+        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1240,3000", f"--user-data-dir={self.folder}/browser",
+                               "--virtual-time-budget=4000", "--dump-dom", f"file://{self.folder}/report.html"], capture_output=True, text=True, timeout=120)
+        return done.stdout
 
     def made_run(self, name="run", rows=({"iteration": 0, "policy/loss": 0.5},), samples=(), state="done"):
         """A run folder by hand, with what a report reads."""
@@ -142,7 +152,7 @@ class Content(Report):
         self.assert_refused(run("report", self.folder), f"{self.folder} is not the folder of a run")
         broken = self.made_run()
         (broken / "metrics.jsonl").write_text('{"iteration": 0}\n[1]\n')
-        self.assert_refused(run("report", broken), "line 2 of", "metrics.jsonl")
+        self.assert_refused(run("report", broken), "metrics.jsonl, line 2 is no metrics")
 
 
 class Hostile(Report):
@@ -184,17 +194,11 @@ class Hostile(Report):
         self.assertNotRegex(page.style + page.scripts[1].replace("http://www.w3.org/2000/svg", ""), r"https?://|@import|url\(|fetch\(|innerHTML|eval\(")
 
     def test_a_browser_shows_it_as_text(self):
-        browser = shutil.which("chromium") or shutil.which("google-chrome")
-        if browser is None:
-            skip_or_fail("there is no chromium")
-        folder = self.made_run(samples=[{"iteration": 0, "prompt": "p", "response": text} for text in HOSTILE])
-        self.report(folder)
-        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/browser", "--virtual-time-budget=4000", "--dump-dom",
-                               f"file://{self.folder}/report.html"], capture_output=True, text=True, timeout=120)
-        self.assertIn("&lt;img src=x onerror=", done.stdout)
-        self.assertIn("policy/</", done.stdout.replace("<wbr>", "</"))  # a plot has its name
-        self.assertNotIn("<title>broken out", done.stdout)
-        self.assertIn("<title>run – Sluice</title>", done.stdout)
+        shown = self.in_a_browser(self.made_run(samples=[{"iteration": 0, "prompt": "p", "response": text} for text in HOSTILE]))
+        self.assertIn("&lt;img src=x onerror=", shown)
+        self.assertIn("policy/</", shown.replace("<wbr>", "</"))  # a plot has its name
+        self.assertNotIn("<title>broken out", shown)
+        self.assertIn("<title>run – Sluice</title>", shown)
 
 
 class Sizes(Report):
@@ -210,6 +214,21 @@ class Sizes(Report):
         self.assertEqual(shown["samples"][-1]["iteration"], 99)
         self.assertEqual(shown["samples"][0]["iteration"], 0)
 
+    def test_tokens_are_coloured_when_they_come_into_view(self):
+        samples = [{"iteration": i, "response": "1" * 600, "tokens": [19] * 601, "advantages": [0.5] * 600} for i in range(200)]
+        folder = self.made_run(samples=samples)
+        with open(folder / "pipeline.toml", "a") as file:
+            file.write(f'[models.actor]\ncheckpoint = "{MODEL}"\n')
+        painted = self.in_a_browser(folder).count('title="advantage 0.5"')
+        self.assertGreaterEqual(painted, 600)
+        self.assertLess(painted, 30 * 600)  # of 160 samples that the page has
+
+    def test_of_long_samples_there_are_fewer(self):
+        samples = [{"iteration": i} | {f"field_{k}": "漢字" * 1000 for k in range(8)} for i in range(400)]
+        shown = self.report(self.made_run(samples=samples)).runs[0]["samples"]  # which looks at the size of the page
+        self.assertGreater(len(shown), 20)
+        self.assertEqual(shown[-1]["iteration"], 399)
+
 
 class Colours(unittest.TestCase):
     def test_text_and_curves_stand_out_in_light_and_dark(self):
@@ -219,6 +238,16 @@ class Colours(unittest.TestCase):
             for name in ("ink", "quiet", "accent", "better", "worse", *(f"run-{i}" for i in range(6))):
                 for ground in ("page", "card"):
                     self.assertGreaterEqual(contrast(theme[name], theme[ground]), 4.5, f"{name} on {ground}: {theme[name]} on {theme[ground]}")
+            self.assertGreaterEqual(contrast(theme["ink"], theme["mark"]), 4.5)
+
+    def test_text_stands_out_on_coloured_tokens(self):
+        style = (ROOT / "cli/report/page.css").read_text()
+        for block in re.findall(r":root \{(.*?)\}", style, re.DOTALL):
+            theme = dict(re.findall(r"--([\w-]+): (#\w{6})", block))
+            for name, tone in re.findall(r"--(plus|minus): ([\d, ]+);", block):
+                # The strongest that the script paints.
+                mixed = "#" + "".join(f"{round(int(part) / 2 + int(theme['card'][i:i + 2], 16) / 2):02x}" for part, i in zip(tone.split(","), (1, 3, 5)))
+                self.assertGreaterEqual(contrast(theme["ink"], mixed), 4.5, f"{name}: {theme['ink']} on {mixed}")
 
 
 def contrast(one, other):

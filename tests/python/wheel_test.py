@@ -128,7 +128,7 @@ class Wheel(unittest.TestCase):
     def test_each_bundled_library_has_its_licence(self):
         names = zipfile.ZipFile(wheel).namelist()
         licenses = {pathlib.PurePosixPath(name).name for name in names if ".dist-info/licenses/" in name}
-        for library in ("libtbb12", "libspdlog1.10", "libfmt9", "libonig5", "libutf8proc2", "libcurl4", "zlib1g"):
+        for library in ("libtbb12", "libspdlog1.10", "libfmt9", "libonig5", "libutf8proc2", "libcurl4", "libcpp-httplib0.11", "zlib1g"):
             if shutil.which("dpkg-query") and "Debian GNU/Linux 12" in pathlib.Path("/etc/os-release").read_text():
                 self.assertIn(library, licenses)
         self.assertIn("sluice", licenses)

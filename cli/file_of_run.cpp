@@ -1,4 +1,4 @@
-#include "cli/report_files.h"
+#include "cli/file_of_run.h"
 
 #include <algorithm>
 
@@ -14,15 +14,6 @@ std::optional<fs::path> file_of_run(const fs::path& run_folder, const std::strin
   if (!folder || !file) return std::nullopt;
   const bool is_inside = std::mismatch(folder->begin(), folder->end(), file->begin(), file->end()).first == folder->end();
   return is_inside ? file : std::nullopt;
-}
-
-std::vector<std::string_view> whole_lines(std::string_view text) {
-  std::vector<std::string_view> lines;
-  for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
-    if (end > 0) lines.push_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  return lines;
 }
 
 }  // namespace sluice::cli

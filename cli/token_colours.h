@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/recorded_samples.h"
+
+namespace sluice::cli {
+
+/// What the tokens of a sample may be coloured by: an action column, or two of which it is made.
+struct TokenMeasure {
+  const char* word;                              // as the command line has it
+  std::vector<std::vector<std::string>> fields;  // any of these, each with all of its fields; "tokens" is needed besides
+  const char* legend;                            // what the colours say
+};
+
+/// advantage, kl, probability.
+const std::vector<TokenMeasure>& token_measures();
+
+/// A text in one background, of the 256 that terminals have; 0: none.
+struct ColouredText {
+  std::string text;
+  int background = 0;
+};
+
+/// What was sampled, token by token; nothing: the sample does not have what it takes.
+std::optional<std::vector<ColouredText>> coloured_tokens(const Json& sample, const TokenMeasure& measure,
+                                                         const text::Tokenizer& tokenizer);
+
+}  // namespace sluice::cli
