@@ -1,5 +1,6 @@
 #include "cli/base_model.h"
 
+#include <filesystem>
 #include <string_view>
 
 #include "base/error.h"
@@ -58,21 +59,17 @@ void add_license(const fs::path& folder, BaseModel& base) {
 
 }  // namespace
 
-fs::path base_folder(const RecordedPipeline& pipeline, const std::string& model) {
-  const std::string written = pipeline.text("models." + model, "checkpoint");
-  return written.empty() ? fs::path() : fs::path(expanded_path(written));
-}
-
 BaseModel base_model(const RecordedPipeline& pipeline, const std::string& model) {
   BaseModel base;
   base.random = pipeline.text("models." + model, "init") == "random";
-  const fs::path folder = base_folder(pipeline, model);
-  if (base.random || folder.empty()) return base;
-  add_id(folder, base);
+  const std::string written = pipeline.text("models." + model, "checkpoint");
+  if (base.random || written.empty()) return base;
   try {
+    const fs::path folder = expanded_path(written);
+    add_id(folder, base);
     add_license(folder, base);
   } catch (const UserError&) {
-    // A card that nobody can read says nothing.
+    // A folder that is not here, or a card that nobody can read, says nothing.
   }
   return base;
 }

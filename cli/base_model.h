@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 
 #include "cli/recorded_pipeline.h"
@@ -19,8 +18,5 @@ struct BaseModel {
 
 /// Of [models.`model`] of a run. A folder of Hugging Face's cache has the id in its path; any other one has no id.
 BaseModel base_model(const RecordedPipeline& pipeline, const std::string& model);
-
-/// The folder that the weights were loaded from; nothing need be there. Empty: the pipeline does not say.
-std::filesystem::path base_folder(const RecordedPipeline& pipeline, const std::string& model);
 
 }  // namespace sluice::cli

@@ -17,6 +17,8 @@
 #include "cli/generation_config.h"
 #include "cli/load.h"
 #include "cli/model_card.h"
+#include "cli/report_files.h"
+#include "cli/report_series.h"
 #include "cli/resume_point.h"
 #include "models/folder/hub_cache.h"
 #include "models/folder/safetensors.h"
@@ -151,6 +153,20 @@ BaseModel base_of(const CheckpointsArguments& arguments, const RecordedPipeline&
   return base;
 }
 
+// A model is worth having without the story of its run.
+Json series_of(const fs::path& run_folder) {
+  const auto metrics = file_of_run(run_folder, "metrics.jsonl");
+  try {
+    return metrics ? metric_series(*metrics) : Json();
+  } catch (const UserError& error) {
+    Problem problem = error.problems().front();
+    problem.severity = Severity::kWarning;
+    problem.notes.push_back("the model card tells nothing of the metrics");
+    print_warnings({problem});
+    return {};
+  }
+}
+
 void write_export(const CheckpointsArguments& arguments, const ResumePoint& point, const std::string& model, const fs::path& to) {
   const RecordedPipeline pipeline(point.manifest);
   const fs::path whole = point.place.folder / model, from = chosen_part(whole, arguments.save);
@@ -171,7 +187,7 @@ void write_export(const CheckpointsArguments& arguments, const ResumePoint& poin
     write_file_atomically(to / "generation_config.json", generation_config(to, pipeline, model).dump(2) + "\n");
   const fs::path& target = arguments.target;
   const ExportedModel exported{.manifest = point.manifest,
-                               .run_folder = arguments.run_folder,
+                               .series = series_of(arguments.run_folder),
                                .name = model,
                                .title = (target.has_filename() ? target : target.parent_path()).filename().string(),
                                .is_adapter = is_adapter,

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <filesystem>
 #include <vector>
 
 #include "base/json.h"
 #include "base/strings.h"
 #include "base/user_path.h"
 #include "cli/card_metrics.h"
-#include "cli/report_files.h"
-#include "cli/report_series.h"
 
 namespace sluice::cli {
 namespace {
@@ -191,13 +190,11 @@ std::string data(const engine::Manifest& manifest, const RecordedPipeline& pipel
 }
 
 std::string metrics(const ExportedModel& model, const RecordedPipeline& pipeline) {
-  const auto file = file_of_run(model.run_folder, "metrics.jsonl");
-  if (!file) return {};
-  const Json series = report_series(*file);
+  if (model.series.is_null()) return {};
   std::string text;
-  if (const std::string table = curve_table(series, model.manifest.iterations); !table.empty())
+  if (const std::string table = curve_table(model.series, model.manifest.iterations); !table.empty())
     text += "\n## Training\n\n" + table;
-  if (const std::string table = evaluation_table(series, pipeline, model.manifest.iterations); !table.empty())
+  if (const std::string table = evaluation_table(model.series, pipeline, model.manifest.iterations); !table.empty())
     text += "\n## Evaluation\n\nMeasured by the run itself:\n\n" + table;
   return text;
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 
+#include "base/json.h"
 #include "cli/base_model.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/contract/registry.h"
@@ -12,7 +12,7 @@ namespace sluice::cli {
 /// What a card is written about.
 struct ExportedModel {
   const engine::Manifest& manifest;
-  std::filesystem::path run_folder;
+  Json series;              // metric_series() of the run; null: nothing is told of them
   std::string name;         // in the pipeline
   std::string title;        // what the card calls it
   bool is_adapter = false;  // its folder has adapters in PEFT's form and no model
@@ -23,8 +23,7 @@ struct ExportedModel {
 };
 
 /// README.md of a Hugging Face folder: YAML for the Hub, then how the model was trained, on which data, how that went, what was
-/// measured, the pipeline, and how to load it. All of it is what manifest and metrics.jsonl say; the registry tells what node types
-/// do. Throws UserError for metrics that are damaged.
+/// measured, the pipeline, and how to load it. The registry tells what node types do.
 std::string model_card(const ExportedModel& model, const engine::Registry& registry);
 
 }  // namespace sluice::cli

@@ -39,11 +39,11 @@ std::vector<Point> thinned(const std::vector<Point>& points) {
   return kept;
 }
 
-}  // namespace
+using Metrics = std::vector<std::pair<std::string, std::vector<Point>>>;  // in the order of the file
 
-Json report_series(const std::filesystem::path& path) {
+Metrics read_metrics(const std::filesystem::path& path) {
   const data::RowFile file(path);
-  std::vector<std::pair<std::string, std::vector<Point>>> metrics;  // in the order of the file
+  Metrics metrics;
   int64_t number = 0;
   for (const std::string_view line : whole_lines(file.text())) {
     ++number;
@@ -53,17 +53,31 @@ Json report_series(const std::filesystem::path& path) {
     const auto iteration = row["iteration"].get<int64_t>();
     for (const auto& [name, value] : row.items()) {
       if (name == "iteration" || !value.is_number()) continue;
-      auto found = std::ranges::find(metrics, name, &std::pair<std::string, std::vector<Point>>::first);
+      auto found = std::ranges::find(metrics, name, &Metrics::value_type::first);
       if (found == metrics.end()) found = metrics.insert(metrics.end(), {name, {}});
       found->second.emplace_back(iteration, value.get<double>());
     }
   }
+  return metrics;
+}
+
+void add_series(const std::string& name, const std::vector<Point>& points, Json& series) {
+  Json x = Json::array(), y = Json::array();
+  for (const auto& [iteration, value] : points) x.push_back(iteration), y.push_back(shortened_number(value));
+  series[name] = {{"x", std::move(x)}, {"y", std::move(y)}};
+}
+
+}  // namespace
+
+Json metric_series(const std::filesystem::path& path) {
   Json series = Json::object();
-  for (const auto& [name, points] : metrics) {
-    Json x = Json::array(), y = Json::array();
-    for (const auto& [iteration, value] : thinned(points)) x.push_back(iteration), y.push_back(shortened_number(value));
-    series[name] = {{"x", std::move(x)}, {"y", std::move(y)}};
-  }
+  for (const auto& [name, points] : read_metrics(path)) add_series(name, points, series);
+  return series;
+}
+
+Json report_series(const std::filesystem::path& path) {
+  Json series = Json::object();
+  for (const auto& [name, points] : read_metrics(path)) add_series(name, thinned(points), series);
   return series;
 }
 

@@ -294,6 +294,19 @@ class Export(Checkpoints):
         self.assertNotIn("## Training", card)
         self.assertIn("pipeline_tag: text-classification", card)
 
+    def test_a_card_has_the_first_and_last_value_of_a_long_run_that_went_on(self):
+        metrics = self.run_folder / "metrics.jsonl"
+        metrics.write_text("".join(json.dumps({"iteration": i, "reward/score_mean": [0.5, 0.25, 0.75, 0.375][i % 4]}) + "\n" for i in range(1000)))
+        self.assertIn("| `reward/score_mean` | 0.5 | 0.375 | 0.75 (iteration 3) |", self.card())
+
+    def test_damaged_metrics_are_warned_of_and_the_model_is_exported(self):
+        (self.run_folder / "metrics.jsonl").write_text("[]\n")
+        target = self.folder / "exported"
+        done = run("checkpoints", "export", self.run_folder, "--model", "actor", "--to", target)
+        self.assertEqual(done.returncode, DONE)
+        self.assertIn("the model card tells nothing of the metrics", done.stderr)
+        self.assertNotIn("## Training", (target / "README.md").read_text())
+
     def test_adapters_are_exported_only_where_there_are_some(self):
         self.assert_refused(run("checkpoints", "export", self.run_folder, "--model", "actor", "--to", self.folder / "x", "--save", "adapter"),
                             "holds no adapters", "save = \"both\"")
