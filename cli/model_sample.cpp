@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kDefaultNewTokens = 256;
 constexpr int64_t kSideBySide = 16;           // samples: each holds a KV cache of its worst case
+constexpr int64_t kMostCached = 65536;        // tokens of them, unless one sample needs more: fewer run side by side then
 constexpr uint64_t kAhead = 4 * kSideBySide;  // of the sample that is printed: what has ended before its turn waits in memory
 constexpr size_t kMostPrompts = 20;           // that are named as wrong
 
@@ -82,7 +83,8 @@ class SampleRun {
     models::GenerationLimits limits;
     limits.max_running_samples = static_cast<int64_t>(std::min<uint64_t>(all(), kSideBySide));
     const int64_t longest = longest_sample(prompts_, arguments_.sampling, model_.model.config);
-    limits.kv_blocks = limits.max_running_samples * (longest / limits.kv_block_size + 1);
+    const int64_t of_one = longest / limits.kv_block_size + 1, most = kMostCached / limits.kv_block_size;
+    limits.kv_blocks = std::min(limits.max_running_samples * of_one, std::max(of_one, most));
     return limits;
   }
 

@@ -103,18 +103,19 @@ class Chat(Case):
 
 class Interrupted(Case):
     def endless(self):
-        """The model, without a token that ends its answers."""
+        """The model, without a token that ends its answers, and with room for long ones."""
         folder = self.folder / "endless"
         shutil.copytree(TEXT, folder)
         for name, key in (("config.json", "eos_token_id"), ("tokenizer_config.json", "eos_token")):
-            config = json.loads((folder / name).read_text())
+            config = json.loads((folder / name).read_text()) | {"max_position_embeddings": 60000}
             del config[key]
             (folder / name).write_text(json.dumps(config))
         return folder
 
     def start_talking(self):
         template = self.write("plain.jinja", "{% for m in messages %}{{ m.content }}\n{% endfor %}")
-        process = start("model", "chat", self.endless(), "--template", template, "--max-new-tokens", "1900", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = start("model", "chat", self.endless(), "--template", template, "--context", "60000", "--max-new-tokens", "50000",
+                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         process.stdin.write(b"Hello\n")
