@@ -69,7 +69,10 @@ struct CheckpointsArguments {
   bool dry_run = false;
   std::string model;  // export; empty: the only one
   std::filesystem::path target;
-  std::string dtype;  // empty: that of the files
+  std::string dtype;       // empty: that of the files
+  std::string save;        // of a model with adapters "merged" or "adapter"; empty: all that the checkpoint has
+  std::string license;     // an identifier of the Hub; empty: that of the base model
+  std::string base_model;  // an id of the Hub; empty: that of the folder that was trained, if it is the Hub's
 };
 /// One line each, or JSON: iterations, when it was saved, a metric, size, intact or what is damaged.
 int list_checkpoints(const CheckpointsArguments& arguments);
@@ -77,7 +80,7 @@ int list_checkpoints(const CheckpointsArguments& arguments);
 int verify_checkpoints(const CheckpointsArguments& arguments);
 /// Removes what need not be kept. Damaged ones stay, and are named.
 int prune_checkpoints(const CheckpointsArguments& arguments);
-/// Writes one model of a checkpoint as a Hugging Face folder.
+/// Writes one model of a checkpoint as a Hugging Face folder, with a model card and generation_config.json.
 int export_checkpoint(const CheckpointsArguments& arguments);
 
 struct ReportArguments {
@@ -173,11 +176,8 @@ int model_verify(const std::filesystem::path& folder);
 /// dtype: float32 or bfloat16, of the weights.
 int model_logprobs(const std::filesystem::path& folder, const std::string& dtype);
 
-struct SampleArguments {
-  std::filesystem::path folder;
-  std::string prompt;
-  long long samples = 1;
-  long long max_new_tokens = 0;  // 0: 256, or what the model has room for
+/// How `model sample` and `model chat` draw tokens.
+struct SamplingArguments {
   double temperature = 1.0;
   long long top_k = 0;
   double top_p = 1.0;
@@ -185,13 +185,36 @@ struct SampleArguments {
   double repetition_penalty = 1.0;
   double presence_penalty = 0.0;
   double frequency_penalty = 0.0;
+  long long max_new_tokens = 0;   // 0: sample 256, chat 1024; or what the model has room for
   std::string dtype = "float32";  // or "bfloat16": what products and the KV cache are in
   unsigned long long seed = 0;
-  bool chat = false;  // the prompt is what a user says, in the folder's chat template
-  bool json = false;  // one object a line instead of the text
 };
-/// Prints samples in order, each as it grows.
+
+struct SampleArguments {
+  std::filesystem::path folder;
+  SamplingArguments sampling;
+  std::string prompt;             // empty: standard input, unless there are `prompts`
+  std::filesystem::path prompts;  // a file, folder or pattern of rows; empty: one prompt
+  std::string prompt_field = "prompt";
+  std::filesystem::path output;  // empty: standard output
+  long long samples = 1;         // of each prompt
+  bool chat = false;             // a prompt is what a user says, in the folder's chat template
+  bool json = false;             // one object a line instead of the text
+  bool tokens = false;           // in those objects, ids and log-probabilities too
+};
+/// Prints samples in order, each as it grows; or writes one JSON object for each.
 int model_sample(const SampleArguments& arguments);
+
+struct ChatArguments {
+  std::filesystem::path folder;
+  std::filesystem::path template_file;  // empty: the folder's own
+  SamplingArguments sampling;
+  std::string system;     // empty: what the template says without one
+  long long context = 0;  // tokens of the conversation; 0: 8192, or what the model has room for
+  bool json = false;      // one object for each answer instead of its text
+};
+/// Talks with a model: a turn is a line of standard input, its answer is printed as it grows. 1 where a turn got no answer.
+int model_chat(const ChatArguments& arguments);
 
 struct RenderArguments {
   std::filesystem::path folder;

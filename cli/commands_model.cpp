@@ -91,37 +91,69 @@ void add_verify(Command& model) {
   verify.runs([folder] { return model_verify(meant(*folder)); });
 }
 
-void take_sampling(Command& sample, SampleArguments& into) {
-  sample.option("--temperature", into.temperature, Values::number_from_0(), "0: always the likeliest token");
-  sample.option("--top-k", into.top_k, Values::number_from_0(), "only the k likeliest tokens; 0: all");
-  sample.option("--top-p", into.top_p, Values::share(), "only the likeliest tokens with this much probability");
-  sample.option("--min-p", into.min_p, Values::share(), "only tokens so many times as likely as the likeliest");
-  sample.option("--repetition-penalty", into.repetition_penalty, Values::number_above_0(),
-                "divides positive logits of tokens that prompt or response have");
-  sample.option("--presence-penalty", into.presence_penalty, Values::any("NUMBER"),
-                "taken off the logits of tokens that the response has");
-  sample.option("--frequency-penalty", into.frequency_penalty, Values::any("NUMBER"), "the same, for each time that it has them");
+void take_sampling(Command& command, SamplingArguments& into, const std::string& longest) {
+  command.option("--max-new-tokens", into.max_new_tokens, Values::number_above_0(), longest);
+  command.option("--temperature", into.temperature, Values::number_from_0(), "0: always the likeliest token");
+  command.option("--top-k", into.top_k, Values::number_from_0(), "only the k likeliest tokens; 0: all");
+  command.option("--top-p", into.top_p, Values::share(), "only the likeliest tokens with this much probability");
+  command.option("--min-p", into.min_p, Values::share(), "only tokens so many times as likely as the likeliest");
+  command.option("--repetition-penalty", into.repetition_penalty, Values::number_above_0(),
+                 "divides positive logits of tokens that prompt or response have");
+  command.option("--presence-penalty", into.presence_penalty, Values::any("NUMBER"),
+                 "taken off the logits of tokens that the response has");
+  command.option("--frequency-penalty", into.frequency_penalty, Values::any("NUMBER"),
+                 "the same, for each time that it has them");
+  command.option("--dtype", into.dtype, Values::one_of({"float32", "bfloat16"}), "to compute in (default: float32)");
+  command.option("--seed", into.seed, Values::any("NUMBER"), "of the random stream");
 }
 
 void add_sample(Command& model) {
-  Command& sample = model.add("sample", "continue a prompt",
-                              {"rlhf-run model sample pipelines/models/tiny-arithmetic --prompt '2+2=' --temperature 0",
-                               "rlhf-run model sample FOLDER --chat --prompt 'What is a monad?' --samples 2",
-                               "rlhf-run model sample FOLDER --json < prompt.txt"});
+  Command& sample =
+      model.add("sample", "continue a prompt, or all prompts of a file",
+                {"rlhf-run model sample pipelines/models/tiny-arithmetic --prompt '2+2=' --temperature 0",
+                 "rlhf-run model sample FOLDER --chat --prompt 'What is a monad?' --samples 2",
+                 "rlhf-run model sample FOLDER --json < prompt.txt",
+                 "rlhf-run model sample FOLDER --prompts test.parquet --prompt-field question --chat -n 4 -o samples.jsonl"});
   const auto taken = std::make_shared<SampleArguments>();
   take_folder(sample, taken->folder);
-  sample.option("--prompt", taken->prompt, Values::any(), "the text to continue (default: standard input)");
-  sample.option("--samples", taken->samples, Values::number_above_0(), "how many");
-  sample.option("--max-new-tokens", taken->max_new_tokens, Values::number_above_0(),
-                "the longest response (default: 256, or what the model has room for)");
-  take_sampling(sample, *taken);
-  sample.option("--dtype", taken->dtype, Values::one_of({"float32", "bfloat16"}), "to compute in (default: float32)");
-  sample.option("--seed", taken->seed, Values::any("NUMBER"), "of the random stream");
+  CLI::Option& prompt = sample.option("--prompt", taken->prompt, Values::any(), "the text to continue (default: standard input)");
+  CLI::Option& prompts = sample.option("--prompts", taken->prompts, Values::file(),
+                                       "continue each row of JSON lines, Parquet or Arrow: a file, a folder or a pattern");
+  prompts.excludes(&prompt);
+  sample.option("--prompt-field", taken->prompt_field, Values::any("NAME"), "its text, or its list of messages (default: prompt)")
+      .needs(&prompts);
+  sample.option("-n,--samples", taken->samples, Values::number_above_0(), "how many of each prompt");
+  sample.option("-o,--output", taken->output, Values::file(), "the file that they are written to, as with --json")
+      .needs(&prompts);
+  take_sampling(sample, taken->sampling, "the longest response (default: 256, or what the model has room for)");
   sample.flag("--chat", taken->chat, "the prompt is a user's message, put into the folder's chat template");
-  sample.flag("--json", taken->json, "one object a line: text, tokens, logprobs, and finish: end_of_sequence or length");
+  sample.flag("--json", taken->json,
+              "one object a line: prompt, row, index, text, finish (end_of_sequence or length), token_count, logprob_sum, seed");
+  sample.flag("--tokens", taken->tokens, "in these objects also tokens and logprobs, the ids and their log-probabilities");
   sample.runs([taken] {
     taken->folder = meant(taken->folder);
     return model_sample(*taken);
+  });
+}
+
+void add_chat(Command& model) {
+  Command& chat =
+      model.add("chat", "talk with a model, through its chat template",
+                {"rlhf-run model chat FOLDER", "rlhf-run model chat FOLDER --system 'Answer briefly.' --temperature 0.7",
+                 "printf 'What is 2 + 2?\\nAnd 3 + 3?\\n' | rlhf-run model chat FOLDER --temperature 0"});
+  const auto taken = std::make_shared<ChatArguments>();
+  take_folder(chat, taken->folder);
+  chat.option("--system", taken->system, Values::any(), "the system message that the conversation begins with");
+  chat.option("--template", taken->template_file, Values::file(), "another template than the folder's").check(CLI::ExistingFile);
+  chat.option("--context", taken->context, Values::number_above_0(),
+              "the longest conversation, in tokens (default: 8192, or what the model has room for)");
+  take_sampling(chat, taken->sampling, "the longest answer (default: 1024, or what the context has room for)");
+  chat.flag(
+      "--json", taken->json,
+      "one object for each answer: text, finish (end_of_sequence, length or stopped), tokens, context_tokens, reused_tokens");
+  chat.runs([taken] {
+    taken->folder = meant(taken->folder);
+    return model_chat(*taken);
   });
 }
 
@@ -139,6 +171,7 @@ void add_model_commands(Command& program) {
   add_info(model);
   add_verify(model);
   add_sample(model);
+  add_chat(model);
 }
 
 }  // namespace sluice::cli

@@ -135,7 +135,7 @@ void add_list(Command& checkpoints) {
   list.runs([taken] { return list_checkpoints(*taken); });
 }
 
-void add_verify(Command& checkpoints) {
+void add_verify_checkpoints(Command& checkpoints) {
   Command& verify = checkpoints.add("verify", "read every byte; damage is named by file and tensor",
                                     {"rlhf-run checkpoints verify runs/ppo", "rlhf-run checkpoints verify runs/ppo 80"});
   const Checkpoints taken = take_run(verify);
@@ -158,9 +158,10 @@ void add_prune(Command& checkpoints) {
 }
 
 void add_export(Command& checkpoints) {
-  Command& copy = checkpoints.add("export", "write one model of a checkpoint as a Hugging Face folder",
+  Command& copy = checkpoints.add("export", "write one model of a checkpoint as a Hugging Face folder, with a model card",
                                   {"rlhf-run checkpoints export runs/ppo --model actor --to my-model",
-                                   "rlhf-run checkpoints export runs/ppo 80 --to my-model --dtype bfloat16"});
+                                   "rlhf-run checkpoints export runs/ppo 80 --to my-model --dtype bfloat16",
+                                   "rlhf-run checkpoints export runs/lora --to my-adapter --save adapter --license apache-2.0"});
   const Checkpoints taken = take_run(copy);
   copy.argument("iterations", taken->iterations, Values::any("NUMBER"),
                 "after so many iterations (default: the newest intact one)");
@@ -168,6 +169,12 @@ void add_export(Command& checkpoints) {
   copy.option("--to", taken->target, Values::folder(), "a new folder").required();
   copy.option("--dtype", taken->dtype, Values::one_of({"float32", "bfloat16", "float16"}),
               "of the tensors (default: as they are)");
+  copy.option("--save", taken->save, Values::one_of({"merged", "adapter"}),
+              "of a model with adapters: the model alone, or the adapters alone (default: all that the checkpoint has)");
+  copy.option("--license", taken->license, Values::any("ID"),
+              "for the model card (default: what the card of the base model says)");
+  copy.option("--base-model", taken->base_model, Values::any("ID"),
+              "what the base model is called on the Hub (default: known if it lies in Hugging Face's cache)");
   copy.runs([taken] { return export_checkpoint(*taken); });
 }
 
@@ -183,7 +190,7 @@ void add_run_folder_commands(Command& program) {
                                      {"rlhf-run checkpoints runs/ppo", "rlhf-run checkpoints verify runs/ppo",
                                       "rlhf-run checkpoints export runs/ppo --model actor --to my-model"});
   add_list(checkpoints);
-  add_verify(checkpoints);
+  add_verify_checkpoints(checkpoints);
   add_prune(checkpoints);
   add_export(checkpoints);
 }

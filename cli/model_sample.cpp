@@ -1,161 +1,116 @@
 #include <algorithm>
 #include <cstdio>
-#include <iostream>
+#include <deque>
 #include <map>
-#include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "base/json.h"
+#include "base/error.h"
+#include "base/path_kind.h"
+#include "base/printable.h"
+#include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
-#include "cli/terminal.h"
-#include "models/sample/generation.h"
-#include "models/sample/load_packed.h"
-#include "text/chat_template.h"
-#include "text/stream_decoder.h"
-#include "text/tokenizer.h"
+#include "cli/sample_printer.h"
+#include "cli/sample_prompts.h"
+#include "cli/sampled_model.h"
 
 namespace sluice::cli {
 namespace {
 
 constexpr int64_t kDefaultNewTokens = 256;
-constexpr int64_t kSideBySide = 16;  // samples: each holds a KV cache of its worst case
+constexpr int64_t kSideBySide = 16;           // samples: each holds a KV cache of its worst case
+constexpr int64_t kMostCached = 65536;        // tokens of them, unless one sample needs more: fewer run side by side then
+constexpr uint64_t kAhead = 4 * kSideBySide;  // of the sample that is printed: what has ended before its turn waits in memory
+constexpr size_t kMostPrompts = 20;           // that are named as wrong
 
-std::string standard_input() { return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()}; }
-
-std::vector<int64_t> end_of_sequence_ids(const models::ModelConfig& config, const text::Tokenizer& tokenizer) {
-  std::vector<int64_t> ids = config.end_of_sequence;
-  if (const auto id = tokenizer.end_of_sequence(); id && std::ranges::find(ids, *id) == ids.end()) ids.push_back(*id);
-  return ids;
-}
-
-std::span<const int64_t> without_end(const models::SampleResult& result) {
-  const bool ended = result.finish == models::FinishReason::kEndOfSequence;
-  return std::span(result.tokens).first(result.tokens.size() - (ended ? 1 : 0));
-}
-
-void print(const std::string& text) {
-  print_text(text);
-  std::fflush(stdout);
-}
-
-/// Prints samples one after the other. Not thread-safe.
-class Printer {
- public:
-  virtual ~Printer() = default;
-
-  /// What the sample at hand has sampled so far.
-  virtual void grown(std::span<const int64_t> tokens) = 0;
-
-  /// The sample at hand is complete; the next call is about the next one.
-  virtual void ended(const models::SampleResult& result) = 0;
-};
-
-/// The text as it grows, in whole characters; a line end behind each sample.
-class TextPrinter final : public Printer {
- public:
-  explicit TextPrinter(const text::Tokenizer& tokenizer) : tokenizer_(tokenizer), decoder_(tokenizer, /*skip_special=*/true) {}
-
-  void grown(std::span<const int64_t> tokens) override {
-    std::string piece;
-    for (; printed_ < tokens.size(); ++printed_) piece += decoder_.push(tokens[printed_]);
-    print(piece);
-  }
-
-  void ended(const models::SampleResult& result) override {
-    grown(without_end(result));
-    print(decoder_.finish() + "\n");
-    decoder_ = text::StreamDecoder(tokenizer_, /*skip_special=*/true);
-    printed_ = 0;
-  }
-
- private:
-  const text::Tokenizer& tokenizer_;
-  text::StreamDecoder decoder_;
-  size_t printed_ = 0;  // tokens of the sample at hand
-};
-
-/// One JSON object a line.
-class JsonPrinter final : public Printer {
- public:
-  explicit JsonPrinter(const text::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
-
-  void grown(std::span<const int64_t>) override {}
-
-  void ended(const models::SampleResult& result) override {
-    const bool ended = result.finish == models::FinishReason::kEndOfSequence;
-    const Json line = {{"text", tokenizer_.decode(without_end(result), /*skip_special=*/true)},
-                       {"tokens", result.tokens},
-                       {"logprobs", result.logprobs},
-                       {"finish", ended ? "end_of_sequence" : "length"}};
-    print(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-  }
-
- private:
-  const text::Tokenizer& tokenizer_;
-};
-
-// A template writes the special tokens itself.
-std::vector<int64_t> prompt_ids(const SampleArguments& arguments, const text::Tokenizer& tokenizer) {
-  const std::string prompt = arguments.prompt.empty() ? standard_input() : arguments.prompt;
-  if (!arguments.chat) return tokenizer.encode(prompt, /*add_special=*/true);
-  const Json messages = Json::array({{{"role", "user"}, {"content", prompt}}});
-  return tokenizer.encode(text::ChatTemplate::load(arguments.folder).render(messages, {.add_generation_prompt = true}));
-}
-
-int64_t new_tokens(const SampleArguments& arguments, const models::ModelConfig& config, int64_t prompt) {
+int64_t new_tokens(const SamplingArguments& arguments, const models::ModelConfig& config, int64_t prompt) {
   if (arguments.max_new_tokens > 0) return arguments.max_new_tokens;
   return std::clamp<int64_t>(config.steady_positions() - prompt, 1, kDefaultNewTokens);
 }
 
-/// Samples side by side, given to the printer in order.
+// Tokens of the longest sample. Reads all prompts once, so that one without room is told before anything is sampled.
+int64_t longest_sample(const SamplePrompts& prompts, const SamplingArguments& arguments, const models::ModelConfig& config) {
+  Problems problems;
+  int64_t longest = 0;
+  for (size_t row = 0; row < prompts.count() && problems.size() < kMostPrompts; ++row) {
+    const auto prompt = static_cast<int64_t>(prompts.at(row).ids.size());
+    const int64_t tokens = prompt + new_tokens(arguments, config, prompt), room = config.steady_positions();
+    longest = std::max(longest, tokens);
+    const std::string message = prompt == 0     ? "the prompt is empty"
+                                : tokens > room ? "a prompt of " + plural(prompt, "token") + " and a response of " +
+                                                      plural(tokens - prompt, "token") + " do not fit into the model's " +
+                                                      plural(room, "position")
+                                                : "";
+    if (!message.empty())
+      problems.push_back({.where = prompts.where(row),
+                          .message = message,
+                          .help = tokens > room ? "a smaller --max-new-tokens, or shorter prompts" : ""});
+  }
+  if (!problems.empty()) throw UserError(std::move(problems));
+  return longest;
+}
+
+/// Samples side by side, given to the printer in order: all of the first prompt, then all of the next. Memory is that of kAhead
+/// samples, however many there are. What is sampled depends on seed, prompt, row and index alone.
 class SampleRun {
  public:
-  SampleRun(const SampleArguments& arguments, const models::PackedModel& model, std::vector<int64_t> prompt,
-            const models::GenerationOptions& options)
-      : arguments_(arguments),
-        model_(model),
-        prompt_(std::move(prompt)),
-        new_tokens_(new_tokens(arguments, model.config, prompt_.size())),
-        engine_(model.config, options, limits()) {}
+  SampleRun(const SampleArguments& arguments, const SampledModel& model, const SamplePrompts& prompts)
+      : arguments_(arguments), model_(model), prompts_(prompts), engine_(model.model.config, model.options, limits()) {}
 
-  void print_with(Printer& printer) {
+  void print_with(SamplePrinter& printer) {
     for (submit(); !engine_.idle(); submit()) {
-      for (models::SampleResult& result : engine_.step(model_.weights)) waiting_.emplace(result.id, std::move(result));
+      for (models::SampleResult& result : engine_.step(model_.model.weights)) waiting_.emplace(result.id, std::move(result));
       for (auto next = waiting_.find(at_hand_); next != waiting_.end(); next = waiting_.find(at_hand_)) {
-        printer.ended(next->second);
+        const SampleName name = name_of(at_hand_);
+        printer.ended(name, open_.front(), next->second);
         waiting_.erase(next);
         ++at_hand_;
+        if (name.index + 1 == arguments_.samples) open_.pop_front();
       }
       printer.grown(engine_.sampled(at_hand_));
     }
   }
 
  private:
+  SampleName name_of(uint64_t number) const {
+    const auto samples = static_cast<uint64_t>(arguments_.samples);
+    return {.row = number / samples, .index = static_cast<int64_t>(number % samples)};
+  }
+
+  uint64_t all() const { return prompts_.count() * static_cast<uint64_t>(arguments_.samples); }
+
   models::GenerationLimits limits() const {
     models::GenerationLimits limits;
-    limits.max_running_samples = std::min<int64_t>(arguments_.samples, kSideBySide);
-    const int64_t longest = std::min(new_tokens_, model_.config.steady_positions()) + prompt_.size();
-    limits.kv_blocks = limits.max_running_samples * (longest / limits.kv_block_size + 1);
+    limits.max_running_samples = static_cast<int64_t>(std::min<uint64_t>(all(), kSideBySide));
+    const int64_t longest = longest_sample(prompts_, arguments_.sampling, model_.model.config);
+    const int64_t of_one = longest / limits.kv_block_size + 1, most = kMostCached / limits.kv_block_size;
+    limits.kv_blocks = std::min(limits.max_running_samples * of_one, std::max(of_one, most));
     return limits;
   }
 
-  // So far ahead of the sample at hand and no further: what has ended before its turn waits in memory.
   void submit() {
-    for (; submitted_ < std::min<uint64_t>(arguments_.samples, at_hand_ + kSideBySide); ++submitted_) {
-      const RandomStream stream(arguments_.seed, 0, 0, static_cast<uint32_t>(submitted_));
-      engine_.submit({.id = submitted_, .prompt = prompt_, .max_new_tokens = new_tokens_, .stream = stream});
+    for (; submitted_ < std::min(all(), at_hand_ + kAhead); ++submitted_) {
+      const SampleName name = name_of(submitted_);
+      if (name.index == 0) {
+        SamplePrompts::Prompt prompt = prompts_.at(name.row);
+        open_.push_back(std::move(prompt.written));
+        newest_ = std::move(prompt.ids);
+      }
+      const RandomStream stream(arguments_.sampling.seed, 0, static_cast<uint32_t>(name.row), static_cast<uint32_t>(name.index));
+      engine_.submit({.id = submitted_,
+                      .prompt = newest_,
+                      .max_new_tokens = new_tokens(arguments_.sampling, model_.model.config, newest_.size()),
+                      .stream = stream});
     }
   }
 
   const SampleArguments& arguments_;
-  const models::PackedModel& model_;
-  models::PromptTokens prompt_;
-  int64_t new_tokens_;
+  const SampledModel& model_;
+  const SamplePrompts& prompts_;
   models::GenerationEngine engine_;
-  uint64_t submitted_ = 0;
+  models::PromptTokens newest_;                       // of the row that was submitted last
+  std::deque<Json> open_;                             // prompts as they were given, from the row that is printed on
+  uint64_t submitted_ = 0;                            // samples
   uint64_t at_hand_ = 0;                              // the sample that is printed
   std::map<uint64_t, models::SampleResult> waiting_;  // for those before them
 };
@@ -163,23 +118,19 @@ class SampleRun {
 }  // namespace
 
 int model_sample(const SampleArguments& arguments) {
-  const text::Tokenizer tokenizer = text::Tokenizer::load(arguments.folder);
-  const models::Precision precision = arguments.dtype == "bfloat16" ? models::Precision::kBfloat16 : models::Precision::kFloat32;
-  const models::PackedModel model = models::load_packed(arguments.folder, {.compute = {precision}, .narrow_operands = true});
-  const std::vector<int64_t> prompt = prompt_ids(arguments, tokenizer);
-  const models::GenerationOptions options{.sampling = {.temperature = arguments.temperature,
-                                                       .top_k = arguments.top_k,
-                                                       .top_p = arguments.top_p,
-                                                       .min_p = arguments.min_p,
-                                                       .repetition_penalty = arguments.repetition_penalty,
-                                                       .presence_penalty = arguments.presence_penalty,
-                                                       .frequency_penalty = arguments.frequency_penalty},
-                                          .end_of_sequence = end_of_sequence_ids(model.config, tokenizer),
-                                          .precision = precision};
-  SampleRun run(arguments, model, prompt, options);
-  TextPrinter text(tokenizer);
-  JsonPrinter json(tokenizer);
-  run.print_with(arguments.json ? static_cast<Printer&>(json) : text);
+  const bool writes = !arguments.output.empty();
+  if (writes && is_same_file(arguments.output, arguments.prompts))
+    throw UserError(arguments.output.string() + " is the file of the prompts", "name another file with --output");
+  const SampledModel model = load_to_sample(arguments.folder, arguments.sampling);
+  const auto prompts = sample_prompts(arguments, model.tokenizer);
+  SampleRun run(arguments, model, *prompts);
+  const auto printer = sample_printer(arguments, model.tokenizer);
+  run.print_with(*printer);
+  printer->finish();
+  if (writes) {
+    std::printf("%s of %s: %s\n", plural(arguments.samples, "sample").c_str(),
+                plural(static_cast<int64_t>(prompts->count()), "prompt").c_str(), printable(arguments.output.string()).c_str());
+  }
   return kDone;
 }
 

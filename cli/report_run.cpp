@@ -127,7 +127,7 @@ Json RunReport::now() {
   add_state(status_of(folder_), watch_, run);
   if (const auto metrics = file_of_run(folder_, "metrics.jsonl")) {
     if (!series_) series_.emplace(*metrics);
-    run["series"] = series_->now();
+    run["series"] = series_->thinned_now();
     add_times(*metrics, run);
   }
   add_memory(read_if_there(folder_, "memory.json"), run);

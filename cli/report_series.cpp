@@ -37,6 +37,13 @@ std::vector<Point> thinned(const std::vector<Point>& points) {
   return kept;
 }
 
+template <class Point>
+void add_series(const std::string& name, const std::vector<Point>& points, Json& series) {
+  Json x = Json::array(), y = Json::array();
+  for (const auto& [iteration, value] : points) x.push_back(iteration), y.push_back(shortened_number(value));
+  series[name] = {{"x", std::move(x)}, {"y", std::move(y)}};
+}
+
 }  // namespace
 
 void RunSeries::take(const std::string& line, const std::string& place) {
@@ -52,7 +59,7 @@ void RunSeries::take(const std::string& line, const std::string& place) {
   }
 }
 
-Json RunSeries::now() {
+void RunSeries::read() {
   constexpr size_t kAtOnce = 256;  // lines
   if (lines_.look()) metrics_.clear(), places_.clear(), taken_ = 0;
   while (taken_ < lines_.size()) {
@@ -61,12 +68,19 @@ Json RunSeries::now() {
       ++taken_;
     }
   }
+}
+
+Json RunSeries::now() {
+  read();
   Json series = Json::object();
-  for (const auto& [name, points] : metrics_) {
-    Json x = Json::array(), y = Json::array();
-    for (const auto& [iteration, value] : thinned(points)) x.push_back(iteration), y.push_back(shortened_number(value));
-    series[name] = {{"x", std::move(x)}, {"y", std::move(y)}};
-  }
+  for (const auto& [name, points] : metrics_) add_series(name, points, series);
+  return series;
+}
+
+Json RunSeries::thinned_now() {
+  read();
+  Json series = Json::object();
+  for (const auto& [name, points] : metrics_) add_series(name, thinned(points), series);
   return series;
 }
 

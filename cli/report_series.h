@@ -12,9 +12,9 @@
 
 namespace sluice::cli {
 
-/// The metrics of a run, which may be writing them, thinned out so that a page can hold them:
+/// The metrics of a run, which may be writing them:
 ///   {"reward/score_mean": {"x": [iteration, ...], "y": [number, ...]}, ...}
-/// Each stretch of iterations keeps its lowest and its highest value, so that a spike stays one. One thread.
+/// One thread.
 class RunSeries {
  public:
   /// `metrics`: metrics.jsonl of the run.
@@ -23,9 +23,14 @@ class RunSeries {
   /// Reads what is new. Throws UserError naming file and line for what is no metrics.
   Json now();
 
+  /// Likewise, thinned out so that a page can hold it: each stretch of iterations keeps its lowest and its highest value, so that
+  /// a spike stays one.
+  Json thinned_now();
+
  private:
   using Point = std::pair<int64_t, double>;
 
+  void read();
   void take(const std::string& line, const std::string& place);
 
   GrowingLines lines_;

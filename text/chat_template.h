@@ -24,6 +24,10 @@ struct ChatOptions {
   std::optional<std::tm> now = {};          // for templates that print the date; nothing: the local time of the clock
 };
 
+/// The special tokens of a model folder, by name: {"eos_token": "</s>"}. Of tokenizer_config.json and special_tokens_map.json; what
+/// neither names is not there. Throws UserError naming file and key.
+Json special_tokens_of(const std::filesystem::path& folder);
+
 /// A rendered conversation and the bytes [first, second) of it that the assistant said, ascending and disjoint.
 struct MaskedChat {
   std::string text;

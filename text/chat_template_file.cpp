@@ -97,6 +97,8 @@ void add_tokens(const JsonPart& object, Json& tokens) {
   }
 }
 
+}  // namespace
+
 Json special_tokens_of(const fs::path& folder) {
   Json tokens = Json::object();
   const fs::path config_file = folder / "tokenizer_config.json", map_file = folder / "special_tokens_map.json";
@@ -113,8 +115,6 @@ Json special_tokens_of(const fs::path& folder) {
   }
   return tokens;
 }
-
-}  // namespace
 
 bool ChatTemplate::is_in(const fs::path& folder) { return !find_sources(folder).empty(); }
 

@@ -11,7 +11,7 @@ import shutil
 import struct
 import unittest
 
-from support import DONE, FAILED, PPO, SMALL, WRONG_USAGE, Case, read_safetensors, run, sets
+from support import DONE, FAILED, MODEL, PPO, SMALL, WRONG_USAGE, Case, read_safetensors, run, sets
 
 FLIPS = int(os.environ.get("SLUICE_FLIPS", "60"))
 SEED = int(os.environ.get("SLUICE_SEED", "1"))
@@ -234,12 +234,82 @@ class Prune(Checkpoints):
 
 
 class Export(Checkpoints):
-    def test_the_files_are_those_of_the_checkpoint(self):
+    MADE = {"README.md", "generation_config.json"}
+
+    def test_the_files_are_those_of_the_checkpoint_and_two_more(self):
         target = self.folder / "exported"
         self.output("export", self.run_folder, "--model", "actor", "--to", target)
         source = self.run_folder / "checkpoints/4/actor"
-        self.assertEqual({path.name: path.read_bytes() for path in target.iterdir()}, {path.name: path.read_bytes() for path in source.iterdir()})
+        self.assertEqual({path.name: path.read_bytes() for path in target.iterdir() if path.name not in self.MADE},
+                         {path.name: path.read_bytes() for path in source.iterdir()})
+        self.assertLessEqual(self.MADE, {path.name for path in target.iterdir()})
         self.assertEqual([path.name for path in self.folder.iterdir() if "exported" in path.name], ["exported"])
+
+    def card(self, *words, model="actor", **options):
+        target = self.folder / f"card{len(list(self.folder.iterdir()))}"
+        done = run("checkpoints", "export", self.run_folder, *words, "--model", model, "--to", target, **options)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        return (target / "README.md").read_text()
+
+    def test_the_card_tells_of_the_run(self):
+        card = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-31T18:00:00Z", self.card("3", "--license", "mit", env=os.environ | {"HOME": str(MODEL.parent.parent)}))
+        self.assertIn("\nlicense: \"mit\"\n", card)
+        rows = [json.loads(line) for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
+        scores = [row["reward/score_mean"] for row in rows]
+        self.assertIn(f"| `reward/score_mean` | {scores[0]:.4g} | {scores[2]:.4g} | {max(scores[:3]):.4g} (iteration ", card)
+        held_out = rows[0]["held_out/reward/score_mean"]
+        self.assertIn(f"| `held_out/reward/score_mean` | {held_out:.4g}, before training | ", card)
+        state = json.loads((self.run_folder / "checkpoints/3/manifest.json").read_text())["nodes"]["prompts"]["values"]
+        self.assertIn(f"| `prompts` | `arithmetic_train.jsonl` | `{state['fingerprint']:08x}` | {state['rows_drawn']} |", card)
+        self.assertIn("ppo: `train_ppo` with the objective `ppo_clip`", card)
+        self.assertIn(f'checkpoint = "~/models/{MODEL.name}"', card)
+        self.assertNotIn(str(MODEL), card)
+
+    def test_the_pipeline_of_the_card_is_that_of_the_run(self):
+        text = self.card().partition("```toml\n")[2].partition("\n```\n")[0]
+        shown, ran = (run("plan", file, "--config") for file in (self.write("shown.toml", text), self.run_folder / "pipeline.toml"))
+        self.assertEqual(shown.returncode, DONE, shown.stderr)
+        values = [re.sub(r" +# .*", "", done.stdout) for done in (shown, ran)]
+        self.assertEqual(values[0], values[1])
+
+    def test_a_license_is_that_of_the_base_model_or_to_be_filled_in(self):
+        self.assertIn("\nlicense: other  # fill in", self.card())
+        base = self.folder / "base"
+        shutil.copytree(MODEL, base)
+        (base / "README.md").write_text("---\nlicense: other\nlicense_name: 'own'\nlicense_link: LICENSE\n---\nlicense: mit\n")
+        small = sets(**SMALL | {"pipeline.iterations": 1, "models.actor.checkpoint": str(base)})
+        self.run_folder = self.folder / "other"
+        self.assertEqual(run("run", PPO, "--run-dir", self.run_folder, *small).returncode, DONE)
+        self.assertIn('license: "other"\nlicense_name: "own"\nlicense_link: "LICENSE"\n', self.card())
+
+    def test_a_model_of_the_hub_is_named(self):
+        self.assertNotIn("\nbase_model:", self.card())
+        self.assertIn('\nbase_model: "org/tiny"\n', self.card("--base-model", "org/tiny"))
+        refused = run("checkpoints", "export", self.run_folder, "--model", "actor", "--to", self.folder / "x", "--base-model", "../tiny")
+        self.assert_refused(refused, "no id of a model of the Hub")
+
+    def test_a_run_without_its_metrics_has_a_card_too(self):
+        os.remove(self.run_folder / "metrics.jsonl")
+        card = self.card(model="critic")
+        self.assertNotIn("## Training", card)
+        self.assertIn("pipeline_tag: text-classification", card)
+
+    def test_a_card_has_the_first_and_last_value_of_a_long_run_that_went_on(self):
+        metrics = self.run_folder / "metrics.jsonl"
+        metrics.write_text("".join(json.dumps({"iteration": i, "reward/score_mean": [0.5, 0.25, 0.75, 0.375][i % 4]}) + "\n" for i in range(1000)))
+        self.assertIn("| `reward/score_mean` | 0.5 | 0.375 | 0.75 (iteration 3) |", self.card())
+
+    def test_damaged_metrics_are_warned_of_and_the_model_is_exported(self):
+        (self.run_folder / "metrics.jsonl").write_text("[]\n")
+        target = self.folder / "exported"
+        done = run("checkpoints", "export", self.run_folder, "--model", "actor", "--to", target)
+        self.assertEqual(done.returncode, DONE)
+        self.assertIn("the model card tells nothing of the metrics", done.stderr)
+        self.assertNotIn("## Training", (target / "README.md").read_text())
+
+    def test_adapters_are_exported_only_where_there_are_some(self):
+        self.assert_refused(run("checkpoints", "export", self.run_folder, "--model", "actor", "--to", self.folder / "x", "--save", "adapter"),
+                            "holds no adapters", "save = \"both\"")
 
     def test_a_narrower_type_rounds_to_the_nearest(self):
         for dtype, code, width in (("bfloat16", "BF16", 2), ("float16", "F16", 2), ("float32", "F32", 4)):

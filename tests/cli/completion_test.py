@@ -13,7 +13,7 @@ import unittest
 from support import DONE, WRONG_USAGE, Case, run
 
 # In a list of subcommands or options of --help.
-NAME = re.compile(r"(?m)^  (?:-h,)?(--[\w-]+|[a-z]+)\b")
+NAME = re.compile(r"(?m)^  (?:-\w,)?(--[\w-]+|[a-z]+)\b")
 
 
 @functools.cache

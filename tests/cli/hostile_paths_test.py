@@ -109,6 +109,12 @@ def places():
         found.append(Place("model " + command, words, "model", stdin="[1, 2]\n"))
         for name in MODEL_FILES:
             found.append(Place(f"model {command} {name}", words, "model", inside=name, stdin="[1, 2]\n"))
+    held_out = ROOT / "pipelines/data/arithmetic_heldout.jsonl"
+    found.append(Place("checkpoints export metrics.jsonl", ("checkpoints", "export", "{}", "--model", "actor", "--to", "OUT"), "run", inside="metrics.jsonl"))
+    found.append(Place("model chat", ("model", "chat", "{}", "--max-new-tokens", "1"), "model", stdin="1\n"))
+    found.append(Place("model chat --template", ("model", "chat", MODEL, "--template", "{}", "--max-new-tokens", "1"), "file", stdin="1\n"))
+    found.append(Place("model sample --prompts", ("model", "sample", MODEL, "--prompts", "{}", "--max-new-tokens", "1"), "file"))
+    found.append(Place("model sample --output", ("model", "sample", MODEL, "--prompts", held_out, "-o", "{}", "--max-new-tokens", "1"), "nothing"))
     for command in (("nodes",), ("describe", "gae"), ("try", "gae")):
         found.append(Place(command[0] + " --plugin", (*command, "--plugin", "{}"), "file", stdin="{}"))
     return found

@@ -43,6 +43,12 @@ class Hub(Case):
         written = folder / "checkpoint/actor/tokenizer.json"
         self.assertFalse(written.is_symlink())
         self.assertEqual(written.read_bytes(), (MODEL / "tokenizer.json").read_bytes())
+        exported = self.folder / "exported"
+        done = run("checkpoints", "export", folder, "--model", "actor", "--to", exported)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        card = (exported / "README.md").read_text()
+        self.assertIn(f'\nbase_model: "{ID}"\n', card)
+        self.assertIn(f"at commit `{COMMIT}`", card)
 
     def test_the_plan_shows_the_folder_that_was_found(self):
         for text in (ID, ID + "@main", ID + "@" + COMMIT[:7]):

@@ -8,7 +8,7 @@ import struct
 import subprocess
 import unittest
 
-from support import DONE, FAILED, MODEL, ROOT, Case, read_safetensors, run, safetensors, start
+from support import DONE, FAILED, MODEL, ROOT, WRONG_USAGE, Case, read_safetensors, run, safetensors, start
 
 GOLDEN = ROOT / "tests/golden/models"
 
@@ -92,15 +92,18 @@ class Model(Case):
         self.assertGreater(len(set(first)), 1)
 
     def test_json_tells_tokens_log_probabilities_and_how_a_sample_ended(self):
-        words = ("--prompt", "12+34=", "--samples", "8", "--max-new-tokens", "5", "--json", "--seed", "3")
+        words = ("--prompt", "12+34=", "--samples", "8", "--max-new-tokens", "5", "--tokens", "--seed", "3")
         samples = [json.loads(line) for line in self.sample(*words)]
         self.assertEqual(len(samples), 8)
         prompt = self.answers("tokenize", ["12+34="], "--add-special")[0]
         expected = self.answers("logprobs", [prompt + sample["tokens"] for sample in samples])
         config = json.loads((MODEL / "config.json").read_text())
         ends = config["eos_token_id"] if isinstance(config["eos_token_id"], list) else [config["eos_token_id"]]
-        for sample, logprobs in zip(samples, expected):
-            self.assertEqual(set(sample), {"text", "tokens", "logprobs", "finish"})
+        for number, (sample, logprobs) in enumerate(zip(samples, expected)):
+            self.assertEqual(list(sample), ["prompt", "row", "index", "text", "finish", "token_count", "logprob_sum", "seed", "tokens", "logprobs"])
+            self.assertEqual([sample[name] for name in ("prompt", "row", "index", "seed")], ["12+34=", 0, number, 3])
+            self.assertEqual(sample["token_count"], len(sample["tokens"]))
+            self.assertAlmostEqual(sample["logprob_sum"], sum(sample["logprobs"]), places=5)
             ended = sample["tokens"][-1] in ends
             self.assertEqual(sample["finish"], "end_of_sequence" if ended else "length")
             self.assertEqual(len(sample["tokens"]) == 5 or ended, True)
@@ -134,6 +137,69 @@ class Model(Case):
     def test_top_k_of_one_is_the_likeliest(self):
         words = ("--prompt", "12+34=", "--max-new-tokens", "4")
         self.assertEqual(self.sample(*words, "--top-k", "1", "--samples", "3"), self.sample(*words, "--temperature", "0") * 3)
+
+
+class SampleFile(Case):
+    """`--prompts`: all prompts of a file."""
+
+    PROMPTS = [f"{a}+{b}=" for a in range(3, 60, 7) for b in (4, 38)]
+    WORDS = ("--max-new-tokens", "6", "--temperature", "1.5", "--seed", "7")
+
+    def prompts(self, name="prompts.jsonl", field="prompt"):
+        return self.write(name, lines_of({field: prompt, "label": "?"} for prompt in self.PROMPTS))
+
+    def sample(self, *words, **options):
+        done = run("model", "sample", MODEL, *words, **options)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        return done.stdout
+
+    def test_each_prompt_gets_its_samples_in_order(self):
+        out = self.folder / "out.jsonl"
+        said = self.sample("--prompts", self.prompts(), "-n", "3", "-o", out, *self.WORDS)
+        self.assertEqual(said, f"3 samples of 18 prompts: {out}\n")
+        lines = [json.loads(line) for line in out.read_text().splitlines()]
+        self.assertEqual([(line["row"], line["index"]) for line in lines], [(row, index) for row in range(18) for index in range(3)])
+        for line in lines:
+            self.assertEqual(list(line), ["prompt", "row", "index", "text", "finish", "token_count", "logprob_sum", "seed"])
+            self.assertEqual((line["prompt"], line["seed"]), (self.PROMPTS[line["row"]], 7))
+
+    def test_a_seed_gives_the_same_bytes_on_any_number_of_threads(self):
+        words = ("--prompts", self.prompts(), "-n", "5", "--tokens", *self.WORDS)
+        one = self.sample(*words, preexec_fn=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}))
+        self.assertEqual(one, self.sample(*words))
+        self.assertNotEqual(one, self.sample(*words[:-1], "8"))
+
+    def test_a_prompt_is_sampled_alike_alone_and_in_a_file(self):
+        in_file = [json.loads(line) for line in self.sample("--prompts", self.prompts(), "-n", "2", *self.WORDS).splitlines()]
+        alone = [json.loads(line) for line in self.sample("--prompt", self.PROMPTS[0], "-n", "2", "--json", *self.WORDS).splitlines()]
+        self.assertEqual(in_file[:2], alone)
+
+    def test_the_field_may_be_named_and_be_a_conversation(self):
+        plain = self.sample("--prompts", self.prompts(), *self.WORDS)
+        named = self.sample("--prompts", self.prompts("named.jsonl", "question"), "--prompt-field", "question", *self.WORDS)
+        self.assertEqual(named, plain)
+        model, file = self.folder / "model", self.write("chats.jsonl", lines_of({"prompt": [{"role": "user", "content": p}]} for p in self.PROMPTS))
+        shutil.copytree(MODEL, model)
+        refused = run("model", "sample", model, "--prompts", file)
+        self.assert_refused(refused, "chats.jsonl:1:", "no chat template")
+        (model / "chat_template.jinja").write_text("{{ messages[0].content }}")
+        chats = run("model", "sample", model, "--prompts", file, *self.WORDS)
+        texts = [[json.loads(line)["text"] for line in output.splitlines()] for output in (chats.stdout, plain)]
+        self.assertEqual(texts[0], texts[1], chats.stderr)
+
+    def test_prompts_without_room_are_all_named_before_anything_is_sampled(self):
+        file, out = self.write("long.jsonl", lines_of({"prompt": prompt} for prompt in ("1+1=", "1" * 63, "2", "3" * 90))), self.folder / "out.jsonl"
+        done = run("model", "sample", MODEL, "--prompts", file, "-o", out, "--max-new-tokens", "4")
+        self.assert_refused(done, "long.jsonl:2:", "long.jsonl:4:", "64 positions", "--max-new-tokens", problems=2)
+        self.assertFalse(out.exists())
+
+    def test_what_makes_no_sense_is_refused(self):
+        file = self.prompts()
+        self.assert_refused(run("model", "sample", MODEL, "--prompts", file, "-o", file), "is the file of the prompts")
+        self.assertEqual(len(file.read_text().splitlines()), 18)
+        self.assert_refused(run("model", "sample", MODEL, "--prompts", file, "--prompt-field", "question"), "question", "--prompt-field")
+        for words in (("--prompts", file, "--prompt", "1"), ("-o", "x"), ("--prompt-field", "x")):
+            self.assertEqual(run("model", "sample", MODEL, *words).returncode, WRONG_USAGE)
 
 
 class Info(Case):

@@ -1,0 +1,70 @@
+#include "cli/recorded_pipeline.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr std::string_view kNodeTable = "nodes.";
+
+// Texts, numbers and their lists are written alike in TOML and JSON.
+Json json_of_toml(const std::string& text) {
+  if (text.empty()) return nullptr;
+  Json value = Json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  return value.is_discarded() ? Json(text) : value;
+}
+
+std::string without_home(std::string text, const std::string& home) {
+  if (home.size() < 2 || home.front() != '/') return text;
+  const std::string inside = "\"" + home + (home.back() == '/' ? "" : "/");
+  for (size_t at = text.find(inside); at != std::string::npos; at = text.find(inside, at))
+    text.replace(at, inside.size(), "\"~/");
+  return text;
+}
+
+}  // namespace
+
+Json RecordedPipeline::value(const std::string& table, const std::string& key) const {
+  const auto found = std::ranges::find_if(keys_, [&](const auto& one) { return one.table == table && one.key == key; });
+  return found == keys_.end() ? Json() : json_of_toml(found->text);
+}
+
+std::string RecordedPipeline::text(const std::string& table, const std::string& key) const {
+  const Json found = value(table, key);
+  return found.is_string() ? found.get<std::string>() : std::string();
+}
+
+double RecordedPipeline::number(const std::string& table, const std::string& key, double otherwise) const {
+  const Json found = value(table, key);
+  return found.is_number() ? found.get<double>() : otherwise;
+}
+
+std::vector<RecordedPipeline::Node> RecordedPipeline::nodes() const {
+  std::vector<Node> nodes;
+  for (const engine::EffectiveKey& key : keys_) {
+    if (key.key == "type" && key.table.starts_with(kNodeTable))
+      nodes.push_back({.name = key.table.substr(kNodeTable.size()), .type = text(key.table, key.key)});
+  }
+  return nodes;
+}
+
+bool RecordedPipeline::mentions(const Node& node, const std::string& text) const {
+  return std::ranges::any_of(keys_, [&](const engine::EffectiveKey& key) {
+    return key.table == node.table() && key.key != "type" && json_of_toml(key.text) == Json(text);
+  });
+}
+
+std::string RecordedPipeline::toml(const std::string& home) const {
+  std::string toml, table;
+  for (const engine::EffectiveKey& key : keys_) {
+    if (key.text.empty()) continue;
+    if (key.table != table) toml += (toml.empty() ? "[" : "\n[") + key.table + "]\n";
+    table = key.table;
+    toml += key.key + " = " + without_home(key.text, home) + "\n";
+  }
+  return toml;
+}
+
+}  // namespace sluice::cli
