@@ -121,6 +121,7 @@ int validate_pipeline(const PipelineArguments& arguments, const std::string& for
 /// `format`: "dot" or "mermaid". `columns`: "read" or "all", see engine/text/graph_text.h.
 int print_graph(const PipelineArguments& arguments, const std::string& format, const std::string& columns);
 int print_plan(const PipelineArguments& arguments, const std::string& format, bool config);
+int plot_plan(const PipelineArguments& arguments, const std::string& format);
 /// What the pipeline needs of memory, and with which changes it fits. `format`: "text" or "json". Throws UserError where none
 /// does.
 int fit_pipeline(const PipelineArguments& arguments, const std::string& format);

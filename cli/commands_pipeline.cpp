@@ -111,14 +111,15 @@ void add_validate(Command& program) {
 }
 
 void add_plan(Command& program) {
-  Command& plan = program.add("plan", "what would run where, in which order, with how much memory",
-                              {"rlhf-run plan pipelines/ppo.toml", "rlhf-run plan my.toml --config > complete.toml",
-                               "rlhf-run plan my.toml --set budget.tokens_in_flight=32768",
-                               "rlhf-run plan my.toml --ranks 4 --set runtime.memory_gib=48 --fit"});
+  Command& plan =
+      program.add("plan", "what would run where, in which order, with how much memory",
+                  {"rlhf-run plan pipelines/ppo.toml", "rlhf-run plan my.toml --config > complete.toml",
+                   "rlhf-run plan my.toml --set budget.tokens_in_flight=32768",
+                   "rlhf-run plan my.toml --ranks 4 --set runtime.memory_gib=48 --fit", "rlhf-run plan my.toml --plot"});
   struct Taken {
     PipelineArguments pipeline;
     std::string format = "text";
-    bool config = false, fit = false;
+    bool config = false, fit = false, plot = false;
   };
   const auto taken = std::make_shared<Taken>();
   take_pipeline(plan, taken->pipeline);
@@ -126,8 +127,14 @@ void add_plan(Command& program) {
   plan.option("--format", taken->format, Values::one_of({"text", "json"}), "how it is printed (default: text)");
   CLI::Option& config =
       plan.flag("--config", taken->config, "print the effective pipeline with the origin of every value instead");
-  plan.flag("--fit", taken->fit, "search the changes with which it fits into the memory that there is instead").excludes(&config);
+  CLI::Option& fit =
+      plan.flag("--fit", taken->fit, "search the changes with which it fits into the memory that there is instead");
+  fit.excludes(&config);
+  plan.flag("--plot", taken->plot, "draw learning rates and scheduled numbers over the iterations instead")
+      .excludes(&config)
+      ->excludes(&fit);
   plan.runs([taken] {
+    if (taken->plot) return plot_plan(taken->pipeline, taken->format);
     if (taken->fit) return fit_pipeline(taken->pipeline, taken->format);
     return print_plan(taken->pipeline, taken->format, taken->config);
   });

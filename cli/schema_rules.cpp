@@ -37,6 +37,10 @@ Json SchemaRules::of_table(const std::vector<ParamInfo>& params, const std::stri
 
 Json SchemaRules::of_value(const ParamInfo& info, const std::string& of) const {
   if (info.kind == ParamKind::kTable) return of_table(info.children, of + "." + info.name);
+  if (info.kind == ParamKind::kTables) {
+    Json items = of_table(info.children, of + "." + info.name);
+    return items.empty() ? Json::object() : Json{{"items", std::move(items)}};
+  }
   if (info.kind == ParamKind::kComponent) return reference_to(name() + "." + info.component);
   return Json::object();
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "dsl/toml_source.h"
+#include "engine/contract/schedule_params.h"
 
 namespace sluice::cli {
 namespace {
@@ -72,6 +73,11 @@ Json integer_schema(const ParamInfo& info) {
   return schema;
 }
 
+// Or the table of a schedule.
+Json scheduled_schema(const ParamInfo& info) {
+  return {{"anyOf", Json::array({number_schema("number", info), table_schema(engine::schedule_table(info).erased().infos())})}};
+}
+
 Json path_schema() { return {{"type", "string"}, {"minLength", 1}}; }
 
 Json paths_schema() { return {{"type", {"string", "array"}}, {"minLength", 1}, {"minItems", 1}, {"items", path_schema()}}; }
@@ -84,6 +90,8 @@ Json kind_schema(const ParamInfo& info) {
       return integer_schema(info);
     case ParamKind::kReal:
       return number_schema("number", info);
+    case ParamKind::kScheduled:
+      return scheduled_schema(info);
     case ParamKind::kString:
       return {{"type", "string"}};
     case ParamKind::kChoice:
@@ -101,6 +109,8 @@ Json kind_schema(const ParamInfo& info) {
     }
     case ParamKind::kTable:
       return table_schema(info.children);
+    case ParamKind::kTables:
+      return {{"type", "array"}, {"items", table_schema(info.children)}};
     case ParamKind::kComponent:
       return {{"allOf", Json::array({reference_to(info.component)})}};  // what stands beside a reference itself is ignored
   }

@@ -223,11 +223,18 @@ class Assembly {
     for (const PlanModel& model : plan_.models) {
       if (model.usage.updated && model.facts.follows_iterations) models.push_back(model.name);
     }
-    if (models.empty()) return;
+    std::vector<std::string> keys;
+    for (const PlanNode& node : plan_.nodes) {
+      for (const NamedSchedule& schedule : node.needs.schedules) {
+        if (schedule.number.follows_run()) keys.push_back(schedule.key + " of " + node.name);
+      }
+    }
+    if (models.empty() && keys.empty()) return;
+    if (!models.empty()) keys.insert(keys.begin(), "the learning rate of " + join(models, ", "));
     const auto is_iterations = [](const EffectiveKey& key) { return key.table == "pipeline" && key.key == "iterations"; };
     const auto key = std::ranges::find_if(plan_.effective, is_iterations);
     key->harmless = false;
-    key->why = "the learning rate of " + join(models, ", ") + " follows it";
+    key->why = join(keys, ", ") + (keys.size() == 1 ? " follows it" : " follow it");
   }
 
   Draft& draft_;

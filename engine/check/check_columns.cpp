@@ -203,18 +203,18 @@ void check_reads(Draft& draft, int index, const Writers& writers, Remedies& reme
 }
 
 // A setting's value as the type writes it; flags are stated as 0 and 1.
-std::string setting_text(const DraftNode& one, const DraftNode& other, const std::string& setting, double value) {
+std::string setting_text(const DraftNode& one, const DraftNode& other, const std::string& setting, const ScheduledNumber& value) {
   const auto is_flag = [&](const DraftNode& node) {
     const Param* param = node.type->params.find(setting);
     return param != nullptr && param->info.kind == ParamKind::kBoolean;
   };
-  if (is_flag(one) || is_flag(other)) return value != 0 ? "true" : "false";
-  return real_text(value);
+  if (is_flag(one) || is_flag(other)) return value.is(0) ? "false" : "true";
+  return value.written();
 }
 
 // A node may state a setting that it has no key for: then the other one has to follow.
-std::string agreement_help(const DraftNode& first, const DraftNode& node, const std::string& setting, double of_first,
-                           double of_node) {
+std::string agreement_help(const DraftNode& first, const DraftNode& node, const std::string& setting,
+                           const ScheduledNumber& of_first, const ScheduledNumber& of_node) {
   if (node.type->params.find(setting) == nullptr)
     return setting + " = " + setting_text(first, node, setting, of_node) + " in '" + first.name() + "'";
   const bool in_both = first.type->params.find(setting) != nullptr;
@@ -230,7 +230,7 @@ void check_agreement(Draft& draft) {
     for (const auto& [setting, value] : node.needs->must_agree) {
       const auto [found, is_first] = first.emplace(std::pair(node.path, setting), static_cast<int>(i));
       const DraftNode& other = draft.node(found->second);
-      const double expected = is_first ? value : other.needs->must_agree.at(setting);
+      const ScheduledNumber expected = is_first ? value : other.needs->must_agree.at(setting);
       if (value == expected) continue;
       draft.error("settings-disagree", place_of(node, setting),
                   "'" + other.name() + "' and '" + node.name() + "' must have the same " + setting,

@@ -31,11 +31,13 @@ Value stand_in(const ParamInfo& info, const Registry& registry) {
     case ParamKind::kInteger:
       return {static_cast<int64_t>(info.minimum.value_or(0)) + (info.minimum_excluded ? 1 : 0), {}, {}};
     case ParamKind::kReal:
+    case ParamKind::kScheduled:
       return {info.maximum.value_or(info.minimum.value_or(0) + 1), {}, {}};
     case ParamKind::kChoice:
       return {info.choices.front(), {}, {}};
     case ParamKind::kReals:
     case ParamKind::kStrings:
+    case ParamKind::kTables:
       return {Array{}, {}, {}};
     case ParamKind::kTable:
       return {Table{}, {}, {}};

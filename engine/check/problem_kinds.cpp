@@ -122,7 +122,7 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"optimizer-without-effect", kWarning, "a learning rate of 0: training changes no weight", "set `learning_rate`"},
     {"vocabularies-differ", kError, "models that work on the same tokens have tokenizers that differ",
      "checkpoints of one family"},
-    {"warmup-exceeds-run", kWarning, "`warmup` is not below `iterations`: the learning rate is never reached",
+    {"warmup-exceeds-run", kWarning, "`warmup` is not below `iterations`, or `over`: what it rises to is never reached",
      "a shorter warm-up, or a share of the run"},
     // Versions, places and times.
     {"lag-without-training", kError, "`policy_lag` without a model that is sampled and trained", "remove `policy_lag`"},

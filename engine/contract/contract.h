@@ -82,7 +82,9 @@ struct NodeNeeds {
   // Trainers: the key of the setting that demands samples of the very weights that are trained, and log-probabilities that are
   // the same bits when they are computed again. Empty: nothing is demanded.
   std::string exact_by;
-  std::map<std::string, double> must_agree;  // settings that all nodes which state them must have alike, such as the temperature
+  // Settings that all nodes which state them must have alike, in every iteration, such as the temperature.
+  std::map<std::string, ScheduledNumber> must_agree;
+  std::vector<NamedSchedule> schedules;  // its scheduled parameters
 };
 
 class DataLook;
@@ -108,6 +110,9 @@ class Findings {
     add("setting-without-effect", Severity::kError, key, message, help);
   }
 
+  /// Likewise, because of what is written for `other`, whose line is named too.
+  void without_effect_beside(std::string_view key, std::string_view other, std::string message, std::string help);
+
   /// It works, but is hardly what was meant.
   void warning(std::string_view key, std::string message, std::string help = {}) {
     add("setting-doubtful", Severity::kWarning, key, message, help);
@@ -128,6 +133,12 @@ struct ContractInfo {
   std::vector<ParamInfo> params;
   std::vector<MetricSpec> metrics;  // with names as the docs show them
 };
+
+/// What the engine records of each iteration where the parameter `key` is scheduled.
+MetricSpec metric_of_schedule(const std::string& metric, const std::string& key);
+
+/// Adds those of `needs.schedules` that change.
+void declare_schedules(NodeNeeds& needs);
 
 /// The one description of a node type: a type's static `describe(Contract<P>&)` fills it. TOML binding, checks, plan, graph
 /// labels, `rlhf-run describe` and docs/nodes.md all come from it.
@@ -308,11 +319,19 @@ class Contract : public ParamSet<P> {
     add([=](const P& params, NodeNeeds& needs) { needs.steps = steps(params); });
   }
 
-  ContractInfo info() const { return {name_, summary_, this->erased().infos(), metrics_}; }
+  ContractInfo info() const {
+    ContractInfo info{name_, summary_, this->erased().infos(), metrics_};
+    for (const ParamInfo& param : info.params) {
+      if (!param.metric.empty()) info.metrics.push_back(metric_of_schedule(param.metric, param.name));
+    }
+    return info;
+  }
 
   NodeNeeds needs_of(const P& params) const {
     NodeNeeds needs;
     for (const auto& fill : fills_) fill(params, needs);
+    needs.schedules = this->erased().schedules(&params);
+    declare_schedules(needs);
     return needs;
   }
 

@@ -14,6 +14,7 @@
 #include "engine/contract/params.h"
 #include "engine/contract/pass_group.h"
 #include "engine/contract/publication.h"
+#include "engine/contract/scheduled_number.h"
 #include "engine/contract/settings.h"
 #include "engine/contract/world.h"
 
@@ -28,6 +29,12 @@ struct ModelPass {
   int64_t ranks = 1;           // that compute it together
   int64_t ring = 1;            // blocks that these make in attention
   bool recompute = false;      // of a pass that trains: ModelUsage::recompute
+};
+
+/// Weights that an optimizer treats alike.
+struct WeightGroup {
+  std::string text;  // for people: "*.norm.weight: weight_decay 0.0"
+  int64_t parameters = 0;
 };
 
 /// What a plan must know of a model before anything is loaded.
@@ -67,7 +74,8 @@ struct ModelFacts {
   int64_t key_heads = 0;  // heads of keys and values, which ranks of a block that share a pass divide among them; 0: they cannot
 
   bool follows_iterations = false;  // how it is trained depends on [pipeline] iterations, as a learning rate that decays does
-  std::string learning_rate;        // how that changes over the run, for people; empty: it does not
+  std::optional<ValueSchedule> learning_rate;  // of the run, where it is trained
+  std::vector<WeightGroup> groups;             // of its optimizer, and behind them the rest; none: it treats all alike
 
   bool has_base = false;  // a language model whose training leaves the weights as they are and learns a change of them
   std::string base_of;    // the model whose weights without what was learned this one is; the other facts are then that model's

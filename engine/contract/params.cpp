@@ -112,6 +112,7 @@ std::string example_text(const ParamInfo& info) {
     case ParamKind::kInteger:
       return info.unit == "tokens" ? "2048" : number_text(info.minimum.value_or(1));  // one token holds nothing
     case ParamKind::kReal:
+    case ParamKind::kScheduled:
       return real_text(info.maximum.value_or(1.0));
     case ParamKind::kChoice:
       return sluice::quoted(info.choices.empty() ? "" : info.choices.front());
@@ -121,6 +122,8 @@ std::string example_text(const ParamInfo& info) {
       return "[\"...\"]";
     case ParamKind::kTable:
       return "{ ... }";
+    case ParamKind::kTables:
+      return "[{ ... }]";
     case ParamKind::kString:
     case ParamKind::kPath:
     case ParamKind::kPaths:
@@ -171,6 +174,8 @@ std::string expectation(const ParamInfo& info) {
       return "an integer" + range_text(info) + (info.or_auto ? ", or \"auto\"" : "");
     case ParamKind::kReal:
       return "a number" + range_text(info);
+    case ParamKind::kScheduled:
+      return "a number" + range_text(info) + ", or a schedule";
     case ParamKind::kString:
       return "a string";
     case ParamKind::kChoice:
@@ -185,6 +190,8 @@ std::string expectation(const ParamInfo& info) {
       return info.choices.empty() ? "an array of strings" : "an array of " + quoted_list(info.choices);
     case ParamKind::kTable:
       return "a table";
+    case ParamKind::kTables:
+      return "an array of tables";
     case ParamKind::kComponent:
       return "the name of its " + info.component + ", or a table with type and parameters";
   }
@@ -411,10 +418,10 @@ Component<const void> read_component(const Value& value, BindContext& context, c
   const ComponentType* component = context.registry.find_component(info.component, written->type);
   if (component == nullptr) return report_unknown_component(*written, context, info), Component<const void>{};
   BindContext inside{context.registry, context.problems, info.component + " " + sluice::quoted(written->type),
-                     context.preset.within(info.name, info.component + ":" + written->type)};
+                     context.preset.within(info.name, info.component + ":" + written->type), context.iterations};
   MadeComponent made = component->make(written->params, inside);
   made.parts.insert(made.parts.begin(), {.name = "type", .text = sluice::quoted(written->type)});
-  return {written->type, std::move(made.object), std::move(made.parts), std::move(made.metrics)};
+  return {written->type, std::move(made.object), std::move(made.parts), std::move(made.metrics), std::move(made.schedules)};
 }
 
 const Table* read_table(const Value& value, BindContext& context, const ParamInfo& info) {
@@ -427,6 +434,21 @@ const Table* read_table(const Value& value, BindContext& context, const ParamInf
   return nullptr;
 }
 
+std::optional<std::vector<const Table*>> read_tables(const Value& value, BindContext& context, const ParamInfo& info) {
+  std::vector<const Table*> tables;
+  const auto* array = std::get_if<Array>(&value.data);
+  if (array == nullptr) return report_kind(context, value, info), std::nullopt;
+  for (const Value& element : *array) {
+    tables.push_back(std::get_if<Table>(&element.data));
+    if (tables.back() == nullptr) return report_kind(context, element, info), std::nullopt;
+  }
+  return tables;
+}
+
+std::string array_text(const std::vector<std::string>& elements) {
+  return elements.empty() ? std::string() : "[" + join(elements, ", ") + "]";
+}
+
 std::string inline_text(const std::vector<ParamText>& parts) {
   std::vector<std::string> texts;
   for (const ParamText& part : parts) texts.push_back(part.name + " = " + part.text);
@@ -437,6 +459,7 @@ std::string to_text(bool value) { return value ? "true" : "false"; }
 std::string to_text(const IntegerOrAuto& value) { return value.automatic ? "\"auto\"" : std::to_string(value.value); }
 std::string to_text(int64_t value) { return std::to_string(value); }
 std::string to_text(double value) { return real_text(value); }
+std::string to_text(const ScheduledNumber& value) { return value.written(); }
 std::string to_text(const std::string& value) { return sluice::quoted(value); }
 
 // An empty path is no path: written out as "" it would read back as the folder of the pipeline.

@@ -15,13 +15,28 @@
 
 #include "engine/contract/metric_spec.h"
 #include "engine/contract/preset.h"
+#include "engine/contract/scheduled_number.h"
 #include "engine/contract/spec.h"
 
 namespace sluice::engine {
 
 class Registry;
 
-enum class ParamKind { kBoolean, kInteger, kReal, kString, kChoice, kPath, kPaths, kReals, kStrings, kTable, kComponent };
+enum class ParamKind {
+  kBoolean,
+  kInteger,
+  kReal,
+  kScheduled,
+  kString,
+  kChoice,
+  kPath,
+  kPaths,
+  kReals,
+  kStrings,
+  kTable,
+  kTables,
+  kComponent
+};
 
 /// What people are told about a parameter: `describe`, docs/nodes.md and error texts are made of it.
 struct ParamInfo {
@@ -41,7 +56,8 @@ struct ParamInfo {
   std::string doc;
   std::vector<std::string> choices;  // kChoice; kStrings: of each element, empty: any text
   std::string component;             // kComponent: the kind, such as "objective"
-  std::vector<ParamInfo> children;   // kTable
+  std::vector<ParamInfo> children;   // kTable, kTables: of each
+  std::string metric;                // kScheduled: what the engine records of each iteration where it changes; empty: nothing
 };
 
 /// "an integer from 1", "a number above 0 up to 1", "one of \"none\", \"iteration\"".
@@ -69,16 +85,18 @@ template <class Base>
 struct Component {
   std::string type;
   std::shared_ptr<const Base> object;
-  std::vector<ParamText> parts;     // its type and every key, defaults among them
-  std::vector<MetricSpec> metrics;  // what it declares
+  std::vector<ParamText> parts;          // its type and every key, defaults among them
+  std::vector<MetricSpec> metrics;       // what it declares
+  std::vector<NamedSchedule> schedules;  // its scheduled parameters
 };
 
 /// One parameter, type-erased. `bind` writes the value into the params struct and reports what is wrong with it.
 struct Param {
   ParamInfo info;
   std::function<void(void* params, const Value&, BindContext&, const ParamInfo&)> bind;
-  std::function<std::string(const void* params)> text;              // the value as TOML; empty: unset
-  std::function<std::vector<ParamText>(const void* params)> parts;  // kComponent, kTable: the same key by key; else empty
+  std::function<std::string(const void* params)> text;                      // the value as TOML; empty: unset
+  std::function<std::vector<ParamText>(const void* params)> parts;          // kComponent, kTable: the same key by key; else empty
+  std::function<std::vector<NamedSchedule>(const void* params)> schedules;  // kScheduled: itself, kComponent: its own; else empty
 };
 
 /// The parameters of one table of a pipeline file.
@@ -95,6 +113,9 @@ class ParamTable {
 
   /// Every value that is set.
   std::vector<ParamText> texts(const void* params) const;
+
+  /// Every scheduled parameter, those of components among them, whether it changes or not.
+  std::vector<NamedSchedule> schedules(const void* params) const;
 
   Param& add(Param param);
 
@@ -121,6 +142,7 @@ bool read_boolean(const Value&, bool&, BindContext&, const ParamInfo&);
 bool read_integer(const Value&, int64_t&, BindContext&, const ParamInfo&);
 bool read_integer_or_auto(const Value&, IntegerOrAuto&, BindContext&, const ParamInfo&);
 bool read_real(const Value&, double&, BindContext&, const ParamInfo&);
+bool read_scheduled(const Value&, ScheduledNumber&, BindContext&, const ParamInfo&);
 bool read_string(const Value&, std::string&, BindContext&, const ParamInfo&);
 bool read_path(const Value&, std::filesystem::path&, BindContext&, const ParamInfo&);
 bool read_paths(const Value&, std::vector<std::filesystem::path>&, BindContext&, const ParamInfo&);
@@ -132,6 +154,9 @@ bool read_choice(const Value&, size_t& index, BindContext&, const ParamInfo&);
 Component<const void> read_component(const Value&, BindContext&, const ParamInfo&);
 const Table* read_table(const Value&, BindContext&, const ParamInfo&);
 
+/// The tables of an array; nothing where something was reported.
+std::optional<std::vector<const Table*>> read_tables(const Value&, BindContext&, const ParamInfo&);
+
 /// What the text of a path means: `~` and variables (base/user_path.h), relative to `base`, and ParamInfo::find. Throws
 /// UserError.
 std::filesystem::path meant_path(const std::string& text, const std::string& base, const ParamInfo&);
@@ -139,10 +164,14 @@ std::filesystem::path meant_path(const std::string& text, const std::string& bas
 /// `{ a = 1, b = 2 }`
 std::string inline_text(const std::vector<ParamText>& parts);
 
+/// `[A, B]`; of none nothing.
+std::string array_text(const std::vector<std::string>& elements);
+
 std::string to_text(bool value);
 std::string to_text(int64_t value);
 std::string to_text(const IntegerOrAuto& value);
 std::string to_text(double value);
+std::string to_text(const ScheduledNumber& value);
 std::string to_text(const std::string& value);
 std::string to_text(const std::filesystem::path& value);
 std::string to_text(const std::vector<std::filesystem::path>& value);
@@ -171,6 +200,8 @@ constexpr ParamKind kind_of() {
     return ParamKind::kInteger;
   else if constexpr (std::is_same_v<T, double>)
     return ParamKind::kReal;
+  else if constexpr (std::is_same_v<T, ScheduledNumber>)
+    return ParamKind::kScheduled;
   else if constexpr (std::is_same_v<T, std::string>)
     return ParamKind::kString;
   else if constexpr (std::is_same_v<T, std::filesystem::path>)
@@ -184,7 +215,8 @@ constexpr ParamKind kind_of() {
   else {
     static_assert(
         NamedEnum<T>,
-        "a parameter is bool, int64_t, double, string, path, paths, numbers, strings, a named enum, an optional or a Component");
+        "a parameter is bool, int64_t, double, ScheduledNumber, string, path, paths, numbers, strings, a named enum, an optional "
+        "or a Component");
     return ParamKind::kChoice;
   }
 }
@@ -198,7 +230,8 @@ void read(const Value& value, T& out, BindContext& context, const ParamInfo& inf
   } else if constexpr (IsComponent<T>::value) {
     using Base = std::remove_reference_t<decltype(*out.object)>;
     Component<const void> read = read_component(value, context, info);
-    out = {std::move(read.type), std::static_pointer_cast<Base>(read.object), std::move(read.parts), std::move(read.metrics)};
+    out = {std::move(read.type), std::static_pointer_cast<Base>(read.object), std::move(read.parts), std::move(read.metrics),
+           std::move(read.schedules)};
   } else if constexpr (std::is_same_v<T, bool>) {
     read_boolean(value, out, context, info);
   } else if constexpr (std::is_same_v<T, int64_t>) {
@@ -207,6 +240,8 @@ void read(const Value& value, T& out, BindContext& context, const ParamInfo& inf
     read_integer_or_auto(value, out, context, info);
   } else if constexpr (std::is_same_v<T, double>) {
     read_real(value, out, context, info);
+  } else if constexpr (std::is_same_v<T, ScheduledNumber>) {
+    read_scheduled(value, out, context, info);
   } else if constexpr (std::is_same_v<T, std::string>) {
     read_string(value, out, context, info);
   } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
@@ -252,10 +287,12 @@ class ParamBuilder {
   ParamBuilder& each_of(std::vector<std::string> names) { return info_.choices = std::move(names), *this; }
   ParamBuilder& must_exist() { return info_.must_exist = true, *this; }
   ParamBuilder& found_by(decltype(ParamInfo::find) find) { return info_.find = std::move(find), *this; }
+  ParamBuilder& recorded_as(std::string metric) { return info_.metric = std::move(metric), *this; }
   ParamBuilder& harmless() { return info_.harmless = true, *this; }
   ParamBuilder& required() { return info_.required = true, info_.default_text.clear(), *this; }
   ParamBuilder& between(double low, double high) { return info_.minimum = low, info_.maximum = high, *this; }
   ParamBuilder& at_least(double low) { return info_.minimum = low, *this; }
+  ParamBuilder& at_most(double high) { return info_.maximum = high, *this; }
   ParamBuilder& above(double low) { return info_.minimum = low, info_.minimum_excluded = true, *this; }
 
  private:
@@ -277,9 +314,16 @@ class ParamSet {
                                  detail::read(value, static_cast<P*>(params)->*member, context, of);
                                },
                                [member](const void* params) { return detail::text_of(static_cast<const P*>(params)->*member); },
+                               {},
                                {}});
-    if constexpr (detail::IsComponent<T>::value)
+    if constexpr (detail::IsComponent<T>::value) {
       added.parts = [member](const void* params) { return (static_cast<const P*>(params)->*member).parts; };
+      added.schedules = [member](const void* params) { return (static_cast<const P*>(params)->*member).schedules; };
+    } else if constexpr (std::is_same_v<T, ScheduledNumber>) {
+      added.schedules = [member](const void* params) {
+        return std::vector<NamedSchedule>{{.key = {}, .metric = {}, .number = static_cast<const P*>(params)->*member}};
+      };
+    }
     return ParamBuilder(added.info);
   }
 
@@ -304,7 +348,34 @@ class ParamSet {
                     [member, shared](const void* params) {
                       const auto& value = static_cast<const P*>(params)->*member;
                       return value ? shared->texts(&*value) : std::vector<ParamText>();
-                    }});
+                    },
+                    {}});
+    return ParamBuilder(added.info);
+  }
+
+  /// Any number of tables with the same keys: `groups = [{ match = "...", ... }, ...]`.
+  template <class T>
+  ParamBuilder tables(std::string name, std::vector<T> P::*member, const ParamSet<T>& inner) {
+    ParamInfo info{.name = std::move(name), .kind = ParamKind::kTables};
+    info.children = inner.erased().infos();
+    auto shared = std::make_shared<ParamTable>(inner.erased());
+    Param& added = table_.add(
+        {std::move(info),
+         [member, shared](void* params, const Value& value, BindContext& context, const ParamInfo& of) {
+           const auto tables = detail::read_tables(value, context, of);
+           if (!tables) return;
+           std::vector<T>& all = static_cast<P*>(params)->*member;
+           all.clear();
+           BindContext inside{context.registry, context.problems, of.name + " in " + context.owner, {}, context.iterations};
+           for (const Table* table : *tables) shared->bind(&all.emplace_back(), *table, inside);
+         },
+         [member, shared](const void* params) {
+           std::vector<std::string> texts;
+           for (const T& one : static_cast<const P*>(params)->*member) texts.push_back(detail::inline_text(shared->texts(&one)));
+           return detail::array_text(texts);
+         },
+         {},
+         {}});
     return ParamBuilder(added.info);
   }
 

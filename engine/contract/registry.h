@@ -34,6 +34,7 @@ struct MadeComponent {
   std::shared_ptr<const void> object;
   std::vector<ParamText> parts;  // its keys, without its type
   std::vector<MetricSpec> metrics;
+  std::vector<NamedSchedule> schedules;
 };
 
 /// A component type (see Component), such as the objective "ppo_clip".
@@ -182,9 +183,11 @@ void Registry::add_component() {
                      .params = contract->erased()};
   type.make = [contract](const Table& table, BindContext& context) {
     const auto params = detail::bind_params(*contract, table, context);
+    NodeNeeds needs = contract->needs_of(*params);
     return MadeComponent{.object = std::static_pointer_cast<const Base>(std::make_shared<const T>(*params)),
                          .parts = contract->erased().texts(params.get()),
-                         .metrics = contract->needs_of(*params).metrics};
+                         .metrics = std::move(needs.metrics),
+                         .schedules = std::move(needs.schedules)};
   };
   insert(std::move(type));
 }

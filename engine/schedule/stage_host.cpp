@@ -75,6 +75,7 @@ void StageHost::end(const Iteration& iteration) {
 void StageHost::announce_end(const Iteration& iteration) {
   release_models(iteration);
   state_.pending.enter();
+  record_schedules(iteration.index);
   Contribution mine = part_.metrics->contribution();
   if (speaks_for_rank()) {
     Part& part = mine.emplace_back(Part{.name = kAskedToEnd, .kind = Metric::kSum, .numbers = {}, .recorded = true});
@@ -86,6 +87,14 @@ void StageHost::announce_end(const Iteration& iteration) {
   else
     combine_metrics(iteration.index, std::move(mine));
   state_.own_ends.node_ended(iteration.index);
+}
+
+// What scheduled parameters were in the iteration: of every rank the same.
+void StageHost::record_schedules(int64_t iteration) {
+  for (const NamedSchedule& schedule : plan_.needs.schedules) {
+    if (!schedule.metric.empty() && schedule.number.changes())
+      part_.metrics->value(schedule.metric, schedule.number.at(iteration));
+  }
 }
 
 // What they have recorded of the iteration beside groups.

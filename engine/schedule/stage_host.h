@@ -66,6 +66,7 @@ class StageHost {
  private:
   void compare_states(int64_t iteration);
   void report_metrics(int64_t iteration, Contribution of_all);
+  void record_schedules(int64_t iteration);
   bool speaks_for_rank() const;
   void take_what_ranks_say(int64_t iteration, Contribution& of_all);
   void release_models(const Iteration& iteration);

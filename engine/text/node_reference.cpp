@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "engine/check/check_draft.h"
 #include "engine/contract/model.h"
+#include "engine/contract/schedule_params.h"
 #include "engine/contract/settings.h"
 
 namespace sluice::engine {
@@ -73,9 +74,11 @@ std::string sample_value(const ParamInfo& info) {
     case ParamKind::kInteger:
       return "1";
     case ParamKind::kReal:
+    case ParamKind::kScheduled:
       return "1.0";
     case ParamKind::kReals:
     case ParamKind::kStrings:
+    case ParamKind::kTables:
       return "[]";
     case ParamKind::kTable:
       return "{}";
@@ -254,6 +257,7 @@ std::vector<DescribedTable> described_tables(const Registry& registry) {
   tables.push_back({"role", "cluster.roles.NAME", role_params().erased().infos()});
   tables.push_back({"device", "devices.\"cuda:0\"", device_params().erased().infos()});
   tables.push_back({"source", "nodes.SOURCE", source_params().erased().infos()});
+  tables.push_back({"scheduled", "nodes.NODE.KEY", schedule_table({}).erased().infos()});
   if (registry.model_type() == nullptr) return tables;
   const std::string heading = "models.actor";
   const std::vector<ParamInfo> model = registry.model_type()->params().infos();

@@ -14,6 +14,8 @@ const char* name_of(ParamKind kind) {
       return "integer";
     case ParamKind::kReal:
       return "real";
+    case ParamKind::kScheduled:
+      return "scheduled";
     case ParamKind::kString:
       return "string";
     case ParamKind::kChoice:
@@ -28,6 +30,8 @@ const char* name_of(ParamKind kind) {
       return "strings";
     case ParamKind::kTable:
       return "table";
+    case ParamKind::kTables:
+      return "tables";
     case ParamKind::kComponent:
       return "component";
   }

@@ -59,7 +59,10 @@ Json model_json(const PlanModel& model) {
             {"updated", model.usage.updated},
             {"recompute", model.usage.recompute},
             {"readable_versions", model.usage.versions.readable}};
-  if (!model.facts.learning_rate.empty()) json["learning_rate"] = model.facts.learning_rate;
+  if (model.facts.learning_rate && model.facts.learning_rate->changes())
+    json["learning_rate"] = model.facts.learning_rate->text();
+  for (const WeightGroup& group : model.facts.groups)
+    json["groups"].push_back({{"group", group.text}, {"parameters", group.parameters}});
   return json;
 }
 

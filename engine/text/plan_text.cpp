@@ -221,8 +221,35 @@ std::string checkpoints_line(const Plan& plan) {
 std::string learning_rate_lines(const Plan& plan) {
   std::string text;
   for (const PlanModel& model : plan.models) {
-    if (!model.usage.updated || model.facts.learning_rate.empty()) continue;
-    text += padded(text.empty() ? "  learning" : "", 15) + model.name + " " + model.facts.learning_rate + "\n";
+    const std::optional<ValueSchedule>& rate = model.facts.learning_rate;
+    if (!model.usage.updated || !rate || !rate->changes()) continue;
+    text += padded(text.empty() ? "  learning" : "", 15) + model.name + " " + rate->text() + "\n";
+  }
+  return text;
+}
+
+// A line for each group of weights that an optimizer treats otherwise than the rest.
+std::string group_lines(const Plan& plan) {
+  std::string text;
+  for (const PlanModel& model : plan.models) {
+    if (!model.usage.updated) continue;
+    for (const WeightGroup& group : model.facts.groups) {
+      text += padded(text.empty() ? "  groups" : "", 15) + model.name + " " + group.text + ": " +
+              plural(group.parameters, "parameter") + "\n";
+    }
+  }
+  return text;
+}
+
+// A line for each number of a node that is scheduled.
+std::string schedule_lines(const Plan& plan) {
+  std::string text;
+  for (const PlanNode& node : plan.nodes) {
+    for (const NamedSchedule& schedule : node.needs.schedules) {
+      if (!schedule.number.changes()) continue;
+      text +=
+          padded(text.empty() ? "  scheduled" : "", 15) + node.name + "." + schedule.key + " " + schedule.number.text() + "\n";
+    }
   }
   return text;
 }
@@ -303,7 +330,7 @@ std::string stall_lines(const Plan& plan) {
 std::string plan_text(const Plan& plan) {
   return heading(plan) + "\n\n" + table_text(plan) + "\n" + path_lines(plan) + ranks_lines(plan) + executors_line(plan) +
          memory_lines(plan) + checkpoints_line(plan) + micro_batch_line(plan) + pass_line(plan) + recompute_line(plan) +
-         learning_rate_lines(plan) + overlap_line(plan) + stall_lines(plan);
+         learning_rate_lines(plan) + group_lines(plan) + schedule_lines(plan) + overlap_line(plan) + stall_lines(plan);
 }
 
 }  // namespace sluice::engine

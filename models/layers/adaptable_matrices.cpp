@@ -27,6 +27,9 @@ std::string module_name(std::string weight) {
   return at == std::string::npos ? weight : weight.erase(at, kWeight.size());
 }
 
+std::string factor_a_name(const std::string& module) { return module + ".lora_A.weight"; }
+std::string factor_b_name(const std::string& module) { return module + ".lora_B.weight"; }
+
 std::vector<AdaptableMatrix> adaptable_matrices(Weights& weights) {
   std::map<const at::Tensor*, std::string> names;
   for (const auto& [name, tensor] : weight_slots(weights)) names[tensor] = name;

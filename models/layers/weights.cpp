@@ -10,11 +10,6 @@
 #include "models/layers/weight_names.h"
 
 namespace sluice::models {
-namespace {
-
-constexpr const char *kFactorA = ".lora_A.weight", *kFactorB = ".lora_B.weight";
-
-}  // namespace
 
 std::vector<LinearWeights*> LayerWeights::linears() {
   std::vector<LinearWeights*> all{&query, &key, &value, &attention_output};
@@ -37,8 +32,8 @@ std::vector<std::pair<std::string, at::Tensor>> Weights::named() const {
   Weights handles = *this;
   for (const AdaptableMatrix& matrix : adaptable_matrices(handles)) {
     if (!matrix.adapter->defined()) continue;
-    result.emplace_back(matrix.name + kFactorA, matrix.adapter->a);
-    result.emplace_back(matrix.name + kFactorB, matrix.adapter->b);
+    result.emplace_back(factor_a_name(matrix.name), matrix.adapter->a);
+    result.emplace_back(factor_b_name(matrix.name), matrix.adapter->b);
   }
   return result;
 }
@@ -54,8 +49,8 @@ Weights Weights::with(const std::vector<std::pair<std::string, at::Tensor>>& ten
   std::unordered_map<std::string, at::Tensor*> slots;
   for (const auto& [name, tensor] : weight_slots(changed)) slots[name] = tensor;
   for (const AdaptableMatrix& matrix : adaptable_matrices(changed)) {
-    slots[matrix.name + kFactorA] = &matrix.adapter->a;
-    slots[matrix.name + kFactorB] = &matrix.adapter->b;
+    slots[factor_a_name(matrix.name)] = &matrix.adapter->a;
+    slots[factor_b_name(matrix.name)] = &matrix.adapter->b;
   }
   for (const auto& [name, tensor] : tensors) {
     const auto slot = slots.find(name);

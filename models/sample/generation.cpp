@@ -78,6 +78,12 @@ void GenerationEngine::check_length(const std::string& name, const SampleRequest
   throw UserError(lengths + text(most) + " tokens that can be generated: " + reason, help);
 }
 
+void GenerationEngine::set_temperature(double temperature) {
+  if (temperature == options_.sampling.temperature) return;
+  options_.sampling.temperature = temperature;
+  backend_->set_sampling(options_.sampling);
+}
+
 std::span<SampleResult> GenerationEngine::step(const PackedWeights& weights) {
   scheduler_.plan();
   compute(weights);

@@ -62,6 +62,9 @@ class GenerationEngine {
   /// Who decides, from the next step on, where samples end or pause; none: an end of sequence and the length end them.
   void set_judge(TokenJudge judge) { judge_ = std::move(judge); }
 
+  /// Of the tokens that are sampled from now on. Throws UserError when it is out of range.
+  void set_temperature(double temperature);
+
   /// One cooperative step; returns the samples that ended in it, to be moved from until the next call. Throws UserError naming
   /// the sample when its logits are not finite; clear() is then the only thing to do. Once every running sample has started, a
   /// step in which none is preempted allocates no memory.

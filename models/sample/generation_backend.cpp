@@ -18,6 +18,7 @@ class OnCpu final : public GenerationBackend {
 
   void reserve(int64_t positions) override { decoder_.reserve(positions); }
   void copy_block(int32_t from, int32_t to) override { cache_.copy_block(from, to); }
+  void set_sampling(const SamplingOptions& sampling) override { sampler_.set_options(sampling); }
 
   void step(const PackedWeights& weights, std::span<const DecodeSequence> sequences, std::span<const TokenDraw> draws,
             std::span<SampledToken> tokens) override {
@@ -45,6 +46,7 @@ class OnDevice final : public GenerationBackend {
 
   void reserve(int64_t) override {}
   void copy_block(int32_t from, int32_t to) override { decoder_.copy_block(from, to); }
+  void set_sampling(const SamplingOptions& sampling) override { sampler_ = portable::Sampler(sampling); }
 
   void step(const PackedWeights& weights, std::span<const DecodeSequence> sequences, std::span<const TokenDraw> draws,
             std::span<SampledToken> tokens) override {
@@ -54,7 +56,7 @@ class OnDevice final : public GenerationBackend {
   }
 
  private:
-  const portable::Sampler sampler_;
+  portable::Sampler sampler_;
   const bool penalizes_;
   portable::Decoder decoder_;
 };

@@ -40,6 +40,9 @@ class GenerationBackend {
   /// Copies all of block `from` to block `to`.
   virtual void copy_block(int32_t from, int32_t to) = 0;
 
+  /// How tokens are drawn from now on; penalties and what truncates are as they were. Throws UserError when an option is out of range.
+  virtual void set_sampling(const SamplingOptions& sampling) = 0;
+
   /// Writes keys and values of the new tokens into their blocks, and draws tokens[i] for draws[i].
   ///
   /// weights    packed where this one computes

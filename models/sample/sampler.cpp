@@ -31,6 +31,11 @@ Sampler::Sampler(const SamplingOptions& options, int64_t vocabulary)
   check_range(options);
 }
 
+void Sampler::set_options(const SamplingOptions& options) {
+  check_range(options);
+  options_ = options;
+}
+
 void Sampler::sample(std::span<const float> logits, std::span<const TokenDraw> draws, std::span<SampledToken> tokens) {
   SLUICE_CHECK(tokens.size() >= draws.size(), "no room for the sampled tokens");
   if (draws.empty()) return;

@@ -19,6 +19,9 @@ class Sampler {
   /// Of rows of `vocabulary` logits. Throws UserError naming the option that is out of range.
   Sampler(const SamplingOptions& options, int64_t vocabulary);
 
+  /// Of what is drawn from now on. Throws as above.
+  void set_options(const SamplingOptions& options);
+
   /// tokens[i] for draws[i], split over ATen's threads. Throws UserError "sample ID: logits are not finite" for the first whose
   /// row holds a NaN or an infinity: the model has diverged.
   ///

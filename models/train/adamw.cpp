@@ -49,6 +49,7 @@ AdamW::AdamW(const NamedTensors& weights, const AdamWOptions& options, const Opt
     : flat_(flat_of(weights, share)),
       sums_(share.common ? share.common->sums : nullptr),
       options_(options),
+      alike_(alike_of(weights)),
       owners_(share.owners),
       buckets_(buckets_of(flat_.size(), share.floats_of_bucket)),
       owned_(owned_of(buckets_, share)),
@@ -56,6 +57,33 @@ AdamW::AdamW(const NamedTensors& weights, const AdamWOptions& options, const Opt
       first_moments_(at::zeros({floats_of(owned_)}, flat_.weight_buffer().options())),
       second_moments_(at::zeros_like(first_moments_)) {
   SLUICE_CHECK(owners_ == 1 || flat_.on_host(), "an optimizer on a device has one owner");
+}
+
+// What lies between weights goes with the one before it.
+std::vector<AdamW::Alike> AdamW::alike_of(const NamedTensors& weights) const {
+  std::vector<std::string> names;
+  for (const auto& [name, weight] : weights) names.push_back(name);
+  for (size_t i = 0; i < options_.groups.size(); ++i) check_group(names, options_.groups, i);
+  std::vector<Alike> each;
+  const std::vector<FloatRange> ranges = flat_.ranges();
+  for (size_t i = 0; i < names.size(); ++i) {
+    Alike& one = each.emplace_back(Alike{.range = ranges[i]});
+    if (ranges[i].begin >= flat_.vector_floats()) one.weight_decay = options_.weight_decay;
+    const size_t group = group_of(names[i], options_.groups);
+    if (group == options_.groups.size()) continue;
+    one.learning_rate_scale = options_.groups[group].learning_rate_scale;
+    one.weight_decay = options_.groups[group].weight_decay.value_or(one.weight_decay);
+  }
+  std::ranges::sort(each, {}, [](const Alike& one) { return one.range.begin; });
+  std::vector<Alike> alike;
+  for (const Alike& one : each) {
+    const bool same = !alike.empty() && alike.back().learning_rate_scale == one.learning_rate_scale &&
+                      alike.back().weight_decay == one.weight_decay;
+    if (!alike.empty()) alike.back().range.end = one.range.begin;
+    if (!same) alike.push_back(one);
+  }
+  alike.back().range.end = flat_.size();
+  return alike;
 }
 
 double AdamW::gradient_norm(double scale) {
@@ -94,17 +122,17 @@ double AdamW::step(double scale) {
     return norm;
   }
   const auto count = static_cast<double>(steps_);
-  const AdamWFactors plain{.gradient_scale = static_cast<float>(scale * clip),
-                           .new_first = static_cast<float>(1 - options_.beta1),
-                           .new_second = static_cast<float>(1 - options_.beta2),
-                           .kept = 1,
-                           .step_size = static_cast<float>(options_.learning_rate / (1 - std::pow(options_.beta1, count))),
-                           .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, count))),
-                           .epsilon = static_cast<float>(options_.eps)};
-  AdamWFactors decayed = plain;
-  decayed.kept = static_cast<float>(1 - options_.learning_rate * options_.weight_decay);
-  step_range({0, flat_.vector_floats()}, plain);
-  step_range({flat_.vector_floats(), flat_.size()}, decayed);
+  const double first_share = 1 - std::pow(options_.beta1, count);
+  for (const Alike& alike : alike_) {
+    const double learning_rate = options_.learning_rate * alike.learning_rate_scale;
+    step_range(alike.range, {.gradient_scale = static_cast<float>(scale * clip),
+                             .new_first = static_cast<float>(1 - options_.beta1),
+                             .new_second = static_cast<float>(1 - options_.beta2),
+                             .kept = static_cast<float>(1 - learning_rate * alike.weight_decay),
+                             .step_size = static_cast<float>(learning_rate / first_share),
+                             .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, count))),
+                             .epsilon = static_cast<float>(options_.eps)});
+  }
   if (sums_) clear_gradients();
   return norm;
 }
@@ -143,20 +171,17 @@ double AdamW::norm_on_device() const {
   return at::linalg_vector_norm(at::stack(norms)).item().toDouble();
 }
 
-// The library's step, over the same two ranges.
+// The library's step, over the same ranges.
 void AdamW::step_on_device(double gradient_scale) {
   const at::NoGradGuard no_gradient;
   const at::Tensor count = at::full({}, static_cast<double>(steps_), first_moments_.options());
   flat_.gradient_buffer().mul_(gradient_scale);
-  const auto step = [&](int64_t first, int64_t size, double weight_decay) {
-    if (size == 0) return;
-    const auto range = [&](const at::Tensor& buffer) { return buffer.narrow(0, first, size); };
-    at::_fused_adamw_({range(flat_.weight_buffer())}, {range(flat_.gradient_buffer())}, {range(first_moments_)},
-                      {range(second_moments_)}, {}, {count}, options_.learning_rate, options_.beta1, options_.beta2, weight_decay,
-                      options_.eps, /*amsgrad=*/false, /*maximize=*/false);
-  };
-  step(0, flat_.vector_floats(), 0.0);
-  step(flat_.vector_floats(), flat_.size() - flat_.vector_floats(), options_.weight_decay);
+  for (const Alike& alike : alike_) {
+    const auto part = [&](const at::Tensor& buffer) { return buffer.narrow(0, alike.range.begin, alike.range.size()); };
+    at::_fused_adamw_({part(flat_.weight_buffer())}, {part(flat_.gradient_buffer())}, {part(first_moments_)},
+                      {part(second_moments_)}, {}, {count}, options_.learning_rate * alike.learning_rate_scale, options_.beta1,
+                      options_.beta2, alike.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+  }
   clear_gradients();
 }
 

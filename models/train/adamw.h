@@ -11,6 +11,7 @@
 #include "models/train/block_squares.h"
 #include "models/train/fixed_point_sums.h"
 #include "models/train/flat_parameters.h"
+#include "models/train/weight_groups.h"
 
 namespace sluice::models {
 
@@ -21,6 +22,7 @@ struct AdamWOptions {
   double eps = 1e-8;
   double weight_decay = 0.0;    // of matrices; norms and biases have none
   double clip_grad_norm = 0.0;  // the largest norm of all gradients together; 0: not clipped
+  std::vector<WeightGroupOptions> groups;
 };
 
 /// What the owners of a model have in common: its weights, of which each steps its part, and the sums of its gradients.
@@ -50,7 +52,8 @@ class AdamW {
   using NamedTensors = models::NamedTensors;
 
   /// `weights`: those that need a gradient, as Weights::trainable() gives them; handles, so the model sees every step. From now
-  /// on they lie in one buffer, and so do their gradients, which are always defined: see FlatParameters.
+  /// on they lie in one buffer, and so do their gradients, which are always defined: see FlatParameters. Throws UserError for a
+  /// group that matches none of them.
   AdamW(const NamedTensors& weights, const AdamWOptions& options, const OptimizerShare& share = {});
 
   /// One step with gradient `.grad * scale`, of the first slot, which leaves `.grad` zero. Gradients are accumulated as sums, so
@@ -90,6 +93,14 @@ class AdamW {
   void set_steps(int64_t steps) { steps_ = steps; }
 
  private:
+  // Neighbours in the buffers that a step treats alike.
+  struct Alike {
+    FloatRange range;
+    double learning_rate_scale = 1;
+    double weight_decay = 0;
+  };
+
+  std::vector<Alike> alike_of(const NamedTensors& weights) const;
   void step_range(FloatRange range, const AdamWFactors& factors);
   void step_floats(int64_t first, int64_t count, int64_t kept, const AdamWFactors& factors);
   void step_on_device(double gradient_scale);
@@ -98,6 +109,7 @@ class AdamW {
   FlatParameters flat_;
   const std::shared_ptr<FixedPointSums> sums_;
   AdamWOptions options_;
+  const std::vector<Alike> alike_;  // all of the buffers, in order
   const int owners_;
   const std::vector<FloatRange> buckets_, owned_;
   BlockSquares squares_;

@@ -7,8 +7,7 @@
 
 namespace sluice::models {
 
-/// True if one of `patterns` matches the name of a tensor in a file, where a part of one (in brackets) counts as all of it.
-/// Patterns are those of a shell over the whole name: `*` any text, dots too, `?` one character, `[0-3]` one of some.
+/// True if one of `patterns` matches the name of a tensor in a file (name_patterns.h).
 bool is_frozen(const std::string& name, const std::vector<std::string>& patterns);
 
 /// Throws UserError for a pattern that matches none of `names`, with one that does if it is near, and where all names are

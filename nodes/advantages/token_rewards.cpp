@@ -28,8 +28,9 @@ void check_params(const TokenRewardsParams& params, Findings& findings) {
                    "name the policy's column, such as rollout_logprobs");
   }
   if (params.adaptive() && findings.changed("kl_coefficient")) {
-    findings.without_effect("kl_coefficient", "kl_coefficient has no effect beside an adaptive kl_controller",
-                            "give the controller initial = ..., and remove kl_coefficient");
+    findings.without_effect_beside("kl_coefficient", "kl_controller",
+                                   "kl_coefficient has no effect beside an adaptive kl_controller",
+                                   "give the controller initial = ..., and remove kl_coefficient");
   }
   if (!params.adaptive() && findings.changed("kl_measure")) {
     findings.without_effect("kl_measure", "kl_measure has no effect while the coefficient is fixed",
@@ -70,7 +71,11 @@ TokenRewards::TokenRewards(const TokenRewardsParams& params, engine::NodeResourc
     : params_(params),
       metrics_(*resources.metrics),
       totals_(*resources.totals),
-      coefficient_(params.adaptive() ? *params.kl_controller.object->initial() : params.kl_coefficient) {}
+      adapted_(params.adaptive() ? *params.kl_controller.object->initial() : 0) {}
+
+double TokenRewards::coefficient(int64_t iteration) const {
+  return params_.adaptive() ? adapted_ : params_.kl_coefficient.at(iteration);
+}
 
 void TokenRewards::process(MicroBatch& batch) {
   auto rewards = batch.write(columns::kTokenRewards);  // [A], zero
@@ -87,12 +92,13 @@ void TokenRewards::process(MicroBatch& batch) {
 void TokenRewards::subtract_penalty(MicroBatch& batch, const ActionMask& mask, std::span<float> rewards) {
   const auto policy = batch.read(engine::Column<float>{params_.logprobs.c_str(), engine::Extent::kAction});  // [A]
   const auto reference = batch.read(columns::kReferenceLogprobs);                                            // [A]
+  const double weight_of_kl = coefficient(batch.iteration());
   for (const Range actions : batch.actions_by_sample()) {
     double sum = 0, weight = 0;  // of the sample
     for (size_t a = actions.begin; a < actions.end; ++a) {
       if (!mask.keeps(a)) continue;
       const double kl = params_.estimate(policy[a], reference[a]);
-      rewards[a] = static_cast<float>(0 - coefficient_ * kl);
+      rewards[a] = static_cast<float>(0 - weight_of_kl * kl);
       sum += mask.weight(a) * kl;
       weight += mask.weight(a);
     }
@@ -117,22 +123,22 @@ void TokenRewards::add_scores(MicroBatch& batch, const ActionMask& mask, std::sp
   }
 }
 
-void TokenRewards::end_iteration(const engine::Iteration&) {
+void TokenRewards::end_iteration(const engine::Iteration& iteration) {
   if (!params_.penalised()) return;
-  metrics_.value("reward/kl_coefficient", coefficient_);
+  metrics_.value("reward/kl_coefficient", coefficient(iteration.index));
   if (!params_.adaptive()) return;
   const ExactMoments& kl = totals_.of_all(kKlTotal);
-  if (kl.count() > 0) coefficient_ = params_.kl_controller.object->next(coefficient_, kl.mean(), kl.count());
+  if (kl.count() > 0) adapted_ = params_.kl_controller.object->next(adapted_, kl.mean(), kl.count());
 }
 
 // Controllers are formulas without memory: the coefficient is all that moves.
 void TokenRewards::save(engine::StateWriter& state) const {
-  if (params_.adaptive()) state.put("kl_coefficient", coefficient_);
+  if (params_.adaptive()) state.put("kl_coefficient", adapted_);
 }
 
 // A run whose coefficient was fixed so far begins with that of the controller.
 void TokenRewards::load(const engine::StateReader& state) {
-  if (params_.adaptive() && state.has("kl_coefficient")) coefficient_ = state.number("kl_coefficient");
+  if (params_.adaptive() && state.has("kl_coefficient")) adapted_ = state.number("kl_coefficient");
 }
 
 }  // namespace sluice::nodes

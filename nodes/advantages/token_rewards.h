@@ -27,7 +27,7 @@ constexpr auto enum_names(KlMeasure) {
 ///   [nodes.rewards]
 ///   type = "token_rewards"
 ///   inputs = ["score", "reference"]
-///   kl_coefficient = 0.02          # 0: the score alone; no reference is read
+///   kl_coefficient = 0.02          # 0: the score alone; no reference is read; or a schedule
 ///   kl_estimator = "k1"            # "k2", "k3", "abs"; clamp_input, clamp_output: see kl_estimator.h
 ///   kl_controller = "fixed_kl"     # or { type = "adaptive_kl", initial = 0.2, target = 6.0, horizon = 10000.0 }, see
 ///   adaptive_kl.h kl_measure = "sequence"        # what the controller steers; "token" score_clip = [-5.0, 5.0]       # bounds
@@ -41,14 +41,14 @@ constexpr auto enum_names(KlMeasure) {
 /// An adaptive controller changes the coefficient after each iteration, by the KL of all its samples that have an action that
 /// counts; the iteration itself is penalised with the one it began with.
 struct TokenRewardsParams : KlParams {
-  double kl_coefficient = 0;
+  engine::ScheduledNumber kl_coefficient = 0;
   engine::Component<KlController> kl_controller{.type = "fixed_kl"};
   KlMeasure kl_measure = KlMeasure::kSequence;
   std::vector<double> score_clip;
   std::string logprobs = "rollout_logprobs";
 
   bool adaptive() const { return kl_controller.object != nullptr && kl_controller.object->initial().has_value(); }
-  bool penalised() const { return adaptive() || kl_coefficient != 0; }
+  bool penalised() const { return adaptive() || !kl_coefficient.is(0); }
 };
 
 class TokenRewards final : public engine::Node {
@@ -64,12 +64,13 @@ class TokenRewards final : public engine::Node {
 
  private:
   void subtract_penalty(engine::MicroBatch& batch, const ActionMask& mask, std::span<float> rewards);
+  double coefficient(int64_t iteration) const;
   void add_scores(engine::MicroBatch& batch, const ActionMask& mask, std::span<float> rewards) const;
 
   TokenRewardsParams params_;
   engine::MetricsRecorder& metrics_;
   engine::Totals& totals_;
-  double coefficient_;
+  double adapted_;  // the coefficient, where a controller changes it
 };
 
 }  // namespace sluice::nodes

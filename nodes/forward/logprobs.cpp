@@ -31,7 +31,8 @@ void Logprobs::process(engine::MicroBatch& batch) {
   const at::NoGradGuard no_gradient;
   const auto tokens = batch.read(columns::kTokens);                                                                  // [T]
   auto logprobs = batch.write({params_.writes, engine::DType::kFloat32, engine::Extent::kAction}).entries<float>();  // [A]
-  const auto compute = [&](const RaggedSamples& samples) { return policy_logprobs(*model_, samples, params_.temperature); };
+  const double temperature = params_.temperature.at(batch.iteration());
+  const auto compute = [&](const RaggedSamples& samples) { return policy_logprobs(*model_, samples, temperature); };
   fill_in_passes(tokens, batch.layout(), pass_tokens_, compute, logprobs);
   require_finite(logprobs, "log-probabilities of model " + model_->name());
 }

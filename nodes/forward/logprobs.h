@@ -23,7 +23,7 @@ namespace sluice::nodes {
 struct LogprobsParams {
   std::string model;
   std::string writes = "reference_logprobs";
-  double temperature = 1.0;
+  engine::ScheduledNumber temperature = 1.0;
 };
 
 class Logprobs final : public engine::Node {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/machine.h"
+#include "base/strings.h"
 #include "models/adapters/lora.h"
 #include "models/cuda/device.h"
 #include "models/folder/folder.h"
@@ -121,10 +122,29 @@ int64_t received_bytes(const models::ModelConfig& config, const LanguageModelPar
   return params.lora ? bytes.trained + bytes.frozen : frozen_parameter_bytes(config, head_of(params), params.dtype).frozen;
 }
 
-engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params) {
+ParameterBytes bytes_of(const models::ModelConfig& config, const LanguageModelParams& params) {
+  return params.optimizer ? parameter_bytes(config, head_of(params), params.dtype, params.trained())
+                          : frozen_parameter_bytes(config, head_of(params), params.dtype);
+}
+
+// How many numbers each group of the optimizer has, and at last what is in none.
+std::vector<engine::WeightGroup> groups_of(const LanguageModelParams& params, const ParameterBytes& bytes) {
+  if (!params.optimizer || params.optimizer->groups.empty()) return {};
+  const std::vector<models::WeightGroupOptions> options = params.optimizer->options().groups;
+  std::vector<engine::WeightGroup> groups;
+  for (const models::WeightGroupOptions& group : options) {
+    std::vector<std::string> changes;
+    if (group.learning_rate_scale != 1) changes.push_back("learning rate x " + real_text(group.learning_rate_scale));
+    if (group.weight_decay) changes.push_back("weight decay " + real_text(*group.weight_decay));
+    groups.push_back({.text = group.match + " (" + join(changes, ", ") + ")"});
+  }
+  groups.push_back({.text = "the rest"});
+  for (const auto& [name, size] : bytes.trained_weights) groups[models::group_of(name, options)].parameters += size;
+  return groups;
+}
+
+engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params, const ParameterBytes& bytes) {
   const bool trainable = params.optimizer.has_value(), adapts = trainable && params.lora;
-  const ParameterBytes bytes = trainable ? parameter_bytes(config, head_of(params), params.dtype, params.trained())
-                                         : frozen_parameter_bytes(config, head_of(params), params.dtype);
   return {.parameters = bytes.parameters,
           .idle_parameters = config.idle_parameters(),
           .weight_bytes = bytes.frozen + bytes.trained,
@@ -151,6 +171,7 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
           .is_mixture = config.experts.any(),
           .key_heads = params.device == "cpu" ? config.kv_heads : 0,
+          .groups = groups_of(params, bytes),
           .has_base = trainable && params.lora && models::has_language_head(head_of(params)),
           .folder = *params.checkpoint,
           .device = params.device};
@@ -340,7 +361,7 @@ std::shared_ptr<LanguageModel> loaded(const LanguageModelParams& of, const engin
   prepare(transformer.weights(), of.trained(), usage.seed);
   transformer.set_routers(std::make_shared<models::RouterTraining>(of.router_aux_loss));
   const Training training{.optimizer = of.optimizer->options(),
-                          .learning_rate = of.optimizer->schedule_of(usage.iterations),
+                          .learning_rate = of.optimizer->learning_rate_of(usage.iterations),
                           .saved_adapter = of.lora ? of.lora->save : models::SavedAdapter::kBoth,
                           .world = usage.trained_by(),
                           .slots = usage.world.mine(),
@@ -411,10 +432,14 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
     return nullptr;
   }
   try {
-    facts = facts_of(*config, *params);
+    const ParameterBytes bytes = bytes_of(*config, *params);
+    facts = facts_of(*config, *params, bytes);
     if (params->optimizer) {
+      std::vector<std::string> names;
+      for (const auto& [name, size] : bytes.trained_weights) names.push_back(name);
+      check_groups(spec.params.find("optimizer")->value, *params->optimizer, names, context.problems);
       facts.follows_iterations = params->optimizer->follows_iterations();
-      facts.learning_rate = params->optimizer->schedule_of(context.iterations).text();
+      facts.learning_rate = params->optimizer->learning_rate_of(context.iterations);
     }
   } catch (const UserError& error) {
     report(error, "setting-unusable", spec, params->lora ? "lora" : "freeze", context.problems);

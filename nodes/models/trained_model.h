@@ -10,9 +10,9 @@
 #include "base/file_system.h"
 #include "engine/contract/model.h"
 #include "engine/contract/model_versions.h"
+#include "engine/contract/scheduled_number.h"
 #include "models/folder/folder.h"
 #include "models/train/adamw.h"
-#include "models/train/learning_rate.h"
 #include "nodes/models/common_gradients.h"
 #include "nodes/models/common_training.h"
 #include "nodes/models/forward_model.h"
@@ -26,7 +26,7 @@ namespace sluice::nodes {
 /// How a model is trained and saved.
 struct Training {
   models::AdamWOptions optimizer;
-  std::optional<models::LearningRate> learning_rate;  // unset: that of the optimizer, always
+  std::optional<engine::ValueSchedule> learning_rate;  // unset: that of the optimizer, always
   models::SavedAdapter saved_adapter = models::SavedAdapter::kBoth;
   engine::World world;                          // of the ranks that hold it, whose slots it has gradients of
   SlotRange slots = {};                         // those of them that micro-batches name here; empty: those of `world`
@@ -95,7 +95,7 @@ class TrainedModel {
   void meet() const;
 
   const ForwardModel& live_;
-  const std::optional<models::LearningRate> learning_rate_;
+  const std::optional<engine::ValueSchedule> learning_rate_;
   const engine::World world_;
   const int first_slot_;  // that micro-batches name here
   models::AdamW optimizer_;

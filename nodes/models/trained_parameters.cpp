@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "models/folder/adapter_folder.h"
 #include "models/folder/hub_cache.h"
+#include "models/layers/adaptable_matrices.h"
 #include "models/layers/attention_sublayer.h"
 #include "models/layers/feed_forward/experts.h"
 #include "models/layers/feed_forward/feed_forward.h"
@@ -40,17 +41,20 @@ std::vector<ExpectedWeight> layer_matrices(const std::vector<ExpectedWeight>& ex
   return matrices;
 }
 
-// Sizes of the factors of all adapters.
-std::vector<int64_t> adapter_sizes(const std::vector<ExpectedWeight>& matrices, const LoraParams& lora) {
+// Names and sizes of the factors of all adapters.
+std::vector<std::pair<std::string, int64_t>> adapter_factors(const std::vector<ExpectedWeight>& matrices,
+                                                             const LoraParams& lora) {
   std::vector<std::string> names, experts;
   for (const ExpectedWeight& matrix : matrices) (matrix.adapts ? names : experts).push_back(models::module_name(matrix.name));
   models::check_targets(names, lora.targets, experts);
-  std::vector<int64_t> sizes;
+  std::vector<std::pair<std::string, int64_t>> factors;
   for (const ExpectedWeight& matrix : matrices) {
-    if (!matrix.adapts || !models::is_target(models::module_name(matrix.name), lora.targets)) continue;
-    for (const int64_t side : {matrix.shape[1], matrix.shape[0]}) sizes.push_back(lora.rank * side);
+    const std::string name = models::module_name(matrix.name);
+    if (!matrix.adapts || !models::is_target(name, lora.targets)) continue;
+    factors.emplace_back(models::factor_a_name(name), lora.rank * matrix.shape[1]);
+    factors.emplace_back(models::factor_b_name(name), lora.rank * matrix.shape[0]);
   }
-  return sizes;
+  return factors;
 }
 
 // A tied embedding has its gradient from the first to the last, and beside it one layer at a time has, or a head. Where one weight
@@ -87,7 +91,6 @@ ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head h
   std::vector<std::string> names;
   for (const ExpectedWeight& weight : expected) names.push_back(weight.name);
   models::check_freeze(names, trained.freeze);
-  std::vector<int64_t> moving;
   std::map<int64_t, int64_t> by_layer;  // floats that are trained
   int64_t embedding = 0;                // likewise
   ParameterBytes bytes;
@@ -98,15 +101,17 @@ ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head h
       bytes.frozen += frozen_bytes(weight, shapes_only, precision);
       continue;
     }
-    moving.push_back(size_of(weight));
+    bytes.trained_weights.emplace_back(weight.name, size_of(weight));
     (weight.slot == &shapes_only.embedding ? embedding : by_layer[weight.layer]) += size_of(weight);
   }
   if (trained.lora) {
-    for (const int64_t size : adapter_sizes(layer_matrices(expected, shapes_only), *trained.lora)) {
-      bytes.parameters += size;
-      moving.push_back(size);
+    for (auto& factor : adapter_factors(layer_matrices(expected, shapes_only), *trained.lora)) {
+      bytes.parameters += factor.second;
+      bytes.trained_weights.push_back(std::move(factor));
     }
   }
+  std::vector<int64_t> moving;
+  for (const auto& [name, size] : bytes.trained_weights) moving.push_back(size);
   bytes.trained = models::FlatLayout::floats_for(moving) * kFloat;
   bytes.passing = passing_bytes(config, by_layer, embedding, std::ssize(moving));
   return bytes;
@@ -142,7 +147,7 @@ int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraPa
   models::Weights shapes_only;
   const auto expected = models::expected_weights(config, models::Head::kLanguageModel, shapes_only);
   int64_t of_layer = 0;
-  for (const int64_t size : adapter_sizes(layer_matrices(expected, shapes_only), lora)) of_layer += size;
+  for (const auto& [name, size] : adapter_factors(layer_matrices(expected, shapes_only), lora)) of_layer += size;
   const models::PassShape shape{config, precision, tokens};
   const int64_t widened = std::max(models::attention_adapter_bytes(shape), models::feed_forward_of(config).adapter_bytes(shape));
   return widened + (2 * tokens * lora.rank + 2 * of_layer / std::max<int64_t>(1, config.layers)) * kFloat;

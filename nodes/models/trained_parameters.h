@@ -49,6 +49,7 @@ struct ParameterBytes {
   int64_t trained = 0;     // bytes, once
   int64_t frozen = 0;
   int64_t passing = 0;  // of gradients, what a backward holds at a time that gives them away layer by layer
+  std::vector<std::pair<std::string, int64_t>> trained_weights;  // their names, as an optimizer knows them, and sizes in numbers
 };
 
 /// Of a model of this shape. Throws UserError for a pattern or a target that means nothing of it.

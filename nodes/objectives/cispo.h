@@ -11,8 +11,8 @@ namespace sluice::nodes {
 ///
 /// And the parameters of every policy objective (policy_loss.h).
 struct CispoParams : PolicyLossParams {
-  double clip_low = 0.2;
-  double clip_high = 0.28;
+  engine::ScheduledNumber clip_low = 0.2;
+  engine::ScheduledNumber clip_high = 0.28;
 };
 
 class Cispo final : public PolicyObjective {

@@ -13,8 +13,8 @@ namespace sluice::nodes {
 struct GspoParams : PolicyLossParams {
   GspoParams() { aggregation = Aggregation::kSampleMean; }
 
-  double clip_low = 0.2;
-  double clip_high = 0.2;
+  engine::ScheduledNumber clip_low = 0.2;
+  engine::ScheduledNumber clip_high = 0.2;
 };
 
 class Gspo final : public PolicyObjective {

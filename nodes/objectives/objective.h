@@ -49,6 +49,7 @@ struct ObjectiveInputs {
   at::Tensor advantages;                // [A] constant
   at::Tensor mask;                      // [A] constant; how much an action counts, 0: not at all; undefined: 1 each
   std::vector<int64_t> action_offsets;  // [S+1] where the actions of each sample begin
+  int64_t iteration = 0;                // of the run, that the samples belong to: what scheduled numbers follow
 };
 
 /// A differentiable loss on action log-probabilities, apart from the node that makes the optimizer step. Stateless and immutable:
@@ -78,6 +79,7 @@ struct ValueObjectiveInputs {
   at::Tensor old_values;  // [A] of the critic before the iteration; constant; undefined unless the objective reads it
   at::Tensor returns;     // [A] constant
   at::Tensor mask;        // [A] constant; undefined: 1 each
+  int64_t iteration = 0;  // as above
 };
 
 /// A differentiable loss on the values of actions. The same rules as for Objective.

@@ -55,7 +55,7 @@ void check_policy_loss(const PolicyLossParams& params, engine::Findings& finding
   } else if (params.correction_min > params.correction_max) {
     findings.error("correction_min", "correction_min is above correction_max: no weight fits", "swap the two");
   }
-  if (params.kl_coefficient == 0) {
+  if (params.kl_coefficient.is(0)) {
     for (const char* key : {"kl_estimator", "kl_gradient", "kl_clamp_input", "kl_clamp_output"})
       no_effect(key, "while kl_coefficient is 0");
   }
@@ -65,8 +65,8 @@ ObjectiveNeeds PolicyObjective::needs() const {
   const bool corrects = loss_.correction != Correction::kNone;
   return {.old_logprobs = takes_ratio() || corrects,
           .rollout_logprobs = corrects,
-          .reference_logprobs = loss_.kl_coefficient != 0,
-          .entropy = loss_.entropy_coefficient != 0};
+          .reference_logprobs = !loss_.kl_coefficient.is(0),
+          .entropy = !loss_.entropy_coefficient.is(0)};
 }
 
 ObjectiveResult PolicyObjective::compute(const ObjectiveInputs& inputs) const {
@@ -74,7 +74,8 @@ ObjectiveResult PolicyObjective::compute(const ObjectiveInputs& inputs) const {
   const PolicyTerms terms{.logprobs = kept.of(inputs.logprobs),
                           .old_logprobs = kept.of(inputs.old_logprobs),
                           .advantages = kept.of(inputs.advantages),
-                          .kept = kept};
+                          .kept = kept,
+                          .iteration = inputs.iteration};
   if (kept.count() == 0) return {.loss_sum = terms.logprobs.sum(), .count = 0, .metrics = {}};
 
   Surrogate surrogate = this->surrogate(terms);
@@ -91,12 +92,13 @@ ObjectiveResult PolicyObjective::compute(const ObjectiveInputs& inputs) const {
 
 at::Tensor PolicyObjective::with_penalties(at::Tensor losses, const ObjectiveInputs& inputs, const PolicyTerms& terms,
                                            std::vector<ObjectiveMetric>& metrics) const {
-  if (loss_.kl_coefficient != 0) {
+  if (!loss_.kl_coefficient.is(0)) {
     const at::Tensor kl = kl_term(loss_, terms.logprobs, terms.kept.of(inputs.reference_logprobs));  // [K]
     metrics.push_back(mean_metric("policy/kl_loss_mean", kl));
-    losses = losses.add(kl, loss_.kl_coefficient);
+    losses = losses.add(kl, loss_.kl_coefficient.at(terms.iteration));
   }
-  if (loss_.entropy_coefficient != 0) losses = losses.sub(terms.kept.of(inputs.entropy), loss_.entropy_coefficient);
+  if (!loss_.entropy_coefficient.is(0))
+    losses = losses.sub(terms.kept.of(inputs.entropy), loss_.entropy_coefficient.at(terms.iteration));
   return losses;
 }
 

@@ -54,12 +54,12 @@ struct PolicyLossParams {
   CorrectionLevel correction_level = CorrectionLevel::kToken;
   double correction_max = 2;
   double correction_min = 0;
-  double kl_coefficient = 0;
+  engine::ScheduledNumber kl_coefficient = 0;
   KlEstimator kl_estimator = KlEstimator::kK3;
   KlGradient kl_gradient = KlGradient::kDirect;
   std::optional<double> kl_clamp_input;
   std::optional<double> kl_clamp_output;
-  double entropy_coefficient = 0;
+  engine::ScheduledNumber entropy_coefficient = 0;
 };
 
 /// Reports what has no effect or contradicts itself among the shared parameters.
@@ -75,6 +75,7 @@ struct PolicyTerms {
   at::Tensor old_logprobs;  // constant
   at::Tensor advantages;    // constant
   const KeptActions& kept;
+  int64_t iteration = 0;  // of the run
 
   at::Tensor log_ratio() const { return logprobs.sub(old_logprobs); }  // [K]
 };
@@ -128,12 +129,18 @@ void describe_policy_loss(engine::Contract<P>& c) {
       .doc("the weight is of each token, of the sequence (product), or its geometric mean");
   c.param("correction_max", &P::correction_max).above(0).doc("upper bound of the weights; inf: none");
   c.param("correction_min", &P::correction_min).at_least(0).doc("lower bound of the weights");
-  c.param("kl_coefficient", &P::kl_coefficient).at_least(0).doc("weight of the divergence from the reference in the loss");
+  c.param("kl_coefficient", &P::kl_coefficient)
+      .at_least(0)
+      .recorded_as("policy/kl_coefficient")
+      .doc("weight of the divergence from the reference in the loss");
   c.param("kl_estimator", &P::kl_estimator).doc("of that divergence; see token_rewards");
   c.param("kl_gradient", &P::kl_gradient).doc("direct: of the estimate, straight_through: that of k2");
   c.param("kl_clamp_input", &P::kl_clamp_input).above(0).doc("bounds the log ratio to the reference symmetrically; unset: none");
   c.param("kl_clamp_output", &P::kl_clamp_output).above(0).doc("bounds the estimate symmetrically; unset: none");
-  c.param("entropy_coefficient", &P::entropy_coefficient).at_least(0).doc("weight of a bonus for the entropy of each action");
+  c.param("entropy_coefficient", &P::entropy_coefficient)
+      .at_least(0)
+      .recorded_as("policy/entropy_coefficient")
+      .doc("weight of a bonus for the entropy of each action");
   c.metric("policy/ratio_mean", engine::Metric::kMean, "mean over the actions of new over old probability");
   c.metric("policy/ratio_max", engine::Metric::kMaximum, "largest such ratio");
   c.metric("policy/kl_mean", engine::Metric::kMean, "divergence of the trained weights from the old ones (k3)");

@@ -7,8 +7,8 @@ namespace sluice::nodes {
 void PpoClip::describe(engine::Contract<PpoClipParams>& c) {
   using P = PpoClipParams;
   c.type("ppo_clip", "clipped surrogate of PPO on the probability ratio of each action");
-  c.param("clip_low", &P::clip_low).between(0, 1).doc("the ratio pays down to 1 - clip_low");
-  c.param("clip_high", &P::clip_high).at_least(0).doc("the ratio pays up to 1 + clip_high");
+  c.param("clip_low", &P::clip_low).between(0, 1).recorded_as("policy/clip_low").doc("the ratio pays down to 1 - clip_low");
+  c.param("clip_high", &P::clip_high).at_least(0).recorded_as("policy/clip_high").doc("the ratio pays up to 1 + clip_high");
   c.param("dual_clip", &P::dual_clip)
       .at_least(0)
       .doc("an action of negative advantage loses at most dual_clip times it; 0: no such bound");
@@ -33,7 +33,8 @@ Surrogate clipped_surrogate(const at::Tensor& ratio, const at::Tensor& advantage
 }
 
 Surrogate PpoClip::surrogate(const PolicyTerms& terms) const {
-  Surrogate result = clipped_surrogate(exp_log_ratio(terms.log_ratio()), terms.advantages, params_.clip_low, params_.clip_high);
+  Surrogate result = clipped_surrogate(exp_log_ratio(terms.log_ratio()), terms.advantages, params_.clip_low.at(terms.iteration),
+                                       params_.clip_high.at(terms.iteration));
   if (params_.dual_clip > 0) {
     const at::Tensor bound = terms.advantages.mul(-params_.dual_clip);
     const at::Tensor negative = terms.advantages.lt(0);

@@ -14,8 +14,8 @@ namespace sluice::nodes {
 /// eq. 3), with clip_high above clip_low and aggregation = "token_mean" that of DAPO (Yu et al. 2025, eq. 8), with a correction
 /// decoupled PPO.
 struct PpoClipParams : PolicyLossParams {
-  double clip_low = 0.2;
-  double clip_high = 0.2;
+  engine::ScheduledNumber clip_low = 0.2;
+  engine::ScheduledNumber clip_high = 0.2;
   double dual_clip = 0;
 };
 

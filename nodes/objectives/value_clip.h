@@ -10,7 +10,7 @@ namespace sluice::nodes {
 ///
 ///   value_objective = { type = "value_clip", clip = 0.2 }
 struct ValueClipParams {
-  double clip = 0.2;
+  engine::ScheduledNumber clip = 0.2;
 };
 
 class ValueClip final : public ValueObjective {

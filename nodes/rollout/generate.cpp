@@ -28,7 +28,7 @@ std::vector<int64_t> end_of_sequence_ids(const models::ModelConfig& config, cons
 
 models::GenerationOptions options_of(const GenerateParams& params, const SampledWeights& model, const ModelText& text) {
   models::GenerationOptions options;
-  options.sampling = {.temperature = params.temperature,
+  options.sampling = {.temperature = params.temperature.at(0),
                       .top_k = params.top_k,
                       .top_p = params.top_p,
                       .min_p = params.min_p,
@@ -125,6 +125,7 @@ void Generate::begin_iteration(const engine::Iteration& iteration) {
   SLUICE_CHECK(idle(), "an iteration begins while another is being sampled");
   weights_.begin_iteration(iteration.policy_version);
   engine_.forget_prefixes();
+  engine_.set_temperature(params_.temperature.at(iteration.index));
 }
 
 const std::vector<int64_t>& Generate::prompt_tokens(const Group& group) const {

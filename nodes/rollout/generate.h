@@ -30,7 +30,7 @@ namespace sluice::nodes {
 ///   max_new_tokens = 256
 ///   max_prompt_tokens = 512
 ///   prompt_too_long = "refuse"        # or "drop": the group is left out of its iteration, and counted
-///   temperature = 1.0                 # 0: the likeliest token
+///   temperature = 1.0                 # 0: the likeliest token; or a schedule, of the iterations that are sampled for
 ///   top_k = 0                         # 0: all
 ///   top_p = 1.0
 ///   min_p = 0.0                       # keeps tokens at least so many times as likely as the likeliest; 0: all
@@ -78,7 +78,7 @@ struct GenerateParams {
   int64_t max_new_tokens = 0;
   int64_t max_prompt_tokens = 512;
   TooLong prompt_too_long = TooLong::kRefuse;
-  double temperature = 1.0;
+  engine::ScheduledNumber temperature = 1.0;
   int64_t top_k = 0;
   double top_p = 1.0;
   double min_p = 0.0;

@@ -15,7 +15,12 @@ namespace {
 constexpr int64_t kTextBytesOfToken = 8;
 
 void find_greedy_contradictions(const GenerateParams& params, engine::Findings& findings) {
-  if (params.temperature > 0) return;
+  if (params.temperature.lowest() > 0) return;
+  if (params.temperature.changes()) {
+    findings.error("temperature", "a temperature of 0 takes the likeliest token, and so cannot be on the way of a schedule",
+                   "from and to above 0, without warmup");
+    return;
+  }
   const auto no_effect = [&](const char* key) {
     findings.without_effect(key, std::string(key) + " has no effect at temperature 0, which takes the likeliest token",
                             "remove " + std::string(key) + ", or set a temperature");
@@ -80,7 +85,10 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.param("max_prompt_tokens", &P::max_prompt_tokens).between(1, 1 << 24).unit("tokens").doc("the longest prompt");
   c.param("prompt_too_long", &P::prompt_too_long)
       .doc("a longer prompt is an error, or its group is dropped before it takes credit, and counted");
-  c.param("temperature", &P::temperature).at_least(0).doc("divides the logits; 0 takes the likeliest token");
+  c.param("temperature", &P::temperature)
+      .at_least(0)
+      .recorded_as("rollout/temperature")
+      .doc("divides the logits; 0 takes the likeliest token");
   c.param("top_k", &P::top_k).at_least(0).doc("keeps the k likeliest tokens; 0 keeps all");
   c.param("top_p", &P::top_p).between(0, 1).above(0).doc("keeps the likeliest tokens with this share; 1 keeps all");
   c.param("min_p", &P::min_p).between(0, 1).doc("keeps tokens at least so many times as likely as the likeliest; 0 keeps all");
@@ -130,8 +138,8 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
     needs.running_samples = params.max_running_samples;
     needs.string_bytes[columns::kResponse.spec().name] = params.max_new_tokens * kTextBytesOfToken;
     needs.string_bytes[columns::kBaselineResponse.spec().name] = params.max_new_tokens * kTextBytesOfToken;
-    needs.must_agree["temperature"] =
-        params.temperature > 0 ? params.temperature : 1.0;  // greedy: log-probabilities of temperature 1
+    // Greedy: log-probabilities of temperature 1.
+    needs.must_agree["temperature"] = params.temperature.is(0) ? engine::ScheduledNumber(1.0) : params.temperature;
   });
   c.check(find_greedy_contradictions);
   c.check(find_turn_contradictions);

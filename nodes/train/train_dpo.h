@@ -37,7 +37,7 @@ struct TrainDpoParams {
   std::string model;
   engine::Component<PreferenceObjective> objective{.type = "dpo"};
   double nll_coefficient = 0;
-  double temperature = 1.0;
+  engine::ScheduledNumber temperature = 1.0;
 };
 
 class TrainDpo final : public engine::Node {

@@ -237,9 +237,7 @@ void TrainPpo::take_moments() {
 std::vector<float> TrainPpo::old_logprobs_of(const MicroBatch& batch) const {
   const at::NoGradGuard no_gradient;
   std::vector<float> logprobs(batch.actions());
-  const auto compute = [&](const RaggedSamples& samples) {
-    return policy_logprobs(actor_->forward(), samples, params_.temperature);
-  };
+  const auto compute = [&](const RaggedSamples& samples) { return policy_logprobs(actor_->forward(), samples, temperature()); };
   fill_in_passes(batch.read(columns::kTokens), batch.layout(), pass_tokens_, compute, logprobs);
   return logprobs;
 }
@@ -299,7 +297,7 @@ std::vector<double> TrainPpo::counted_by_critic(const Part& part) const {
 
 void TrainPpo::accumulate_both(const Part& part) {
   router_metrics_.expect(counted_by_policy(part));
-  const PolicyAndValues outputs = policy_and_values(actor_->forward(), part.samples, params_.temperature, wants_entropy());
+  const PolicyAndValues outputs = policy_and_values(actor_->forward(), part.samples, temperature(), wants_entropy());
   const ObjectiveResult policy = policy_loss(part, outputs.policy), value = value_loss(part, outputs.values);
   SLUICE_CHECK(policy.count == value.count, "losses over different counts cannot be added");
   accumulate_gradient(policy.loss_sum.add(value.loss_sum, params_.value_coefficient), "policy and value loss");
@@ -312,9 +310,9 @@ void TrainPpo::accumulate_actor(const Part& part) {
   router_metrics_.expect(counted_by_policy(part));
   PolicyOutputs outputs;
   if (wants_entropy())
-    outputs = policy_logprobs_and_entropy(actor_->forward(), part.samples, params_.temperature);
+    outputs = policy_logprobs_and_entropy(actor_->forward(), part.samples, temperature());
   else
-    outputs.logprobs = policy_logprobs(actor_->forward(), part.samples, params_.temperature);
+    outputs.logprobs = policy_logprobs(actor_->forward(), part.samples, temperature());
   const ObjectiveResult result = policy_loss(part, outputs);
   record_loss("policy/loss", kActorCount, accumulate_gradient(result.loss_sum, "policy loss"), result);
   router_metrics_.record_passes();
@@ -340,14 +338,16 @@ ObjectiveResult TrainPpo::policy_loss(const Part& part, const PolicyOutputs& out
                                             .entropy = outputs.entropy,
                                             .advantages = advantages(part),
                                             .mask = column(part, columns::kMask.spec()),
-                                            .action_offsets = action_offsets(part.batch.layout(), part.chosen)});
+                                            .action_offsets = action_offsets(part.batch.layout(), part.chosen),
+                                            .iteration = iteration_});
 }
 
 ObjectiveResult TrainPpo::value_loss(const Part& part, const at::Tensor& values) {
   ValueObjectiveInputs inputs{.values = values,
                               .old_values = {},
                               .returns = column(part, columns::kReturns.spec()),
-                              .mask = column(part, columns::kMask.spec())};
+                              .mask = column(part, columns::kMask.spec()),
+                              .iteration = iteration_};
   if (reads_old_values(params_)) inputs.old_values = column(part, columns::kValues.spec());
   if (steps_ == 0) {
     const KeptActions kept(inputs.mask, {0, inputs.values.numel()}, inputs.returns.options());

@@ -64,7 +64,7 @@ struct TrainPpoParams {
   OnPolicy on_policy = OnPolicy::kMeasured;
   bool whiten_advantages = false;
   Variance whiten_variance = Variance::kBessel;
-  double temperature = 1.0;
+  engine::ScheduledNumber temperature = 1.0;
 };
 
 class TrainPpo final : public engine::Node {
@@ -107,6 +107,7 @@ class TrainPpo final : public engine::Node {
   void accumulate_critic(const Part& part);
   bool trains_two_models() const;  // not one, with two heads or alone
   bool wants_entropy() const;
+  double temperature() const { return params_.temperature.at(iteration_); }
   std::vector<double> counted_by_policy(const Part& part) const;
   std::vector<double> counted_by_critic(const Part& part) const;
   ObjectiveResult policy_loss(const Part& part, const PolicyOutputs& outputs);

@@ -57,7 +57,7 @@ class LearningRates(Case):
         done = run("plan", SFT, *sets(**(SMALL | WSD)))
         self.assertIn("  learning     policy 0.001, warm-up of 2 iterations, in the last 3 iterations to 1e-04\n", done.stdout, done.stderr)
         self.assertNotIn("learning  ", run("plan", SFT, *sets(**SMALL)).stdout)
-        self.assertIn('schedule = "wsd", warmup = 0.3, minimum = 0.1, decay = 3.0', run("plan", SFT, "--config", *sets(**(SMALL | WSD))).stdout)
+        self.assertIn('schedule = "wsd", warmup = 0.3, decay = 3.0, decay_shape = "cosine", minimum = 0.1', run("plan", SFT, "--config", *sets(**(SMALL | WSD))).stdout)
 
     def test_a_run_with_a_schedule_can_be_simulated(self):
         done = run("simulate", SFT, *sets(**(SMALL | WSD)))

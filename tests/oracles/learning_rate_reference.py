@@ -1,7 +1,7 @@
-"""Learning rates of transformers' own schedulers, for tests/models/train/learning_rate_test.cpp.
+"""Learning rates of transformers' own schedulers, and other numbers of torch's, for tests/engine/contract/scheduled_number_test.cpp.
 
-    python3 tests/oracles/learning_rate_reference.py write    tests/golden/models/learning_rates.json, with transformers and torch
-    python3 tests/oracles/learning_rate_reference.py check    fails if the transformers that is there gives other numbers
+    python3 tests/oracles/learning_rate_reference.py write    tests/golden/models/learning_rates.json and scheduled_numbers.json
+    python3 tests/oracles/learning_rate_reference.py check    fails if the transformers and torch that are there give other numbers
 """
 
 import json
@@ -9,7 +9,7 @@ import pathlib
 import sys
 import warnings
 
-GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden/models/learning_rates.json"
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden/models"
 RATE = 3e-4
 
 # Keys are those of [models.NAME] optimizer; warm-up and decay may be shares of the iterations, as in TrainingArguments.
@@ -67,16 +67,57 @@ def rates_of(case):
     return rates
 
 
-def reference():
-    return [dict(case, learning_rate=RATE, rates=rates_of(case)) for case in CASES]
+# Keys are those of a scheduled parameter. What rises is a scheduler of what falls, turned around: torch's factors end at 1.
+NUMBERS = [
+    dict(schedule="linear", iterations=20, **{"from": 0.1, "to": 0.01}),
+    dict(schedule="linear", iterations=7, **{"from": 0.2, "to": 0.28}),
+    dict(schedule="linear", iterations=200, **{"from": 1.0, "to": 0.6}),
+    dict(schedule="linear", iterations=11, **{"from": 0.05, "to": 0.0}),
+    dict(schedule="cosine", iterations=20, **{"from": 0.1, "to": 0.01}),
+    dict(schedule="cosine", iterations=33, **{"from": 1.0, "to": 0.6}),
+    dict(schedule="cosine", iterations=33, **{"from": 0.6, "to": 1.2}),
+]
+
+
+def numbers_of(case):
+    """Those of the schedule and of five iterations behind it."""
+    import torch
+    from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR
+
+    begin, end, over = case["from"], case["to"], case["iterations"]
+    top = max(begin, end)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))], lr=begin if case["schedule"] == "cosine" else top)
+    if case["schedule"] == "cosine":
+        scheduler = CosineAnnealingLR(optimizer, T_max=over, eta_min=end)
+    else:
+        scheduler = LinearLR(optimizer, start_factor=begin / top, end_factor=end / top, total_iters=over)
+    numbers = []
+    for step in range(over + 6):
+        numbers.append(optimizer.param_groups[0]["lr"] if step <= over else numbers[-1])  # a cosine would go back
+        optimizer.step()
+        scheduler.step()
+    return numbers
+
+
+def with_ends(case):
+    """A case of learning rates with the keys of a scheduled parameter."""
+    given = {key: value for key, value in case.items() if key != "minimum"}
+    return dict(given, **{"from": RATE, "to": RATE * case.get("minimum", 0.0)}, numbers=rates_of(case))
+
+
+def references():
+    return {"learning_rates.json": [with_ends(case) for case in CASES],
+            "scheduled_numbers.json": [dict(case, numbers=numbers_of(case)) for case in NUMBERS]}
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    text = "[\n" + ",\n".join(json.dumps(case) for case in reference()) + "\n]\n"
+    texts = {name: "[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n" for name, cases in references().items()}
     if sys.argv[1:] == ["write"]:
-        GOLDEN.write_text(text)
+        for name, text in texts.items():
+            (GOLDEN / name).write_text(text)
     elif sys.argv[1:] == ["check"]:
-        sys.exit(0 if GOLDEN.read_text() == text else f"{GOLDEN} is not what transformers says now")
+        wrong = [name for name, text in texts.items() if (GOLDEN / name).read_text() != text]
+        sys.exit(f"{', '.join(wrong)} in {GOLDEN} not what transformers and torch say now" if wrong else 0)
     else:
         sys.exit(__doc__)

@@ -253,13 +253,37 @@ def adamw_trace():
     return trace
 
 
+def adamw_groups_trace():
+    """Steps of parameter groups: a matrix that learns slowly, a vector that decays, and a matrix and a vector in no group."""
+    torch.manual_seed(4)
+    shapes = {"slow.weight": (3, 5), "plain.weight": (4, 7), "plain.norm": (7,), "decayed.norm": (5,)}
+    tensors = {name: torch.randn(shape, requires_grad=True) for name, shape in shapes.items()}
+    options = dict(learning_rate=0.05, beta1=0.8, beta2=0.95, eps=1e-6, weight_decay=0.1, clip_grad_norm=1.5)
+    groups = [{"match": "slow.*", "learning_rate_scale": 0.25}, {"match": "dec*", "weight_decay": 0.3}]
+    rate, decay = options["learning_rate"], options["weight_decay"]
+    parameters = [{"params": [tensors["slow.weight"]], "lr": rate * 0.25, "weight_decay": decay},
+                  {"params": [tensors["plain.weight"]], "weight_decay": decay}, {"params": [tensors["plain.norm"]], "weight_decay": 0.0},
+                  {"params": [tensors["decayed.norm"]], "weight_decay": 0.3}]
+    optimizer = torch.optim.AdamW(parameters, lr=rate, betas=(options["beta1"], options["beta2"]), eps=options["eps"])
+    flat = lambda: {name: tensor.flatten().tolist() for name, tensor in tensors.items()}
+    trace = {"options": options, "groups": groups, "shapes": shapes, "begin": flat(), "steps": []}
+    for _ in range(4):
+        for tensor in tensors.values():
+            tensor.grad = torch.randn(tensor.shape)
+        step = {"gradients": {name: tensor.grad.flatten().tolist() for name, tensor in tensors.items()}}
+        torch.nn.utils.clip_grad_norm_(list(tensors.values()), options["clip_grad_norm"])
+        optimizer.step()
+        trace["steps"].append(step | {"weights": flat()})
+    return trace
+
+
 def rounded(value):
     """Nine digits: every float32 is told apart."""
     if isinstance(value, float):
         return float(f"{value:.9g}")
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
-    return [rounded(item) for item in value] if isinstance(value, list) else value
+    return [rounded(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def make(golden):
@@ -272,6 +296,7 @@ def make(golden):
         (golden / name / "expected.json").write_text(json.dumps(rounded(reference(golden / name))) + "\n")
     (golden / "defaults.json").write_text(json.dumps(defaults(), indent=1) + "\n")
     (golden / "adamw.json").write_text(json.dumps(rounded(adamw_trace())) + "\n")
+    (golden / "adamw_groups.json").write_text(json.dumps(rounded(adamw_groups_trace())) + "\n")
 
 
 def same(first, second):

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "models/kernels/parallel.h"
 #include "tests/source_folder.h"
@@ -40,6 +41,49 @@ TEST(AdamW, FollowsTorchThroughClippedSteps) {
     expect_near(vector, step["vector"]);
   }
   EXPECT_EQ(optimizer.steps(), 3);
+}
+
+// tests/oracles/transformer_reference.py made it with torch.optim.AdamW and its parameter groups.
+TEST(AdamW, GroupsFollowThoseOfTorch) {
+  const Json trace = read_json(std::string(tests::source_folder()) + "/tests/golden/models/adamw_groups.json");
+  const Json& options = trace["options"];
+  AdamW::NamedTensors weights;
+  for (const auto& [name, shape] : trace["shapes"].items())
+    weights.emplace_back(name,
+                         tensor_of(trace["begin"][name]).reshape(shape.get<std::vector<int64_t>>()).set_requires_grad(true));
+  AdamWOptions given{.learning_rate = options["learning_rate"],
+                     .beta1 = options["beta1"],
+                     .beta2 = options["beta2"],
+                     .eps = options["eps"],
+                     .weight_decay = options["weight_decay"],
+                     .clip_grad_norm = options["clip_grad_norm"]};
+  for (const Json& group : trace["groups"]) {
+    WeightGroupOptions& one = given.groups.emplace_back(WeightGroupOptions{.match = group["match"]});
+    one.learning_rate_scale = group.value("learning_rate_scale", 1.0);
+    if (group.contains("weight_decay")) one.weight_decay = group["weight_decay"].get<double>();
+  }
+  AdamW optimizer(weights, given);
+  for (const Json& step : trace["steps"]) {
+    for (const auto& [name, weight] : weights)
+      weight.mutable_grad().copy_(tensor_of(step["gradients"][name]).reshape(weight.sizes()));
+    optimizer.step(1.0);
+    for (const auto& [name, weight] : weights) expect_near(weight, step["weights"][name]);
+  }
+}
+
+TEST(AdamW, AGroupThatMatchesNothingIsNamedWithWhatItMayMean) {
+  const at::Tensor weight = at::randn({4, 4}).set_requires_grad(true);
+  const auto made = [&](const char* match) {
+    AdamW({{"model.layers.0.weight", weight}}, {.groups = {{.match = match, .learning_rate_scale = 0.5}}});
+  };
+  EXPECT_NO_THROW(made("model.layers.*"));
+  try {
+    made("model.layer.*");
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.problems().front().message, "\"model.layer.*\" matches no weight of the model");
+    EXPECT_EQ(error.problems().front().help, "did you mean \"model.layers.*\"?");
+  }
 }
 
 // One weight, and an optimizer that has made one step on it.

@@ -160,6 +160,16 @@ TEST(TokenRewards, AdaptiveCoefficientGoesOnToTheLastBit) {
   for (const int saved_after : {0, 1, 2}) EXPECT_EQ(adaptive_coefficients(KlMeasure::kSequence, 1.1, saved_after), whole);
 }
 
+TEST(TokenRewards, RefusesAScheduleBesideAnAdaptiveController) {
+  const engine::Value adaptive{std::string("adaptive_kl")};
+  engine::Value schedule{engine::Table{}};
+  auto& table = std::get<engine::Table>(schedule.data);
+  table.entries.push_back({"from", {}, {0.1}});
+  table.entries.push_back({"to", {}, {0.0}});
+  EXPECT_THAT(problems({{"kl_coefficient", schedule}}), IsEmpty());
+  EXPECT_THAT(problems({{"kl_controller", adaptive}, {"kl_coefficient", schedule}}), ElementsAre(HasSubstr("no effect")));
+}
+
 TEST(TokenRewards, RefusesKeysWithoutEffect) {
   const engine::Value k2{std::string("k2")}, adaptive{std::string("adaptive_kl")}, token{std::string("token")};
   EXPECT_THAT(problems({{"kl_estimator", k2}}), ElementsAre(HasSubstr("no effect")));

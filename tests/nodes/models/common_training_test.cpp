@@ -124,11 +124,14 @@ struct CommonVariant {
 
 std::vector<CommonVariant> common_variants() {
   TinyOptions plain{.optimizer = models::AdamWOptions{.learning_rate = 1e-2, .weight_decay = 0.1, .clip_grad_norm = 1}};
-  std::vector<CommonVariant> all{{"whole", plain}, {"frozen_in_part", plain}, {"bfloat16", plain}, {"one_bucket", plain}};
+  std::vector<CommonVariant> all{
+      {"whole", plain}, {"frozen_in_part", plain}, {"bfloat16", plain}, {"one_bucket", plain}, {"in_groups", plain}};
   all[1].options.trained.freeze = {"model.embed_tokens.*", "model.layers.0.*"};
   all[2].options.precision = models::Precision::kBfloat16;
   all[2].options.trained.freeze = {"model.layers.1.mlp.*"};
   all[3].options.floats_of_bucket = kFloatsOfABucket;
+  all[4].options.optimizer->groups = {{.match = "model.layers.1.*", .learning_rate_scale = 0.1},
+                                      {.match = "*norm*", .learning_rate_scale = 2, .weight_decay = 0.3}};
   return all;
 }
 

@@ -105,10 +105,14 @@ struct SharedVariant {
 std::vector<SharedVariant> shared_variants() {
   TinyOptions plain{.optimizer = models::AdamWOptions{.learning_rate = 1e-2, .weight_decay = 0.1, .clip_grad_norm = 1}};
   plain.shard_optimizer = true;
-  std::vector<SharedVariant> all{{"whole", plain}, {"lora", plain}, {"not_shared", plain}, {"one_bucket", plain}};
+  std::vector<SharedVariant> all{
+      {"whole", plain}, {"lora", plain}, {"not_shared", plain}, {"one_bucket", plain}, {"in_groups", plain}};
   all[1].options.trained.lora = LoraParams{.rank = 64};  // of more than one block
   all[2].options.shard_optimizer = false;
   all[3].options.floats_of_bucket = kFloatsOfABucket;
+  all[4].options.optimizer->groups = {{.match = "model.layers.1.*", .learning_rate_scale = 0.1},
+                                      {.match = "*norm*", .learning_rate_scale = 2, .weight_decay = 0.3},
+                                      {.match = "lm_head.*", .weight_decay = 0}};
   return all;
 }
 

@@ -120,6 +120,29 @@ void use_everything(PolicyLossParams& params) {
   params.entropy_coefficient = 0.2;
 }
 
+// From 0.4 in iteration 0 to 0.2 in iteration 4.
+engine::ScheduledNumber halved() {
+  return {{.shape = engine::ScheduleShape::kLinear, .from = 0.4, .to = 0.2, .iterations = 4}, {}, false};
+}
+
+TEST(PolicyLoss, HasTheScheduledNumbersOfTheIterationOfItsSamples) {
+  std::mt19937 random(6);
+  const std::vector<RandomSample> samples{random_sample(random, 4), random_sample(random, 3)};
+  const auto loss_in = [&](const PpoClipParams& params, int64_t iteration) {
+    ObjectiveInputs inputs = packed(samples, {0, 1});
+    inputs.iteration = iteration;
+    return PpoClip(params).compute(inputs).loss_sum.item().toDouble();
+  };
+  const auto params_with = [](const engine::ScheduledNumber& number) {
+    PpoClipParams params;
+    params.kl_coefficient = params.entropy_coefficient = params.clip_low = params.clip_high = number;
+    return params;
+  };
+  for (const auto& [iteration, number] : {std::pair(0, 0.4), std::pair(1, 0.35), std::pair(2, 0.3), std::pair(9, 0.2)})
+    EXPECT_NEAR(loss_in(params_with(halved()), iteration), loss_in(params_with(number), 0), 1e-12) << iteration;
+  EXPECT_NE(loss_in(params_with(0.4), 0), loss_in(params_with(0.2), 0));
+}
+
 // The loss is a sum and a count over samples: how they are packed, and in which order, changes nothing but rounding.
 TEST(PolicyLoss, DoesNotDependOnHowSamplesArePacked) {
   std::mt19937 random(5);
@@ -318,7 +341,7 @@ TEST(KlInTheLoss, AgreesWithNemoRl) {
   const auto entry = reference_case("kl_penalty_loss");
   if (!entry) GTEST_SKIP() << "no test data";
   PpoClipParams params;
-  params.kl_coefficient = (*entry)["beta"];
+  params.kl_coefficient = (*entry)["beta"].get<double>();
   const Vector logprobs = (*entry)["curr"];
   ObjectiveInputs inputs = one_sample(tensor(logprobs), logprobs, Vector(logprobs.size(), 0.0));
   inputs.reference_logprobs = tensor((*entry)["ref"]);

@@ -39,7 +39,7 @@ template <class Objective, class Params>
 void expect_agrees(const char* id, Params params, double dual = 0) {
   const auto entry = reference_case(id);
   if (!entry) GTEST_SKIP() << "no test data";
-  params.clip_low = (*entry)["clip"][0], params.clip_high = (*entry)["clip"][1];
+  params.clip_low = (*entry)["clip"][0].get<double>(), params.clip_high = (*entry)["clip"][1].get<double>();
   if constexpr (requires { params.dual_clip; }) params.dual_clip = dual;
   const auto result = loss<Objective>(params, (*entry)["prev"], (*entry)["adv"])(tensor((*entry)["curr"]));
   const double expected = (*entry)["expect"]["loss"];
@@ -117,7 +117,7 @@ TEST(Cispo, AgreesWithSlime) {
   const auto entry = reference_case("cispo_1");
   if (!entry) GTEST_SKIP() << "no test data";
   CispoParams params;
-  params.clip_low = (*entry)["eps"][0], params.clip_high = (*entry)["eps"][1];
+  params.clip_low = (*entry)["eps"][0].get<double>(), params.clip_high = (*entry)["eps"][1].get<double>();
   const Vector logprobs = (*entry)["logp"], ratios = (*entry)["ratio"], advantages = (*entry)["adv"];
   const Vector clamped = (*entry)["expect"]["clamped"];
   Vector old_logprobs, expected_gradient;

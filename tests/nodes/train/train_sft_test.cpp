@@ -91,8 +91,8 @@ TEST(TrainSft, TheMaskWeighsActions) {
 TEST(TrainSft, TheStepOfAnIterationHasItsLearningRateAndTheMetricSaysSo) {
   const TinyFolder folder;
   // Iteration 0 of a schedule whose warm-up begins at an eighth.
-  const models::LearningRate schedule{
-      .shape = models::LearningRateShape::kWsd, .highest = 1.0, .minimum = 0.125, .iterations = 9, .warmup = 4};
+  const engine::ValueSchedule schedule{
+      .shape = engine::ScheduleShape::kWsd, .from = 1.0, .to = 0.125, .iterations = 9, .warmup = 4};
   const std::shared_ptr<LanguageModel> constant = trainable(folder, 0.125);
   const std::shared_ptr<LanguageModel> scheduled = std::make_shared<TrainedLanguageModel>(
       "actor", folder.path(), models::load_transformer(folder.path(), {.random_init = true, .seed = 1, .trainable = true}),
