@@ -73,9 +73,12 @@ Json integer_schema(const ParamInfo& info) {
   return schema;
 }
 
-// Or the table of a schedule.
+// Or the table of a schedule: ranges are of numbers, keys of tables.
 Json scheduled_schema(const ParamInfo& info) {
-  return {{"anyOf", Json::array({number_schema("number", info), table_schema(engine::schedule_table(info).erased().infos())})}};
+  Json schema = table_schema(engine::schedule_table(info).erased().infos());
+  schema["type"] = {"number", "object"};
+  add_range(schema, info);
+  return schema;
 }
 
 Json path_schema() { return {{"type", "string"}, {"minLength", 1}}; }

@@ -5,7 +5,7 @@ import math
 import os
 import unittest
 
-from support import DONE, Case, repeatable, run, sets
+from support import DONE, PPO, SMALL, Case, repeatable, run, sets
 
 KL = "nodes.rewards.kl_coefficient"
 OBJECTIVE = "nodes.train.objective"
@@ -62,6 +62,13 @@ class Schedules(Case):
         done = run("resume", folder, "--from", "2")
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertEqual((self.lines_of("run"), self.models_of("run")), before)
+
+    def test_ranks_that_share_an_optimizer_have_the_same_bits(self):
+        more = ALL | {"cluster.slots": 4, "models.actor.optimizer.groups": '[{ match = "model.layers.0.*", learning_rate_scale = 0.3 }]'}
+        self.run_ppo("one", **more)
+        done = run("launch", "--ranks", 2, PPO, "--run-dir", self.folder / "two", *sets(**(SMALL | more)))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual((self.lines_of("two"), self.models_of("two")), (self.lines_of("one"), self.models_of("one")))
 
     def test_losses_do_not_depend_on_micro_batches(self):
         one = {"nodes.train.mini_batches": 1}  # whose one step adds sums of all micro-batches
