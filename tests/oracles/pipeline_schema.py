@@ -103,7 +103,7 @@ class PipelineSchema(unittest.TestCase):
         for kind in types["nodes"]:
             for parameter in kind["parameters"]:
                 for value in VALUES:
-                    if parameter["kind"] != "component" or value not in ("{}", "{ word = 3 }"):
+                    if parameter["kind"] not in ("component", "scheduled") or value not in ("{}", "{ word = 3 }"):  # tables with keys of their own
                         node(kind["type"], parameter["name"], value)
         self.assertGreater(self.compare(named, "\n".join(lines) + "\n"), 1000)
 
@@ -112,6 +112,8 @@ class PipelineSchema(unittest.TestCase):
         for value in VALUES:
             lines, named = ["[pipeline]"], {}
             for table in tables:
+                if table["name"] == "scheduled":  # stands in the tables of nodes, under keys that take it
+                    continue
                 if table["heading"] != "pipeline":  # whose header is there
                     lines.append(f"[{table['heading']}]")
                 if "SOURCE" in table["heading"]:
