@@ -109,7 +109,7 @@ int exit_code_of(const engine::RunSummary& summary, int signal) {
 }
 
 void print_changes(const engine::Plan& plan, const engine::Manifest& saved) {
-  for (const engine::PipelineChange& change : engine::pipeline_changes(saved.pipeline, plan)) {
+  for (const engine::PipelineChange& change : engine::pipeline_changes(saved.pipeline, engine::keys_to_compare(plan))) {
     std::printf("going on with %s%s\n", printable(engine::change_text(change), Lines::kKept).c_str(),
                 change.harmless ? "" : " (accepted: results change)");
   }

@@ -1,14 +1,11 @@
 #pragma once
 
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/subprocess.h"
-#include "cli/launch_signals.h"
-#include "cli/run_signals.h"
+#include "cli/children.h"
 
 namespace sluice::cli {
 
@@ -25,9 +22,7 @@ struct LaunchOptions {
 /// Several processes of one program on this machine that end together: each is a rank of one world (base/world_environment.h) and
 /// has its share of the cores that this process may use.
 ///
-/// Rank 0 writes where this process does. What the others write comes line by line on stderr, with the rank in front. SIGINT,
-/// SIGTERM and SIGUSR1 are passed on to all ranks; Ctrl-Z stops them with this process. All ranks die with this process, however
-/// that ends. One a process, used by one thread.
+/// They are the Children of this process; rank 0 writes where it does. One a process, used by one thread.
 class Launch {
  public:
   /// Starts all ranks. Throws UserError when one cannot be started; then none is left.
@@ -42,19 +37,15 @@ class Launch {
   int wait();
 
  private:
-  using Clock = Subprocess::Clock;
+  using Clock = Children::Clock;
   struct Rank {
     int number;
-    std::unique_ptr<Subprocess> process;
-    bool end_is_known = false;
+    Child* child;
     int restarts = 0;
   };
 
-  std::unique_ptr<Subprocess> started(int number) const;
-  void list_processes();
+  SubprocessOptions options_of(int number) const;
   bool all_ended() const;
-  void print_lines(Rank& rank);
-  void print(const std::string& lines) const;
   void look_for_ends();
   void judge_end(Rank& rank);
   static bool is_lost(const Rank& rank);
@@ -62,28 +53,17 @@ class Launch {
   void end_late_ones();
   void go_on_without(Rank& rank);
   void start_again(Rank& rank);
-  void pass_signals();
-  void signal_all(int number);
-  void stop_with_ranks();
   void hurry();
   void end_stopped_ones();
 
   const LaunchOptions options_;
   const int port_;
-  const bool cursor_;  // stderr is a terminal on which rank 0 may have an unfinished line
-  RunSignals run_signals_;
-  LaunchSignals signals_;
+  Children children_;
   std::vector<Rank> ranks_;
-  std::vector<Subprocess*> processes_;
-  bool asked_to_end_ = false;  // a SIGINT or SIGTERM was passed on
-  int asked_code_ = 0;         // of the first that ended because of it
-  int bad_code_ = 0;           // of the first that ended badly otherwise
+  int asked_code_ = 0;  // of the first that ended because a signal was passed on
+  int bad_code_ = 0;    // of the first that ended badly otherwise
   std::optional<Clock::time_point> ask_at_, kill_at_, late_at_;
   std::optional<Clock::time_point> stopped_since_;  // all that are left are
 };
-
-/// The share of `cores` that a rank gets: as many as the others have, or one more; none is in two shares, unless there are fewer
-/// cores than ranks. Then neighbours share.
-std::vector<int> cores_of_rank(const std::vector<int>& cores, int rank, int ranks);
 
 }  // namespace sluice::cli

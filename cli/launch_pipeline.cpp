@@ -1,10 +1,9 @@
-#include <future>
-
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/program_path.h"
 #include "base/world_environment.h"
 #include "cli/commands.h"
+#include "cli/core_shares.h"
 #include "cli/launch.h"
 #include "cli/load.h"
 #include "cli/run_folder.h"
@@ -41,14 +40,10 @@ Checked with_run_folder(RunArguments run, int ranks) {
 }
 
 // Only once, so that all ranks have the same folder. What is wrong with the pipeline is said once too, before any of them is there:
-// on a thread with the cores of rank 0, of which no rank has fewer, since a pipeline is checked for them.
+// with the cores of rank 0, of which no rank has fewer.
 Checked checked_for_ranks(const LaunchArguments& arguments) {
-  return std::async(std::launch::async,
-                    [&] {
-                      keep_to_cores(cores_of_rank(cores_of_affinity(), 0, arguments.ranks));
-                      return with_run_folder(arguments.run, arguments.ranks);
-                    })
-      .get();
+  return on_cores(share_of_cores(cores_of_affinity(), 0, arguments.ranks),
+                  [&] { return with_run_folder(arguments.run, arguments.ranks); });
 }
 
 }  // namespace

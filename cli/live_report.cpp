@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/path_kind.h"
 #include "base/strings.h"
 
 namespace sluice::cli {
@@ -16,28 +17,33 @@ std::string moment() { return std::to_string(std::chrono::system_clock::now().ti
 
 }  // namespace
 
-std::vector<RunReport> readers_of(const std::vector<std::filesystem::path>& folders, Watch watch) {
+std::vector<RunReport> readers_of(const std::vector<ReportedRun>& reported, Watch watch) {
   constexpr size_t kMostSamples = 160, kFewestSamples = 20;  // of all runs, of each
   std::vector<RunReport> runs;
-  for (const std::filesystem::path& folder : folders)
-    runs.emplace_back(folder, std::max(kFewestSamples, kMostSamples / folders.size()), watch);
+  for (const ReportedRun& run : reported)
+    runs.emplace_back(run.folder, std::max(kFewestSamples, kMostSamples / reported.size()), watch);
   return runs;
 }
 
-ReportState report_state(const std::vector<std::filesystem::path>& folders, std::vector<RunReport>& runs) {
+ReportState report_state(const std::vector<ReportedRun>& reported, std::vector<RunReport>& runs) {
   Json told = Json::array();
-  std::vector<std::string> names;
-  for (RunReport& run : runs) {
-    told.push_back(run.now());
+  std::vector<std::string> names, titles;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    told.push_back(runs[i].now());
     names.push_back(told.back()["name"]);
+    const ReportedRun& run = reported[i];
+    const bool is_swept = !run.combination.empty();
+    const std::string title = is_swept ? absolute_path(run.folder).parent_path().filename().string() : names.back();
+    if (is_swept) told.back()["combination"] = run.combination;
+    if (!is_swept || titles.empty() || titles.back() != title) titles.push_back(title);
   }
   const bool alike = std::set<std::string>(names.begin(), names.end()).size() < names.size();
-  for (size_t i = 0; alike && i < names.size(); ++i) told[i]["name"] = folders[i].string();
-  return {.title = join(names, ", "), .report = {{"runs", std::move(told)}}};
+  for (size_t i = 0; alike && i < names.size(); ++i) told[i]["name"] = reported[i].folder.string();
+  return {.title = join(titles, ", "), .report = {{"runs", std::move(told)}}};
 }
 
-LiveReport::LiveReport(std::vector<std::filesystem::path> folders)
-    : folders_(std::move(folders)), born_(moment()), runs_(readers_of(folders_, Watch::kLive)) {
+LiveReport::LiveReport(std::vector<ReportedRun> reported)
+    : reported_(std::move(reported)), born_(moment()), runs_(readers_of(reported_, Watch::kLive)) {
   state_ = read();
 }
 
@@ -50,7 +56,7 @@ std::string LiveReport::stamp() const {
 // What a run appends meanwhile has another stamp, and is read the next time.
 std::shared_ptr<const ReportState> LiveReport::read() {
   stamp_ = stamp();
-  auto state = std::make_shared<ReportState>(report_state(folders_, runs_));
+  auto state = std::make_shared<ReportState>(report_state(reported_, runs_));
   state->tag = "\"" + born_ + "-" + std::to_string(++read_count_) + "\"";
   state->report["tag"] = state->tag;
   return state;

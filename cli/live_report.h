@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/report_run.h"
+#include "cli/report_sweep.h"
 
 namespace sluice::cli {
 
@@ -24,7 +25,7 @@ struct ReportState {
 class LiveReport {
  public:
   /// Throws UserError naming what is no run.
-  explicit LiveReport(std::vector<std::filesystem::path> folders);
+  explicit LiveReport(std::vector<ReportedRun> reported);
 
   std::shared_ptr<const ReportState> now();
 
@@ -34,7 +35,7 @@ class LiveReport {
   std::shared_ptr<const ReportState> read();
   std::string stamp() const;
 
-  const std::vector<std::filesystem::path> folders_;
+  const std::vector<ReportedRun> reported_;
   const std::string born_;  // tells the tags of this process from others
   std::mutex mutex_;
   std::vector<RunReport> runs_;
@@ -44,10 +45,10 @@ class LiveReport {
   std::shared_ptr<const ReportState> state_;
 };
 
-/// All of them at this moment. `title`: their names.
-ReportState report_state(const std::vector<std::filesystem::path>& folders, std::vector<RunReport>& runs);
+/// All of them at this moment; a run of a sweep has its "combination" too. `title`: their names, and those of sweeps.
+ReportState report_state(const std::vector<ReportedRun>& reported, std::vector<RunReport>& runs);
 
 /// A reader of each. Throws UserError naming what is no run.
-std::vector<RunReport> readers_of(const std::vector<std::filesystem::path>& folders, Watch watch);
+std::vector<RunReport> readers_of(const std::vector<ReportedRun>& reported, Watch watch);
 
 }  // namespace sluice::cli

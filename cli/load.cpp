@@ -20,14 +20,8 @@ namespace sluice::cli {
 namespace fs = std::filesystem;
 namespace {
 
-// Checking a pipeline only warns of a device that this machine lacks; running it does not go on without.
 void require_devices(const LoadedPipeline& loaded) {
-  Problems missing;
-  for (const Problem& problem : loaded.warnings) {
-    if (problem.kind != "device-unavailable") continue;
-    missing.push_back(problem);
-    missing.back().severity = Severity::kError;
-  }
+  const Problems missing = missing_devices(loaded.warnings);
   if (!missing.empty()) throw UserError(missing);
   for (const engine::PlanModel& model : loaded.plan.models) {
     if (const auto device = device_name(model.facts.device)) loaded.registry->find_device_kind(device->kind)->use();
@@ -148,6 +142,16 @@ Problems problems_of_data(const engine::Plan& plan, const engine::PipelineSpec& 
   std::ranges::move(check_vocabularies(plan, spec), std::back_inserter(problems));
   std::ranges::move(check_turn_ends(plan, spec), std::back_inserter(problems));
   return problems;
+}
+
+Problems missing_devices(const Problems& warnings) {
+  Problems missing;
+  for (const Problem& problem : warnings) {
+    if (problem.kind != "device-unavailable") continue;
+    missing.push_back(problem);
+    missing.back().severity = Severity::kError;
+  }
+  return missing;
 }
 
 void print_warnings(const Problems& warnings) {

@@ -66,6 +66,7 @@ int main(const std::vector<std::string>& words) {
   program.app().footer(
       "rlhf-run pipelines/ppo.toml is short for rlhf-run run pipelines/ppo.toml.\nrlhf-run SUBCOMMAND --help has examples.");
   add_pipeline_commands(program);
+  add_sweep_command(program);
   add_run_folder_commands(program);
   add_type_commands(program);
   add_model_commands(program);

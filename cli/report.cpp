@@ -17,8 +17,9 @@
 namespace sluice::cli {
 
 int report_runs(const ReportArguments& arguments) {
-  std::vector<RunReport> runs = readers_of(arguments.run_folders, Watch::kOnce);
-  const ReportState state = report_state(arguments.run_folders, runs);
+  const std::vector<ReportedRun> reported = reported_runs(arguments.run_folders);
+  std::vector<RunReport> runs = readers_of(reported, Watch::kOnce);
+  const ReportState state = report_state(reported, runs);
   const std::string page = report_page(PageIs::kFile, state.title, state.report);
   if (arguments.output.empty())
     print_text(page);
@@ -30,7 +31,7 @@ int report_runs(const ReportArguments& arguments) {
 int serve_report(const ReportArguments& arguments) {
   constexpr std::chrono::milliseconds kLook{50};
   const StopSignals signals;
-  LiveReport report(arguments.run_folders);
+  LiveReport report(reported_runs(arguments.run_folders));
   const ReportServer server(report, arguments.port);
   std::printf("%s\n", server.address().c_str());
   std::fflush(stdout);

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
+#include "cli/metrics_file.h"
 
 namespace sluice::cli {
 namespace {
@@ -46,28 +46,13 @@ void add_series(const std::string& name, const std::vector<Point>& points, Json&
 
 }  // namespace
 
-void RunSeries::take(const std::string& line, const std::string& place) {
-  const Json row = parse_json(line, place);
-  if (!row.is_object() || !row.contains("iteration") || !row["iteration"].is_number_integer())
-    throw UserError(place + " is no metrics of an iteration");
-  const auto iteration = row["iteration"].get<int64_t>();
-  for (const auto& [name, value] : row.items()) {
-    if (name == "iteration" || !value.is_number()) continue;
+void RunSeries::read() {
+  if (lines_.look()) metrics_.clear(), places_.clear(), taken_ = 0;
+  take_metrics(lines_, taken_, [this](int64_t iteration, const std::string& name, double value) {
     const auto [found, is_new] = places_.try_emplace(name, metrics_.size());
     if (is_new) metrics_.emplace_back(name, std::vector<Point>{});
-    metrics_[found->second].second.emplace_back(iteration, value.get<double>());
-  }
-}
-
-void RunSeries::read() {
-  constexpr size_t kAtOnce = 256;  // lines
-  if (lines_.look()) metrics_.clear(), places_.clear(), taken_ = 0;
-  while (taken_ < lines_.size()) {
-    for (const std::string& line : lines_.read(taken_, std::min(lines_.size(), taken_ + kAtOnce))) {
-      take(line, lines_.place(taken_));
-      ++taken_;
-    }
-  }
+    metrics_[found->second].second.emplace_back(iteration, value);
+  });
 }
 
 Json RunSeries::now() {

@@ -31,7 +31,6 @@ class RunSeries {
   using Point = std::pair<int64_t, double>;
 
   void read();
-  void take(const std::string& line, const std::string& place);
 
   GrowingLines lines_;
   size_t taken_ = 0;                                                 // lines

@@ -30,9 +30,8 @@ double mean_of(std::span<const double> values) {
 // What is to improve, of the path whose metrics have that prefix; empty: none of its nodes has recorded a score or a loss.
 std::string target_of(const engine::IterationReport& report, const std::string& prefix = {}) {
   const auto is_there = [&](const char* name) { return !std::isnan(report.metric(engine::prefixed_metric(prefix, name))); };
-  if (is_there(kScoreMetric)) return engine::prefixed_metric(prefix, kScoreMetric);
-  const auto loss = std::ranges::find_if(kLossMetrics, is_there);
-  return loss == std::end(kLossMetrics) ? std::string() : engine::prefixed_metric(prefix, *loss);
+  const char* const target = metric_to_improve(is_there);
+  return target == nullptr ? std::string() : engine::prefixed_metric(prefix, target);
 }
 
 // "the first 3 and the last 10 iterations", "the first and the last iteration"

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/strings.h"
 
 namespace sluice::cli {
 
 void TextTable::add(std::vector<std::string> row) {
   widths_.resize(std::max(widths_.size(), row.size()));
-  for (size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], row[i].size());
+  for (size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], printed_width(row[i]));
   rows_.push_back(std::move(row));
 }
 
@@ -18,7 +19,7 @@ std::string TextTable::text() const {
   for (const std::vector<std::string>& row : rows_) {
     std::string line = "  ";
     for (size_t i = 0; i < row.size(); ++i) {
-      const std::string space(widths_[i] - row[i].size(), ' ');
+      const std::string space(widths_[i] - printed_width(row[i]), ' ');
       const bool is_text = i == 0 || (last_ == Last::kText && i + 1 == row.size());
       line += (i == 0 ? "" : "   ") + (is_text ? row[i] + space : space + row[i]);
     }

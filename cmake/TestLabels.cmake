@@ -6,7 +6,7 @@
 #   fault   kills runs, damages their files, or hands the program what is hostile
 
 set(_oracle_tests "^oracle:|_oracle$")
-set(_fault_tests "^cli\\.(elastic|faults|hostile_paths|interrupt|lock|ranks|resume|scorer_faults)$|^fuzz:|^comm:LostRankTest$|Fault|Crash|Hostile")
+set(_fault_tests "^cli\\.(elastic|faults|hostile_paths|interrupt|lock|ranks|resume|scorer_faults|sweep)$|^fuzz:|^comm:LostRankTest$|Fault|Crash|Hostile")
 set(_slow_tests "^cli\\.(bad_data|bad_model|bad_pipeline|chat|checkpoints|command_line|completion|conventions|data_look|display|fit|hub|init|inspect|learning_rate|schedules)$"
                 "^cli\\.(long_run|memory|model|plugins|presets|problems|report|report_serve|run|samples|schema|simulate|top|try)$" "^(pipelines|example|bench):" "^(docs|set_up|tidy)$" "^docs\\." "^python\\." "^cuda\\.(operators|pack)$"
                 "^engine:(CapacitySearch|PathsSearch|Plugin|RanksSearch|RolesSearch|ResumeTest|Seeds/.*|Watchdog)$" "^data:RowFileTest$"

@@ -36,9 +36,21 @@ function duration(seconds) {
   if (seconds < 5400) return (seconds / 60).toFixed(0) + " min";
   return (seconds / 3600).toFixed(1) + " h";
 }
-const color = run => `var(--run-${run % 6})`;
-const dash = run => ["", "6 3", "2 3", "8 3 2 3"][Math.floor(run / 6) % 4];
-const swatch = run => make("span", {class: "swatch", style: `background: ${color(run)}`, "aria-hidden": "true"});
+// The runs of one combination of a sweep are shown as one, with one colour; any other run is alone.
+let groups = [];
+function findGroups() {
+  groups = [];
+  for (const run of runs) {
+    let group = groups.find(one => run.combination !== undefined && one.combination === run.combination);
+    if (!group) groups.push(group = {name: run.combination ?? run.name, combination: run.combination, index: groups.length, runs: []});
+    group.runs.push(run);
+    run.group = group.index;
+  }
+}
+findGroups();
+const color = group => `var(--run-${group % 6})`;
+const dash = group => ["", "6 3", "2 3", "8 3 2 3"][Math.floor(group / 6) % 4];
+const swatch = group => make("svg", {class: "swatch", viewBox: "0 0 24 4", "aria-hidden": "true"}, make("line", {x1: 0, x2: 24, y1: 2, y2: 2, stroke: color(group), "stroke-dasharray": dash(group)}));
 
 // Puts these into `parent` and leaves those that are there already where they are: they keep focus, scrolling and selection.
 function arrange(parent, nodes) {
@@ -108,7 +120,38 @@ function change(run, name) {
   const few = Math.max(1, Math.min(10, Math.floor(series.y.length / 4)));
   return [mean(series.y.slice(0, few)), mean(series.y.slice(-few))];
 }
-function head(run, index) {
+function deviation(values) {
+  const middle = mean(values);
+  return Math.sqrt(values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1));
+}
+// As `sweep --table` has it: the mean of the last 10 iterations, or the last value of what none of these has.
+function final(run, name) {
+  const series = run.series[name], end = Math.max(...Object.values(run.series).map(one => one.x[one.x.length - 1]));
+  if (!series || !series.y.length) return null;
+  const last = series.y.filter((_, i) => series.x[i] > end - 10);
+  return last.length ? mean(last) : series.y[series.y.length - 1];
+}
+function spread(group, name) {
+  const values = group.runs.map(run => final(run, name)).filter(value => value !== null);
+  if (!values.length) return "";
+  return shown(mean(values)) + (values.length > 1 ? ` ± ${shown(Number(deviation(values).toPrecision(2)))}` : "");
+}
+const finishedOf = group => group.runs.filter(run => run.state === "done").length;
+function headOfGroup(group) {
+  const tiles = make("dl", {class: "tiles"});
+  tiles.append(tile("runs", String(group.runs.length), `${finishedOf(group)} finished`));
+  for (const name of firstMetrics.slice(0, 4)) if (spread(group, name)) tiles.append(tile(name, spread(group, name), "last 10 iterations"));
+  return make("div", {class: "run"}, make("h1", {}, swatch(group.index), group.name), make("p", {class: "when"}, group.runs.map(run => run.name).join(" · ")), tiles);
+}
+function headOfSweep(combinations) {
+  const names = firstMetrics.slice(0, 4);
+  const heading = (...content) => make("th", {scope: "col", class: "number"}, ...content);
+  const rows = combinations.map(group => make("tr", {}, make("td", {}, swatch(group.index), " ", group.name), ...names.map(name => make("td", {class: "number"}, spread(group, name))),
+    make("td", {class: "number"}, `${finishedOf(group)} of ${group.runs.length}`)));
+  return make("div", {class: "run"}, make("h1", {}, document.title.split(" – ")[0]), make("p", {class: "when"}, "Last 10 iterations of each run, mean ± standard deviation over the runs of a combination"),
+    make("div", {class: "card scroll", style: "max-height: none", tabindex: "0", role: "region", "aria-label": "combinations"}, make("table", {}, make("thead", {}, make("tr", {}, make("th", {scope: "col"}, "combination"), ...names.map(name => heading(...named(name))), heading("finished"))), make("tbody", {}, ...rows))));
+}
+function head(run) {
   const state = run.state === "done" ? "finished" : run.state;
   const tiles = make("dl", {class: "tiles"});
   tiles.append(tile("iterations", String(run.iterations_done || Math.max(0, ...Object.values(run.series).map(s => s.x.length ? s.x[s.x.length - 1] + 1 : 0))),
@@ -121,11 +164,17 @@ function head(run, index) {
   if (speed) tiles.append(tile("tokens per second", shown(quantile(run.series[speed].y, 0.5)), "median of " + speed));
   if (run.memory && run.memory.peak_bytes) tiles.append(tile("memory", bytes(run.memory.peak_bytes), `${bytes(run.memory.planned_bytes)} planned`));
   const when = !run.ended ? "no iteration has ended yet" : run.seconds ? `${run.began.replace("T", " ")} to ${run.ended.replace("T", " ")}, ${duration(run.seconds)}` : `until ${run.ended}`;
-  return make("div", {class: "run"}, make("h1", {}, runs.length > 1 ? swatch(index) : null, run.name), make("p", {class: "when"}, `${when} · ${run.folder}`), tiles);
+  return make("div", {class: "run"}, make("h1", {}, runs.length > 1 ? swatch(run.group) : null, run.name), make("p", {class: "when"}, `${when} · ${run.folder}`), tiles);
 }
 function drawHeads() {
   settle(byId("heads"), runs.map(({name, folder, state, seconds, iterations, iterations_done, memory}) => [name, folder, state, seconds, iterations, iterations_done, memory]),
-    () => byId("heads").replaceChildren(...runs.map(head)));
+    () => byId("heads").replaceChildren(...headsOf(groups)));
+}
+// Many combinations are a table, few have a head each, as runs have.
+function headsOf(groups) {
+  const combinations = groups.filter(group => group.combination !== undefined), inTable = combinations.length > 4;
+  return [...(inTable ? [headOfSweep(combinations)] : []),
+    ...groups.filter(group => !inTable || group.combination === undefined).map(group => group.runs.length > 1 ? headOfGroup(group) : head(group.runs[0]))];
 }
 
 // ---- Plots
@@ -145,6 +194,21 @@ function smoothed(values, weight) {
 }
 const pathOf = (xs, ys, x, y) => xs.map((value, i) => `${i ? "L" : "M"}${x(value).toFixed(1)} ${y(ys[i]).toFixed(1)}`).join("");
 
+// Of several runs their mean, where a line between two points stands for what is between them.
+function meanOf(lines) {
+  const xs = [...new Set(lines.flatMap(line => line.x))].sort((a, b) => a - b);
+  const sums = xs.map(() => 0), counts = xs.map(() => 0);
+  for (const line of lines) {
+    let next = 0;
+    xs.forEach((x, i) => {
+      while (next < line.x.length && line.x[next] < x) next++;
+      if (next === line.x.length || (next === 0 && line.x[0] > x)) return;
+      const back = line.x[next] === x ? next : next - 1, share = back === next ? 0 : (x - line.x[back]) / (line.x[next] - line.x[back]);
+      sums[i] += line.y[back] * (1 - share) + line.y[next] * share, counts[i]++;
+    });
+  }
+  return {x: xs, y: sums.map((sum, i) => sum / counts[i])};
+}
 // The card of a metric. What it draws follows the data; the card itself stays, with its focus and its open table.
 function plot(name) {
   const card = make("article", {class: "card plot"});
@@ -165,7 +229,7 @@ function plot(name) {
     for (const end of ["x1", "x2"]) cross.setAttribute(end, x(at));
     const parts = having.map(one => {
       const place = one.series.x.indexOf(at);
-      return place < 0 ? null : make("span", {}, runs.length > 1 ? swatch(one.index) : "", " ", make("b", {}, shown(one.series.y[place])), " ");
+      return place < 0 ? null : make("span", {}, groups.length > 1 ? swatch(one.index) : "", " ", make("b", {}, shown(one.series.y[place])), " ");
     });
     readout.replaceChildren(`iteration ${at}: `, ...parts.filter(Boolean));
   }
@@ -187,11 +251,12 @@ function plot(name) {
   }
 
   card.draw = () => {
-    const having = runs.map((run, index) => ({run, index, series: run.series[name]})).filter(one => one.series && one.series.y.length);
-    const text = JSON.stringify([having.map(one => one.series), byId("smooth").value]);
+    const having = groups.map(group => ({name: group.name, index: group.index, lines: group.runs.map(run => run.series[name]).filter(series => series && series.y.length)})).filter(one => one.lines.length);
+    for (const one of having) one.series = one.lines.length > 1 ? meanOf(one.lines) : one.lines[0];
+    const text = JSON.stringify([having.map(one => one.lines), byId("smooth").value]);
     if (drawn.get(card) === text) return;
     drawn.set(card, text);
-    last.textContent = having.map(one => shown(one.series.y[one.series.y.length - 1])).join(" · ");
+    last.textContent = having.length > 6 ? "" : having.map(one => shown(one.series.y[one.series.y.length - 1])).join(" · ");
     shownNow = drawCurves(name, svg, having);
     if (!shownNow.stops.includes(at)) at = null;
     read(at);
@@ -201,7 +266,7 @@ function plot(name) {
   return card;
 }
 function drawCurves(name, svg, having) {
-  const xs = having.flatMap(one => one.series.x), ys = having.flatMap(one => one.series.y);
+  const xs = having.flatMap(one => one.series.x), ys = having.flatMap(one => one.lines.flatMap(line => line.y));
   const [lowest, highest] = [Math.min(...ys), Math.max(...ys)];
   let [low, high] = [lowest, highest];
   // A few values far away would flatten all the others: they are drawn at the edge, and the card says so.
@@ -213,16 +278,18 @@ function drawCurves(name, svg, having) {
   const margin = (high - low) * 0.05;
   const x = value => LEFT + (value - first) / (end - first) * (WIDTH - LEFT - RIGHT);
   const y = value => Math.max(TOP, Math.min(HEIGHT - BOTTOM, TOP + (high + margin - value) / (high - low + 2 * margin) * (HEIGHT - TOP - BOTTOM)));
-  svg.setAttribute("aria-label", `${name} over iterations. ` + having.map(one => `${one.run.name}: from ${shown(one.series.y[0])} to ${shown(one.series.y[one.series.y.length - 1])}`).join("; ") + ". Arrow keys read values.");
+  svg.setAttribute("aria-label", `${name} over iterations. ` + having.map(one => `${one.name}: from ${shown(one.series.y[0])} to ${shown(one.series.y[one.series.y.length - 1])}`).join("; ") + ". Arrow keys read values.");
   const parts = ticks(low, high, 4).flatMap(({value, text}) => [make("line", {class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value)}),
     make("text", {x: LEFT - 6, y: y(value) + 4, "text-anchor": "end"}, text)]);
   for (const {value} of ticks(first, end, 5).filter(tick => Number.isInteger(tick.value)))
     parts.push(make("text", {x: x(value), y: HEIGHT - 7, "text-anchor": "middle"}, shown(value)));
   parts.push(make("line", {class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM}));
   const weight = Number(byId("smooth").value);
-  for (const {index, series} of having) {
+  for (const {index, lines} of having.filter(one => one.lines.length > 1))
+    for (const line of lines) parts.push(make("path", {class: "seed", d: pathOf(line.x, weight ? smoothed(line.y, weight) : line.y, x, y), stroke: color(index)}));
+  for (const {index, series, lines} of having) {
     const style = {stroke: color(index), "stroke-dasharray": dash(index)};
-    if (weight) parts.push(make("path", {class: "raw", d: pathOf(series.x, series.y, x, y), ...style}));
+    if (weight && lines.length === 1) parts.push(make("path", {class: "raw", d: pathOf(series.x, series.y, x, y), ...style}));
     if (series.x.length === 1) parts.push(make("circle", {cx: x(series.x[0]), cy: y(series.y[0]), r: 3, fill: color(index)}));
     parts.push(make("path", {d: pathOf(series.x, weight ? smoothed(series.y, weight) : series.y, x, y), ...style}));
   }
@@ -238,7 +305,7 @@ function removePlot(card) {
   (next ? next.querySelector("svg") : byId("more")).focus();
 }
 function valueTable(having, stops) {
-  const head = make("tr", {}, make("th", {scope: "col"}, "iteration"), ...having.map(one => make("th", {scope: "col", class: "number"}, one.run.name)));
+  const head = make("tr", {}, make("th", {scope: "col"}, "iteration"), ...having.map(one => make("th", {scope: "col", class: "number"}, one.lines.length > 1 ? `mean of ${one.name}` : one.name)));
   const places = having.map(one => new Map(one.series.x.map((value, i) => [value, one.series.y[i]])));
   const rows = stops.map(stop => make("tr", {}, make("td", {}, String(stop)), ...places.map(place => make("td", {class: "number"}, place.has(stop) ? String(place.get(stop)) : ""))));
   return make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
@@ -268,7 +335,7 @@ byId("more").addEventListener("change", event => {
 });
 byId("more").addEventListener("blur", fillMore);
 byId("smooth").addEventListener("change", drawPlots);
-if (runs.length > 1) byId("legend").append(...runs.map((run, index) => make("span", {}, swatch(index), run.name)));
+if (runs.length > 1) byId("legend").append(...groups.map(group => make("span", {}, swatch(group.index), group.name)));
 
 // ---- Samples
 let order = {key: "", down: false};
@@ -362,8 +429,9 @@ byId("sample-run").addEventListener("change", showSamples);
 byId("sample-find").addEventListener("input", showSamples);
 
 // ---- Graph, memory, problems, pipeline: one part a run
-function titled(run, index, ...content) {
-  return make("div", {class: "stack"}, runs.length > 1 ? make("h3", {}, swatch(index), " ", run.name) : null, ...content);
+function titled(run, ...content) {
+  if (runs.length > 4) return make("details", {}, make("summary", {}, swatch(run.group), " ", run.name), ...content);
+  return make("div", {class: "stack"}, runs.length > 1 ? make("h3", {}, swatch(run.group), " ", run.name) : null, ...content);
 }
 function graph(run) {
   if (!run.graph) return make("p", {class: "key"}, "The folder of this run has no graph.");
@@ -400,9 +468,10 @@ for (const [id] of PARTS) byId(id).classList.add("stack");
 // All of it; later again with newer data of the same runs.
 function show(report) {
   runs = report.runs;
+  findGroups();
   drawPlots();
   drawHeads();
   showSamples();
-  for (const [id, draw, dataOf] of PARTS) settle(byId(id), runs.map(dataOf), () => byId(id).replaceChildren(...runs.map((run, index) => titled(run, index, draw(run)))));
+  for (const [id, draw, dataOf] of PARTS) settle(byId(id), runs.map(dataOf), () => byId(id).replaceChildren(...runs.map(run => titled(run, draw(run)))));
 }
 show(firstReport);

@@ -21,11 +21,11 @@ std::vector<EffectiveKey> keys_to_compare(const Plan& plan) {
   return keys;
 }
 
-std::vector<PipelineChange> pipeline_changes(const std::vector<EffectiveKey>& before, const Plan& plan) {
+std::vector<PipelineChange> pipeline_changes(const std::vector<EffectiveKey>& before, const std::vector<EffectiveKey>& after) {
   std::map<std::pair<std::string, std::string>, std::string> old;
   for (const EffectiveKey& key : before) old[{key.table, key.key}] = key.text;
   std::vector<PipelineChange> changes;
-  for (const EffectiveKey& key : keys_to_compare(plan)) {
+  for (const EffectiveKey& key : after) {
     const auto found = old.extract({key.table, key.key});
     const std::string text = found.empty() ? std::string() : found.mapped();
     if (text == key.text) continue;

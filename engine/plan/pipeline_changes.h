@@ -20,8 +20,8 @@ struct PipelineChange {
 /// The effective pipeline as a checkpoint keeps it: of a component or a table each key for itself, `optimizer.learning_rate`.
 std::vector<EffectiveKey> keys_to_compare(const Plan& plan);
 
-/// Every key that differs, in the order of `plan`, then what is gone. `before`: keys_to_compare() of then.
-std::vector<PipelineChange> pipeline_changes(const std::vector<EffectiveKey>& before, const Plan& plan);
+/// Every key that differs, in the order of `after`, then what is gone. Both: keys_to_compare(), of then and of now.
+std::vector<PipelineChange> pipeline_changes(const std::vector<EffectiveKey>& before, const std::vector<EffectiveKey>& after);
 
 /// `[budget] micro_batch_tokens: 512 -> 1024`; why it changes results in brackets, where that needs a word.
 std::string change_text(const PipelineChange& change);

@@ -78,7 +78,7 @@ void refuse_changes(const Manifest& manifest, const Plan& plan, bool accept) {
                   .caret = {},
                   .notes = {},
                   .help = "go on with the pipeline of the run folder, or go on all the same with --accept-changes"};
-  for (const PipelineChange& change : pipeline_changes(manifest.pipeline, plan)) {
+  for (const PipelineChange& change : pipeline_changes(manifest.pipeline, keys_to_compare(plan))) {
     if (!change.harmless) problem.notes.push_back(change_text(change));
   }
   if (!problem.notes.empty()) throw UserError(std::move(problem));

@@ -347,24 +347,5 @@ TEST_F(Launched, AProgramThatIsNotThereIsRefused) {
   EXPECT_THAT(message_of<UserError>([] { Launch({.words = {"/no/such/program"}, .ranks = 2}); }), HasSubstr("/no/such/program"));
 }
 
-TEST(CoresOfRank, AreDisjointAndNearlyAsMany) {
-  const std::vector<int> cores{0, 1, 2, 5, 6, 7, 9};
-  EXPECT_THAT(cores_of_rank(cores, 0, 3), ElementsAre(0, 1));
-  EXPECT_THAT(cores_of_rank(cores, 1, 3), ElementsAre(2, 5));
-  EXPECT_THAT(cores_of_rank(cores, 2, 3), ElementsAre(6, 7, 9));
-  EXPECT_EQ(cores_of_rank(cores, 0, 1), cores);
-}
-
-TEST(CoresOfRank, AreSharedByNeighboursWhereThereAreTooFew) {
-  const std::vector<int> cores{4, 8};
-  for (const auto& [rank, core] : {std::pair{0, 4}, {1, 4}, {2, 8}, {3, 8}})
-    EXPECT_THAT(cores_of_rank(cores, rank, 4), ElementsAre(core));
-  EXPECT_THAT(cores_of_rank(cores, 0, 3), ElementsAre(4));
-  EXPECT_THAT(cores_of_rank(cores, 1, 3), ElementsAre(4, 8));
-  EXPECT_THAT(cores_of_rank(cores, 2, 3), ElementsAre(8));
-}
-
-TEST(CoresOfRank, AreNoneWhereTheSystemDoesNotTell) { EXPECT_THAT(cores_of_rank({}, 1, 2), IsEmpty()); }
-
 }  // namespace
 }  // namespace sluice::cli
