@@ -139,10 +139,12 @@ void Ranks::join(const engine::Plan& plan) {
                                     .expendable = {.from = expendable_from, .lost = [this](int rank, int64_t incarnation) {
                                                      cluster_->give_up(rank, incarnation);
                                                    }}};
-  const auto make_parcels = [this, parcels](const comm::Store& store) {
+  // A rank that was stopped finds damaged what the others wrote over when they gave it up: that it was, the heartbeat tells.
+  const bool may_be_given_up = plan.may_be_lost(rank);
+  const auto make_parcels = [this, parcels, may_be_given_up](const comm::Store& store) {
     return connected([&](auto lost, const std::stop_token& give_up) {
-      const auto failed = [this, lost](std::exception_ptr error) {
-        is_rank_lost(error) ? lost(std::move(error)) : take_failure(std::move(error));
+      const auto failed = [this, lost, may_be_given_up](std::exception_ptr error) {
+        may_be_given_up || is_rank_lost(error) ? lost(std::move(error)) : take_failure(std::move(error));
       };
       return comm::parcels_over(store, parcels, failed, give_up);
     });
