@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -23,7 +25,19 @@ PassRequest logprobs_request(const RaggedSamples& samples, double temperature) {
   return request;
 }
 
+// A tokenizer may have ids that the model has no row for.
+void check_ids(const at::Tensor& tokens, const ForwardModel& model) {
+  const int64_t vocabulary = model.transformer().config().vocab_size;
+  const std::span<const int64_t> ids(tokens.const_data_ptr<int64_t>(), static_cast<size_t>(tokens.numel()));
+  const auto stranger = std::ranges::find_if(ids, [&](int64_t id) { return id < 0 || id >= vocabulary; });
+  if (stranger == ids.end()) return;
+  throw UserError("token id " + std::to_string(*stranger) + " is outside the vocabulary of model " + model.name() +
+                      ", which is of " + std::to_string(vocabulary),
+                  "the tokenizer belongs to another model");
+}
+
 std::vector<at::Tensor> outputs_of_all_ranks(const ForwardModel& model, const PassRequest& request) {
+  check_ids(request.tokens, model);
   if (PassLead* const lead = model.lead()) return lead->outputs_of(model.transformer(), request);
   return outputs_of(model.transformer(), request, {.tokens = request.tokens.numel()});
 }

@@ -37,6 +37,14 @@ class BadModel(Case):
         done = self.run_with_model()
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_a_tokenizer_with_more_ids_than_the_model_has_rows(self):
+        self.weights.unlink()
+        self.change_config(vocab_size=10)
+        done = run("run", PPO.parent / "sft.toml", "--run-dir", self.folder / "run",
+                   *sets(**{"models.policy.checkpoint": str(self.model), "models.policy.init": "random", "pipeline.iterations": 1}))
+        self.assertEqual(done.returncode, FAILED, done.stderr)
+        self.assertRegex(done.stderr, r"node 'train' failed on micro-batch 0 .*\n *= token id \d+ is outside the vocabulary of model policy, which is of 10")
+
     def test_missing_folder(self):
         shutil.rmtree(self.model)
         self.refuse(f"checkpoint: there is no folder {self.model}", "--set:1:25")
