@@ -6,69 +6,17 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "models/layers/operand.h"
+#include "models/layers/ring_errands.h"
 #include "models/layers/tensor_shape.h"
 
 namespace sluice::models {
 namespace {
 
 using Tensors = SegmentExchange::Tensors;
-
-// Queries of a block and keys of one before it. The rank that has one of the two computes it.
-struct Errand {
-  int queries_of = 0, keys_of = 0;
-  bool at_queries = false;  // by the rank that has the queries
-  TokenRange queries, keys;
-
-  bool any() const { return queries.size() > 0 && keys.size() > 0; }
-  int computed_by() const { return at_queries ? queries_of : keys_of; }
-  int helped_by() const { return at_queries ? keys_of : queries_of; }  // who sends what the other one lacks
-};
-
-// Of the one sample that goes from one block to the other: what of it those queries see.
-Errand errand_between(const RaggedLayout& layout, int64_t window, int queries_of, int keys_of, bool at_queries) {
-  Errand errand{queries_of, keys_of, at_queries, layout.segment.block_of(queries_of), layout.segment.block_of(keys_of)};
-  const auto next = std::ranges::upper_bound(layout.offsets, errand.keys.end);  // the end of the sample, where it goes on
-  if (next == layout.offsets.begin() || next == layout.offsets.end()) return {};
-  const int64_t first = *(next - 1);
-  errand.queries.end = std::min(errand.queries.end, *next);
-  errand.keys.begin = std::max(errand.keys.begin, first);
-  if (window == 0) return errand;
-  errand.keys.begin = std::max(errand.keys.begin, errand.queries.begin + 1 - window);
-  errand.queries.end = std::min(errand.queries.end, errand.keys.end - 1 + window);
-  return errand;
-}
-
-// What this rank and the others of the ring do in one of its steps: each computes one errand, and helps with one.
-struct Step {
-  Errand own, helped;
-  bool any = false, any_returns = false;  // of all ranks: they exchange together
-};
-
-// Of the pairs of blocks that are `step` apart, or would be around the ring.
-Step step_of(const RaggedLayout& layout, int64_t window, int step) {
-  const int ring = layout.segment.ring, block = layout.segment.block();
-  Step result;
-  const auto take = [&](Errand errand) {
-    if (!errand.any()) return;
-    result.any = true;
-    result.any_returns |= !errand.at_queries;
-    if (errand.computed_by() == block) result.own = errand;
-    if (errand.helped_by() == block) result.helped = errand;
-  };
-  for (int keys_of = 0; keys_of < ring; ++keys_of) {
-    const int near = keys_of + step, far = keys_of + ring - step;
-    Errand at_queries, at_keys;
-    if (near < ring) at_queries = errand_between(layout, window, near, keys_of, true);
-    if (far < ring) at_keys = errand_between(layout, window, far, keys_of, false);
-    if (near == far && at_queries.any())  // the same pair: each takes half of it
-      at_queries.queries.end = at_keys.queries.begin = at_queries.queries.begin + at_queries.queries.size() / 2;
-    take(at_queries), take(at_keys);
-  }
-  return result;
-}
 
 // To and from the ranks of other blocks with the same heads.
 void swap(const Segment& segment, int to_block, Tensors&& to, int from_block, const Tensors& from) {
@@ -112,7 +60,7 @@ struct Sides {
   Tensors to_queries, to_keys;  // like what comes back for it
 };
 
-void do_step(const RaggedLayout& layout, const Step& step, const Sides& sides, bool keys_return,
+void do_step(const RaggedLayout& layout, const RingStep& step, const Sides& sides, bool keys_return,
              const std::function<Tensors(const Errand&, const Tensors&)>& compute,
              const std::function<void(const Errand&, const Tensors&)>& take) {
   if (!step.any) return;
@@ -177,7 +125,7 @@ Attended ring_attention(const AttentionOperands& in, const RaggedLayout& layout)
   const Sides sides{
       .of_queries = {in.query}, .of_keys = {in.key, in.value}, .to_queries = {in.query, total.log_sum_exp}, .to_keys = {}};
   for (int step = 1; step <= layout.segment.ring / 2; ++step)
-    do_step(layout, step_of(layout, in.window, step), sides, false, compute, add);
+    do_step(layout, step_of(layout.segment, layout.offsets, in.window, step), sides, false, compute, add);
   return {to_operand(total.output, precision_of(in.query)), total.log_sum_exp};
 }
 
@@ -229,7 +177,7 @@ void ring_attention_backward(const AttentionOperands& in, const Attended& result
                     .to_queries = {in.query},
                     .to_keys = {in.key, in.value}};
   for (int step = 1; step <= layout.segment.ring / 2; ++step)
-    do_step(layout, step_of(layout, in.window, step), sides, true, compute, take);
+    do_step(layout, step_of(layout.segment, layout.offsets, in.window, step), sides, true, compute, take);
   in.query.copy_(totals[0]), in.key.copy_(totals[1]), in.value.copy_(totals[2]);
 }
 
