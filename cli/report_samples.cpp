@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/file_of_run.h"
+#include "cli/token_colours.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;
@@ -17,15 +18,14 @@ constexpr size_t kMostSampleBytes = size_t{5} << 19;  // of all, as a page has t
 constexpr size_t kStride = 7919;                      // a prime
 
 void add_pieces(const Json& row, const text::Tokenizer& tokenizer, Json& sample) {
-  for (const char* field : {"advantages", "rollout_logprobs"}) {
-    const auto tokens = numbered_tokens(row, field, tokenizer);
+  for (const TokenMeasure& measure : token_measures()) {
+    const auto tokens = measured_tokens(row, measure, tokenizer);
     if (!tokens) continue;
-    Json pieces = Json::array();
+    Json texts = Json::array(), numbers = Json::array();
     for (size_t i = 0; i < std::min(tokens->size(), kMostPieces); ++i)
-      pieces.push_back({(*tokens)[i].first, row[field][i]});  // the number as it was written
-    sample["pieces"] = std::move(pieces);
-    sample["pieces_are"] = field;
-    return;
+      texts.push_back((*tokens)[i].first), numbers.push_back((*tokens)[i].second);
+    sample["pieces"] = std::move(texts);
+    sample["pieces_by"][measure.word] = std::move(numbers);
   }
 }
 

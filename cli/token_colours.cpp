@@ -26,8 +26,8 @@ double largest(const NumberedTokens& tokens) {
 }
 
 // Of one field, or what the first of two is above the second.
-std::optional<NumberedTokens> measured(const Json& sample, const std::vector<std::string>& fields,
-                                       const text::Tokenizer& tokenizer) {
+std::optional<NumberedTokens> numbers_of(const Json& sample, const std::vector<std::string>& fields,
+                                         const text::Tokenizer& tokenizer) {
   auto tokens = numbered_tokens(sample, fields[0], tokenizer);
   if (!tokens || fields.size() == 1) return tokens;
   const auto others = numbered_tokens(sample, fields[1], tokenizer);
@@ -54,17 +54,20 @@ const std::vector<TokenMeasure>& token_measures() {
   return kMeasures;
 }
 
+std::optional<NumberedTokens> measured_tokens(const Json& sample, const TokenMeasure& measure, const text::Tokenizer& tokenizer) {
+  for (const std::vector<std::string>& fields : measure.fields)
+    if (auto tokens = numbers_of(sample, fields, tokenizer)) return tokens;
+  return std::nullopt;
+}
+
 std::optional<std::vector<ColouredText>> coloured_tokens(const Json& sample, const TokenMeasure& measure,
                                                          const text::Tokenizer& tokenizer) {
-  for (const std::vector<std::string>& fields : measure.fields) {
-    const auto tokens = measured(sample, fields, tokenizer);
-    if (!tokens) continue;
-    const double most = largest(*tokens);
-    std::vector<ColouredText> coloured;
-    for (const auto& [text, number] : *tokens) coloured.push_back({text, background_of(measure, number, most)});
-    return coloured;
-  }
-  return std::nullopt;
+  const auto tokens = measured_tokens(sample, measure, tokenizer);
+  if (!tokens) return std::nullopt;
+  const double most = largest(*tokens);
+  std::vector<ColouredText> coloured;
+  for (const auto& [text, number] : *tokens) coloured.push_back({text, background_of(measure, number, most)});
+  return coloured;
 }
 
 }  // namespace sluice::cli

@@ -18,13 +18,16 @@ struct TokenMeasure {
 /// advantage, kl, probability.
 const std::vector<TokenMeasure>& token_measures();
 
+/// What was sampled, token by token, with what each is measured to be; nothing: the sample does not have what it takes.
+std::optional<NumberedTokens> measured_tokens(const Json& sample, const TokenMeasure& measure, const text::Tokenizer& tokenizer);
+
 /// A text in one background, of the 256 that terminals have; 0: none.
 struct ColouredText {
   std::string text;
   int background = 0;
 };
 
-/// What was sampled, token by token; nothing: the sample does not have what it takes.
+/// Likewise, with colours in place of numbers.
 std::optional<std::vector<ColouredText>> coloured_tokens(const Json& sample, const TokenMeasure& measure,
                                                          const text::Tokenizer& tokenizer);
 

@@ -353,30 +353,45 @@ function marked(text, word) {
 const seen = new IntersectionObserver(entries => {
   for (const {isIntersecting, target} of entries) if (isIntersecting) seen.unobserve(target), target.paint();
 }, {rootMargin: "400px"});
-function pieces(sample) {
-  const box = make("div", {class: "text pieces"}, sample.pieces.map(([text]) => text).join(""));
-  box.paint = () => box.replaceChildren(...paintedPieces(sample));
+function pieces(sample, measure) {
+  const box = make("div", {class: "text pieces"}, sample.pieces.join(""));
+  box.paint = () => box.replaceChildren(...paintedPieces(sample, measure));
   seen.observe(box);
   return box;
 }
-function paintedPieces(sample) {
-  const isLog = sample.pieces_are === "rollout_logprobs";
-  const most = Math.max(1e-9, ...sample.pieces.map(([, value]) => Math.abs(value)));
-  return sample.pieces.map(([text, value]) => {
-    const strength = isLog ? 1 - Math.exp(value) : Math.abs(value) / most;
-    const tone = isLog || value < 0 ? "--minus" : "--plus";
-    const label = isLog ? `probability ${shown(Math.exp(value))}` : `advantage ${shown(value)}`;
-    return make("span", {style: `background: rgba(var(${tone}), ${(0.5 * strength).toFixed(3)})`, title: label}, text);
+// By the measures of cli/token_colours.cpp.
+const legends = {
+  advantage: " Tokens are coloured by their advantage: green above 0, red below.",
+  kl: " Tokens are coloured by their KL: the stronger, the more.",
+  probability: " Tokens are coloured by their probability: the stronger, the less likely.",
+};
+function paintedPieces(sample, measure) {
+  const numbers = sample.pieces_by[measure] ?? [], isLog = measure === "probability";
+  const most = Math.max(1e-9, ...numbers.map(Math.abs));
+  return sample.pieces.map((text, i) => {
+    if (numbers[i] === undefined) return make("span", {}, text);
+    const value = isLog ? Math.exp(numbers[i]) : numbers[i], strength = isLog ? 1 - value : Math.abs(value) / most;
+    const tone = measure === "advantage" && value >= 0 ? "--plus" : "--minus";
+    return make("span", {style: `background: rgba(var(${tone}), ${(0.5 * strength).toFixed(3)})`, title: `${measure} ${shown(value)}`}, text);
   });
+}
+// What some of them have been measured by; the one that was chosen, or the first.
+function measureOf(samples) {
+  const there = Object.keys(legends).filter(measure => samples.some(sample => sample.pieces_by?.[measure]));
+  const choice = byId("sample-colour"), chosen = there.includes(choice.value) ? choice.value : there[0] ?? "";
+  if ([...choice.options].map(option => option.value).join() !== there.join()) choice.replaceChildren(...there.map(measure => make("option", {}, measure)));
+  if (chosen) choice.value = chosen;
+  byId("sample-colours").hidden = there.length < 2;
+  return chosen;
 }
 const keysOf = samples => [...new Set(samples.flatMap(sample => Object.keys(sample)))].filter(key => !key.startsWith("pieces"));
 const sampleKey = make("p", {class: "key"}), sampleHead = make("tr", {}), sampleRows = make("tbody", {});
 const sampleCard = make("div", {class: "card scroll samples", style: "max-height: 46rem", tabindex: "0", role: "region", "aria-label": "samples"}, make("table", {}, make("thead", {}, sampleHead), sampleRows));
 let rowsOfSamples = new Map();  // by their content: those that stay keep their scrolling
-function rowOf(sample, keys, isNumber, word) {
+function rowOf(sample, keys, isNumber, word, measure) {
   return make("tr", {}, ...keys.map(key => {
     if (isNumber(key)) return make("td", {class: "number", "data-name": key}, sample[key] === undefined ? "" : shown(sample[key]));
-    if (key === "response" && sample.pieces) return make("td", {"data-name": key}, pieces(sample));
+    if (key === "response" && sample.pieces) return make("td", {"data-name": key}, pieces(sample, measure));
     return make("td", {"data-name": key}, make("div", {class: "text"}, ...marked(String(sample[key] ?? ""), word)));
   }));
 }
@@ -390,17 +405,12 @@ function headOf(key, isNumber) {
   if (order.key === key) cell.setAttribute("aria-sort", order.down ? "descending" : "ascending");
   return cell;
 }
-function legendOf(samples) {
-  const coloured = samples.find(sample => sample.pieces);
-  if (!coloured) return "";
-  return coloured.pieces_are === "advantages" ? " Tokens are coloured by their advantage: green above 0, red below."
-    : " Tokens are coloured by their probability: the stronger, the less likely.";
-}
 function showSamples() {
   const samples = runs[Number(byId("sample-run").value)].samples, word = byId("sample-find").value.toLowerCase();
-  settle(byId("sample-list"), [samples, word, order, byId("sample-run").value], () => drawSamples(samples, word));
+  const measure = measureOf(samples);
+  settle(byId("sample-list"), [samples, word, order, byId("sample-run").value, measure], () => drawSamples(samples, word, measure));
 }
-function drawSamples(samples, word) {
+function drawSamples(samples, word, measure) {
   if (!samples.length) {
     byId("sample-list").replaceChildren(make("p", {class: "key"}, "This run has saved no samples: a node of type write_jsonl saves them."));
     return;
@@ -411,13 +421,13 @@ function drawSamples(samples, word) {
     const value = sample => sample[order.key] ?? "";
     found.sort((a, b) => (isNumber(order.key) ? value(a) - value(b) : String(value(a)).localeCompare(String(value(b)))) * (order.down ? -1 : 1));
   }
-  const rows = new Map(), shape = JSON.stringify([keys, keys.map(isNumber), word]);
+  const rows = new Map(), shape = JSON.stringify([keys, keys.map(isNumber), word, measure]);
   found.forEach((sample, i) => {
     const content = JSON.stringify(sample) + shape, key = rows.has(content) ? content + i : content;
-    rows.set(key, rowsOfSamples.get(key) ?? rowOf(sample, keys, isNumber, word));
+    rows.set(key, rowsOfSamples.get(key) ?? rowOf(sample, keys, isNumber, word, measure));
   });
   rowsOfSamples = rows;
-  sampleKey.textContent = `${found.length} of ${samples.length} samples that the report has.${legendOf(samples)}`;
+  sampleKey.textContent = `${found.length} of ${samples.length} samples that the report has.${legends[measure] ?? ""}`;
   const focused = sampleHead.contains(document.activeElement) ? document.activeElement.textContent : null;
   sampleHead.replaceChildren(...keys.map(key => headOf(key, isNumber)));
   if (focused !== null) [...sampleHead.querySelectorAll("button")].find(one => one.textContent === focused)?.focus();
@@ -426,6 +436,7 @@ function drawSamples(samples, word) {
 }
 byId("sample-run").append(...runs.map((run, index) => make("option", {value: index}, run.name)));
 byId("sample-run").addEventListener("change", showSamples);
+byId("sample-colour").addEventListener("change", showSamples);
 byId("sample-find").addEventListener("input", showSamples);
 
 // ---- Graph, memory, problems, pipeline: one part a run

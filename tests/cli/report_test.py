@@ -116,15 +116,16 @@ class Content(Report):
         folders = [self.made_run("a/run"), self.made_run("run")]
         self.assertEqual([one["name"] for one in self.report(*folders).runs], [str(folder) for folder in folders])
 
-    def test_tokens_have_their_advantages(self):
+    def test_tokens_have_all_that_they_may_be_coloured_by(self):
         pipeline = self.write("p.toml", f'extends = "{ROOT}/pipelines/ppo.toml"\n[nodes.samples]\ntype = "write_jsonl"\ninputs = ["advantages"]\n'
-                              'fields = ["response", "tokens", "advantages"]\n')
+                              'fields = ["response", "tokens", "advantages", "rollout_logprobs", "reference_logprobs"]\n')
         finished = self.run_ppo(pipeline=pipeline)
         for sample in self.report(finished.folder).runs[0]["samples"]:
             (written,) = [s for s in finished.samples if all(s[key] == sample[key] for key in ("iteration", "group", "sample"))]
-            self.assertEqual(sample["pieces_are"], "advantages")
-            self.assertEqual([value for _, value in sample["pieces"]], written["advantages"])
-            self.assertTrue("".join(text for text, _ in sample["pieces"]).startswith(written["response"]))
+            self.assertEqual(sample["pieces_by"]["advantage"], written["advantages"])
+            self.assertEqual(sample["pieces_by"]["probability"], written["rollout_logprobs"])
+            self.assertEqual(sample["pieces_by"]["kl"], [a - b for a, b in zip(written["rollout_logprobs"], written["reference_logprobs"])])
+            self.assertTrue("".join(sample["pieces"]).startswith(written["response"]))
 
     def test_a_run_that_did_not_end_is_said_to(self):
         (note,) = [one for one in self.report(self.made_run(state="running")).runs[0]["notes"] if "has not come to its end" in one["text"]]
