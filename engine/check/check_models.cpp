@@ -129,6 +129,25 @@ void check_shared_passes(Draft& draft) {
               {}, ways.empty() ? "remove sequence_parallel" : join(ways, ", or "));
 }
 
+// Likewise of those that sample together, which have heads of the KV cache, too.
+void check_shared_sampling(Draft& draft) {
+  if (!draft.settings_bound || draft.plan.sampling_ranks() == 1) return;
+  const int ranks = draft.plan.sampling_ranks();
+  std::vector<std::string> unfit;
+  for (const DraftModel& model : draft.models) {
+    if (model.sampler < 0 || model.params == nullptr || !model.facts.base_of.empty()) continue;
+    if (!model.facts.sampled_alone.empty())
+      unfit.push_back("'" + model.spec->name.text + "' " + model.facts.sampled_alone);
+    else if (model.facts.key_heads % ranks != 0)
+      unfit.push_back("'" + model.spec->name.text + "' has " + std::to_string(model.facts.key_heads));
+  }
+  if (unfit.empty()) return;
+  draft.error(
+      "setting-unusable", place_of(draft.spec.cluster, "tensor_parallel", draft.spec.where),
+      plural(ranks, "rank") + " that sample together divide the heads of keys and values among them: " + join(unfit, ", "), {},
+      "remove tensor_parallel, or one that divides the heads of all models that are sampled from");
+}
+
 // It would train in some iterations, with what they lead to measured by nobody.
 void check_may_train(Draft& draft, const DraftNode& node, const ModelNeed& need) {
   if (!draft.measures(node)) return;
@@ -332,6 +351,7 @@ void check_models(Draft& draft) {
   }
   for (const DraftModel& model : draft.models) check_common(draft, model);
   check_shared_passes(draft);
+  check_shared_sampling(draft);
   note_sampling_apart(draft);
   const bool all_found = std::none_of(draft.nodes.begin(), draft.nodes.end(), [&](const DraftNode& node) {
     return node.needs && std::any_of(node.needs->models.begin(), node.needs->models.end(),

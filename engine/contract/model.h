@@ -53,6 +53,8 @@ struct ModelFacts {
   int64_t folder_bytes = 0;     // of the complete folder that is saved of it, beside snapshot and versions; 0 when frozen
   int64_t wire_bytes = 0;       // of what ranks that train it send of a version to those that sample from it; 0 when frozen
   int64_t received_bytes = 0;   // that one of those has beside its published versions; 0 when frozen
+  std::function<int64_t(int64_t ranks)>
+      shared_version_bytes;  // of published_bytes, what a rank has where so many sample together
   int64_t kv_bytes_per_token = 0;
   int64_t kv_block_tokens = 1;        // a running sample holds whole blocks of so many tokens
   int64_t max_positions = 0;          // the longest sample it can take
@@ -72,6 +74,7 @@ struct ModelFacts {
   std::string head;         // "language_model", "value" or "policy+value", which is both
   bool is_mixture = false;  // routers send its tokens to some of its experts
   int64_t key_heads = 0;  // heads of keys and values, which ranks of a block that share a pass divide among them; 0: they cannot
+  std::string sampled_alone;  // why ranks cannot sample from it together, which divide the same heads; empty: they can
 
   bool follows_iterations = false;  // how it is trained depends on [pipeline] iterations, as a learning rate that decays does
   std::optional<ValueSchedule> learning_rate;  // of the run, where it is trained
@@ -177,6 +180,7 @@ struct ModelUsage {
   World world;                   // of the run, as those have it who schedule
   std::optional<World> holders;  // where passes are shared: the ranks that hold what is trained, with slots for all of them
   PassGroups* passes = nullptr;  // of ranks that compute its passes together, and outlives it; null: this rank does so alone
+  int64_t sampling_ranks = 1;    // of these, the first ones, which sample from it together
   GradientGroup* gradients = nullptr;    // that adds them over the ranks, and outlives it; null: there is one rank
   bool shard_optimizer = false;          // each rank steps its own part of the weights
   CommonMemory* common = nullptr;        // that its weights and gradients lie in, and outlives it; null: this rank has them alone
@@ -188,8 +192,10 @@ struct ModelUsage {
   World trained_by() const { return holders ? *holders : world.of_owners(); }
 
   /// Whether it has live weights at all. One that is sampled from and nothing else has a published version alone, and so has one
-  /// whose passes can read that (ModelFacts::reads_published).
-  bool has_live_weights(bool reads_published) const { return updated || versions.readable == 0 || (read && !reads_published); }
+  /// whose passes can read that (ModelFacts::reads_published). Not where a rank has a part of a version.
+  bool has_live_weights(bool reads_published) const {
+    return updated || versions.readable == 0 || sampling_ranks > 1 || (read && !reads_published);
+  }
 };
 
 /// How `[models.NAME]` tables are understood. One implementation a program; the engine's tests have a toy one.

@@ -42,13 +42,14 @@ class PassGroup {
   virtual std::vector<Columns> exchange(std::vector<Columns> to, const std::vector<int64_t>& most_bytes) = 0;
 };
 
-/// The groups of a run: of each model one for its passes, and one for what is saved of it. They live as long as this.
+/// The groups of a run: of each model one for its passes, one for what is saved of it, and one for those who sample from it
+/// together. They live as long as this.
 class PassGroups {
  public:
   virtual ~PassGroups() = default;
 
-  /// All ranks ask for the same names.
-  virtual PassGroup& of(const std::string& name) = 0;
+  /// All of its ranks ask for the same names. `first`: it has the first so many of those that compute passes together; 0: all.
+  virtual PassGroup& of(const std::string& name, int first = 0) = 0;
 
   /// This rank's run has failed, or is over: who waits learns it. From any thread.
   virtual void abandon() = 0;

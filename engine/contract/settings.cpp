@@ -232,6 +232,14 @@ ParamSet<ClusterSettings> cluster_params() {
           "blocks that the ranks of sequence_parallel make, where these are more than a model has heads of keys: the ranks of a "
           "block divide heads among them, and blocks give each other keys or queries in turn (ring attention); it divides "
           "sequence_parallel. Attention rounds otherwise then");
+  set.param("tensor_parallel", &ClusterSettings::tensor_parallel)
+      .between(1, 256)
+      .unit("ranks")
+      .harmless()
+      .doc(
+          "of the ranks of sequence_parallel, which it divides, so many sample together: each has some heads and columns of the "
+          "weights that are sampled from, and its part of the KV cache; tokens and log-probabilities have the same bits. 1: the "
+          "rank that leads samples alone");
   set.param("join_seconds", &ClusterSettings::join_seconds)
       .above(0)
       .unit("seconds")

@@ -43,10 +43,12 @@ int64_t part_of_rank(const Plan& plan, int64_t bytes) {
 bool has_in_common(const Plan& plan, int rank) { return plan.shards_parameters() && plan.trains(rank); }
 
 // A published copy. Of a model without live weights beside them, or with those of another one, every rank has its own; and where
-// some ranks assist, who have none.
+// some ranks assist, who have none, or where they sample too a part.
 int64_t copy_bytes(const Plan& plan, const PlanModel& model, const ModelUsage& usage, int rank) {
   const bool has_live = usage.has_live_weights(model.facts.reads_published) && model.facts.base_of.empty();
   const bool common = has_in_common(plan, rank) && has_live && plan.pass_ranks() == 1;
+  const int together = plan.sampling_ranks();
+  if (together > 1 && model.facts.shared_version_bytes) return model.facts.shared_version_bytes(together);
   return common ? divided_up(model.facts.published_bytes, plan.owners()) : model.facts.published_bytes;
 }
 
@@ -206,7 +208,8 @@ int64_t worst_kv_bytes(const Plan& plan, const PlanPath& path, const ModelFacts&
       .samples_per_group = std::max<int64_t>(1, rollout.samples_per_group),
       // On demand a group may have the credit of one sample alone: then no prompt is shared.
       .shared_prompt_tokens = on_demand ? 0 : rollout.shared_prompt_tokens};
-  return saturating_product(worst_kv_blocks(demand), saturating_product(facts.kv_block_tokens, facts.kv_bytes_per_token));
+  const int64_t token_bytes = facts.kv_bytes_per_token / plan.sampling_ranks();  // of the heads that it has
+  return saturating_product(worst_kv_blocks(demand), saturating_product(facts.kv_block_tokens, token_bytes));
 }
 
 int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int rank, const std::string& place) {

@@ -158,6 +158,32 @@ void check_ring(const PipelineSpec& spec, Problems& problems, const Plan& plan) 
                                          : "a ring that divides sequence_parallel, which is " + std::to_string(ranks)});
 }
 
+// Of the ranks that compute passes together the first ones sample together, too. Those of other roles have nobody who assists.
+void check_sampling_ranks(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
+  const int64_t passes = plan.cluster.sequence_parallel, sampling = plan.cluster.tensor_parallel;
+  if (sampling == 1) return;
+  const SourceSpan where = spec.cluster.find("tensor_parallel")->value.where;
+  if (!plan.roles.empty()) {
+    problems.push_back({.kind = "setting-unusable",
+                        .where = where,
+                        .message = "tensor_parallel does not work with roles, so far",
+                        .caret = {},
+                        .notes = {},
+                        .help = "remove tensor_parallel, or [cluster.roles]"});
+    return;
+  }
+  if (passes % sampling == 0) return;
+  problems.push_back({.kind = "setting-unusable",
+                      .where = where,
+                      .message = plural(sampling, "rank") + " cannot sample together where " + std::to_string(passes) +
+                                 (passes == 1 ? " computes each pass" : " compute each pass together"),
+                      .caret = {},
+                      .notes = {},
+                      .help = passes == 1
+                                  ? "sequence_parallel = " + std::to_string(sampling) + " in [cluster], or remove tensor_parallel"
+                                  : "a tensor_parallel that divides sequence_parallel, which is " + std::to_string(passes)});
+}
+
 // In the order of the file; which of them trains is not known yet.
 void bind_roles(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
   int first = 0;
@@ -222,6 +248,7 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
   bind_table("cluster", cluster_params(), spec.cluster, registry, problems, plan.cluster, plan);
   check_ring(spec, problems, plan);
   bind_roles(spec, registry, problems, plan);
+  check_sampling_ranks(spec, problems, plan);
   bind_devices(spec, registry, problems, plan);
   check_checkpoint_folder(spec.checkpoint, problems);
   if (plan.roles.empty()) settle_slots(spec, problems, plan);

@@ -22,10 +22,13 @@ std::vector<int> pass_ranks_of(const Plan& plan, int rank) {
   return ranks;
 }
 
-World trainers_of(const Plan& plan, int rank) {
+int pass_place_of(const Plan& plan, int rank) {
   const std::vector<int> group = pass_ranks_of(plan, rank);
-  const auto place = static_cast<int>(std::ranges::find(group, rank) - group.begin());
-  return {.rank = group.front() * plan.pass_ranks() + place,
+  return static_cast<int>(std::ranges::find(group, rank) - group.begin());
+}
+
+World trainers_of(const Plan& plan, int rank) {
+  return {.rank = pass_ranks_of(plan, rank).front() * plan.pass_ranks() + pass_place_of(plan, rank),
           .size = plan.training_ranks(),
           .slots = static_cast<int>(plan.slots()) * plan.pass_ranks()};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/plan/pass_ranks.h"
 #include "engine/plan/saturating.h"
 
 namespace sluice::engine {
@@ -43,10 +44,11 @@ bool Plan::has(int rank, int node) const {
 
 namespace {
 
-// Ranks that assist compute what the others do in passes.
+// Ranks that assist compute what the others do in passes, and sample with them.
 bool uses_models_of(const Plan& plan, int rank, int node) {
   if (!plan.assists(rank)) return plan.has(rank, node);
   const PlanNode& of = plan.nodes[static_cast<size_t>(node)];
+  if (of.type->kind == NodeKind::kRollout) return plan.sampling_ranks() > 1;
   return computes_in_passes(*of.type, of.needs);
 }
 
@@ -54,6 +56,7 @@ bool uses_models_of(const Plan& plan, int rank, int node) {
 
 std::optional<ModelUsage> Plan::usage_on(int rank, const PlanModel& model) const {
   ModelUsage usage = model.usage;
+  usage.sampling_ranks = sampling_ranks();
   if (roles.empty() && !assists(rank)) return usage;
   const bool is_trained = usage.updated, is_sampled = usage.versions.readable > 0;
   const auto is_used = [&](const std::string& name) {
@@ -67,7 +70,7 @@ std::optional<ModelUsage> Plan::usage_on(int rank, const PlanModel& model) const
   const auto is_base_of_used = [&](const PlanModel& other) { return other.facts.base_of == model.name && is_used(other.name); };
   if (!is_used(model.name) && std::ranges::none_of(models, is_base_of_used)) return std::nullopt;
   if (assists(rank)) {
-    usage.versions.readable = 0;
+    if (pass_place_of(*this, rank) >= sampling_ranks()) usage.versions.readable = 0;
     return usage;
   }
   usage.received = is_trained && is_sampled && !trains(rank);

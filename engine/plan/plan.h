@@ -183,6 +183,7 @@ struct Plan {
   int training_ranks() const { return roles.empty() ? ranks : roles.front().ranks; }
   int pass_ranks() const { return ranks == 1 ? 1 : static_cast<int>(cluster.sequence_parallel); }
   int ring() const { return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.ring); }  // blocks that these make
+  int sampling_ranks() const { return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.tensor_parallel); }  // the first of them
 
   /// Ranks that have micro-batches, and those that sample: all that schedule, or with roles the first ones and the others. Behind
   /// them come those that assist, which have no nodes.

@@ -17,14 +17,14 @@ constexpr int64_t kMostColumns = 64;
 
 class ParcelPassGroups::Group final : public PassGroup {
  public:
-  Group(Parcels& parcels, std::string model, const std::vector<int>& ranks, int ring)
+  Group(Parcels& parcels, std::string model, std::vector<int> ranks, int ring)
       : parcels_(parcels),
         model_(std::move(model)),
-        ranks_(ranks),
+        ranks_(std::move(ranks)),
         ring_(ring),
-        place_(static_cast<int>(std::ranges::find(ranks, parcels.world().rank) - ranks.begin())),
-        sent_(ranks.size()),
-        expected_(ranks.size()),
+        place_(static_cast<int>(std::ranges::find(ranks_, parcels.world().rank) - ranks_.begin())),
+        sent_(ranks_.size()),
+        expected_(ranks_.size()),
         state_(std::make_shared<State>()) {}
 
   int place() const override { return place_; }
@@ -129,11 +129,12 @@ ParcelPassGroups::ParcelPassGroups(Parcels& parcels, std::vector<int> ranks, int
 
 ParcelPassGroups::~ParcelPassGroups() = default;
 
-PassGroup& ParcelPassGroups::of(const std::string& name) {
+PassGroup& ParcelPassGroups::of(const std::string& name, int first) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Group>& group = groups_[name];
   if (!group) {
-    group = std::make_unique<Group>(parcels_, name, ranks_, ring_);
+    const auto end = first == 0 ? ranks_.end() : ranks_.begin() + first;
+    group = std::make_unique<Group>(parcels_, name, std::vector<int>(ranks_.begin(), end), ring_);
     if (is_over_) group->abandon();
   }
   return *group;

@@ -24,7 +24,7 @@ class ParcelPassGroups final : public PassGroups {
   ParcelPassGroups(Parcels& parcels, std::vector<int> ranks, int ring = 1);
   ~ParcelPassGroups() override;
 
-  PassGroup& of(const std::string& name) override;
+  PassGroup& of(const std::string& name, int first = 0) override;
   void abandon() override;
 
  private:

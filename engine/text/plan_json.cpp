@@ -203,6 +203,7 @@ Json cluster_json(const Plan& plan) {
             {"slots", plan.slots()},
             {"sequence_parallel", plan.pass_ranks()},
             {"ring", plan.ring()},
+            {"tensor_parallel", plan.sampling_ranks()},
             {"slots_of_rank", work.slots},
             {"groups_of_slot", work.groups},
             {"micro_batches_of_slot", work.micro_batches},

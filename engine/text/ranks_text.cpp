@@ -59,7 +59,8 @@ std::string assisting_text(const Plan& plan) {
   return (assist == 1 ? "rank " : "ranks ") + range_text(plan.scheduling_ranks(), assist) +
          (assist == 1 ? " assists " : " assist ") + (leads == 1 ? "rank " : "ranks ") + range_text(0, leads) + ": " +
          std::to_string(plan.pass_ranks()) + " of them compute each pass together" +
-         (plan.ring() > 1 ? ", in a ring of " + std::to_string(plan.ring()) : "");
+         (plan.ring() > 1 ? ", in a ring of " + std::to_string(plan.ring()) : "") +
+         (plan.sampling_ranks() > 1 ? ", and " + std::to_string(plan.sampling_ranks()) + " sample together" : "");
 }
 
 std::string lines_without_roles(const Plan& plan) {

@@ -32,12 +32,16 @@ void pack(std::span<const LinearWeights* const> layers, Precision precision, Pac
 }
 
 void project(const PackedLinear& layer, const void* x, int64_t rows, float* out, bool accumulate) {
+  project(layer, x, rows, out, layer.matrix.outputs(), accumulate);
+}
+
+void project(const PackedLinear& layer, const void* x, int64_t rows, float* out, int64_t stride, bool accumulate) {
   multiply(layer.matrix, {.x = x,
                           .x_stride = layer.matrix.inputs(),
                           .rows = rows,
                           .bias = layer.bias.defined() ? layer.bias.const_data_ptr<float>() : nullptr,
                           .out = out,
-                          .out_stride = layer.matrix.outputs(),
+                          .out_stride = stride,
                           .accumulate = accumulate});
 }
 

@@ -25,4 +25,7 @@ void pack(std::span<const LinearWeights* const> layers, Precision precision, Pac
 /// out[rows, outputs] (+)= the layer of x[rows, inputs], rows side by side in the precision of the matrix. Allocates nothing.
 void project(const PackedLinear& layer, const void* x, int64_t rows, float* out, bool accumulate = false);
 
+/// Likewise, into rows that are `stride` apart.
+void project(const PackedLinear& layer, const void* x, int64_t rows, float* out, int64_t stride, bool accumulate);
+
 }  // namespace sluice::models

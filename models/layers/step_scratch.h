@@ -5,6 +5,7 @@
 
 #include "models/config/precision.h"
 #include "models/kernels/row_kernels.h"
+#include "models/layers/column_share.h"
 #include "models/memory/grown_buffer.h"
 
 namespace sluice::models {
@@ -15,6 +16,7 @@ struct StepRows {
   int64_t tokens = 0;
   float* out = nullptr;     // [tokens, H]; does not overlap x
   bool accumulate = false;  // add to what is in `out`
+  ColumnShare share = {};   // of the matrices; `out` gets the columns of its place, and the others are left alone
 };
 
 /// Memory for what a part of a layer computes in between, in places that it numbers from 0: allocates only when a place has to

@@ -21,7 +21,8 @@ void move_row(T* rows, int64_t size, int64_t from, int64_t to) {
 
 }  // namespace
 
-Decoder::Decoder(const ModelConfig& config) : config_(config), network_(feed_forward_of(config)) {}
+Decoder::Decoder(const ModelConfig& config, const ColumnShare& share)
+    : config_(config), share_(share), heads_(heads_of(config, share.ranks)), network_(feed_forward_of(config)) {}
 
 std::span<const float> Decoder::step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences) {
   if (sequences.empty()) return {};
@@ -67,17 +68,32 @@ void Decoder::reach(int64_t positions) {
   rotary_.emplace(config_, std::min(config_.steady_positions(), std::max({positions, 2 * have, kFirstPositions})));
 }
 
+// The rows of the embedding, of the ranks that have them.
+void Decoder::look_up(const PackedWeights& weights, std::span<const DecodeSequence> sequences) {
+  float* row = hidden_.at_least(tokens_ * config_.hidden_size);
+  embedded_at_.clear();
+  for (const DecodeSequence& sequence : sequences) {
+    for (const int64_t token : sequence.tokens) {
+      const int at = share_.place_of(config_.vocab_size, token);
+      if (at == share_.place) weights.embedding_row(token - share_.of(config_.vocab_size).begin, row);
+      embedded_at_.push_back(at);
+      row += config_.hidden_size;
+    }
+  }
+  if (!share_.is_whole()) share_.gather_rows(hidden_.data(), config_.hidden_size, embedded_at_);
+}
+
 void Decoder::embed(const PackedWeights& weights, std::span<const DecodeSequence> sequences) {
+  look_up(weights, sequences);
   const int64_t size = config_.hidden_size;
   const float* positions = config_.learned_positions ? floats(weights.positions()) : nullptr;
   const auto scale = static_cast<float>(config_.embedding_scale);
-  float* row = hidden_.at_least(tokens_ * size);
+  float* row = hidden_.data();
   for (const DecodeSequence& sequence : sequences) {
     int64_t position = sequence.cached;
-    for (const int64_t token : sequence.tokens) {
-      weights.embedding_row(token, row);
+    for (size_t i = 0; i < sequence.tokens.size(); ++i) {
       const float* of_position = positions ? positions + position * size : nullptr;
-      for (int64_t i = 0; i < size; ++i) row[i] = row[i] * scale + (of_position ? of_position[i] : 0.0f);
+      for (int64_t j = 0; j < size; ++j) row[j] = row[j] * scale + (of_position ? of_position[j] : 0.0f);
       row += size;
       ++position;
     }
@@ -91,7 +107,7 @@ void Decoder::project_heads(const PackedLayer& layer, int64_t index, const KvCac
   const bool normed = config_.qk_norm != QkNorm::kNone;
   prepare_heads({.cache = cache,
                  .layer = index,
-                 .heads = config_.heads,
+                 .heads = heads_.heads,
                  .tokens = std::span(places_).first(static_cast<size_t>(tokens_)),
                  .rotary = rotary_ ? &*rotary_ : nullptr,
                  .qk_norm = config_.qk_norm,
@@ -106,24 +122,32 @@ void Decoder::attend(const PackedLayer& layer, int64_t index, const KvCache& cac
                               .softcap = static_cast<float>(config_.attention_softcap),
                               .window = config_.window_of(index)};
   const void* queries = narrow() ? static_cast<const void*>(narrow_queries_.data()) : qkv_.data();
-  void* const attended = narrow() ? static_cast<void*>(narrow_attended_.at_least(tokens_ * queries_size()))
-                                  : attended_.at_least(tokens_ * queries_size());
-  attention_.run(cache, index, config_.heads, scores, {.queries = queries, .query_stride = query_stride(cache), .out = attended});
-  add(layer.attention_output_norm,
-      [&](float* out, bool accumulate) { project(layer.matrices.attention_output, attended, tokens_, out, accumulate); });
+  OperandRows attended = operand(attended_, narrow_attended_, queries_size());
+  attention_.run(cache, index, heads_.heads, scores,
+                 {.queries = queries, .query_stride = query_stride(cache), .out = const_cast<void*>(attended.data())});
+  if (!share_.is_whole()) {
+    const int64_t all = config_.heads * config_.head_dim;
+    const OperandRows own = attended;
+    attended = operand(all_attended_, all_narrow_attended_, all);
+    share_.gather(own, tokens_, all, attended);
+  }
+  add(layer.attention_output_norm, [&](float* out, bool accumulate) {
+    const int64_t hidden = config_.hidden_size;
+    project(layer.matrices.attention_output, attended.data(), tokens_, out + share_.of(hidden).begin, hidden, accumulate);
+  });
 }
 
 void Decoder::feed_forward(const PackedLayer& layer) {
   const void* const x = read(layer.feed_forward_norm, layer.feed_forward_norm_bias);
   add(layer.feed_forward_output_norm, [&](float* out, bool accumulate) {
-    network_.step(config_, layer.matrices.feed_forward, {.x = x, .tokens = tokens_, .out = out, .accumulate = accumulate},
-                  scratch_);
+    network_.step(config_, layer.matrices.feed_forward,
+                  {.x = x, .tokens = tokens_, .out = out, .accumulate = accumulate, .share = share_}, scratch_);
   });
 }
 
 // Once the last layer's keys and values are in the cache, only the last token of who wants logits goes on.
 void Decoder::keep_last_tokens(std::span<const DecodeSequence> sequences) {
-  const int64_t all = tokens_, stride = narrow() ? config_.heads * (config_.head_dim + config_.head_dim % 2) : heads_size();
+  const int64_t all = tokens_, stride = narrow() ? heads_.heads * (config_.head_dim + config_.head_dim % 2) : heads_size();
   int64_t end = 0;
   tokens_ = 0;
   for (size_t i = 0; i < sequences.size(); ++i) {
@@ -144,11 +168,19 @@ void Decoder::keep_last_tokens(std::span<const DecodeSequence> sequences) {
 }
 
 std::span<const float> Decoder::logits(const PackedWeights& weights) {
-  const int64_t size = config_.vocab_size, count = tokens_ * size;
+  const int64_t size = config_.vocab_size, count = tokens_ * size, columns = share_.of(size).size();
   const OperandRows x = operand(normed_, narrow_normed_, config_.hidden_size);
   normalize(norm(weights.final_norm(), weights.final_norm_bias()), hidden_.data(), tokens_, config_.hidden_size, x);
-  float* const logits = logits_.at_least(count);
-  multiply(weights.head(), {.x = x.data(), .x_stride = config_.hidden_size, .rows = tokens_, .out = logits, .out_stride = size});
+  GrownBuffer<float>& buffer = share_.is_whole() ? logits_ : own_logits_;
+  float* logits = buffer.at_least(tokens_ * columns);
+  multiply(weights.head(),
+           {.x = x.data(), .x_stride = config_.hidden_size, .rows = tokens_, .out = logits, .out_stride = columns});
+  if (!share_.is_whole()) {
+    float* const all = share_.place == 0 ? logits_.at_least(count) : nullptr;
+    share_.gather_at_first(logits, tokens_, size, all);
+    if (all == nullptr) return {};
+    logits = all;
+  }
   if (config_.logit_softcap > 0) soft_cap(logits, count, config_.logit_softcap);
   return {logits, static_cast<size_t>(count)};
 }
@@ -181,10 +213,12 @@ const void* Decoder::read(const at::Tensor& norm_weight, const at::Tensor& norm_
 template <class Compute>
 void Decoder::add(const at::Tensor& norm_weight, const Compute& compute) {
   const int64_t size = config_.hidden_size;
+  const bool at_once = config_.norm_place == NormPlace::kBefore;
   float* const hidden = hidden_.data();
-  if (config_.norm_place == NormPlace::kBefore) return compute(hidden, true);
-  float* const added = added_.at_least(tokens_ * size);
-  compute(added, false);
+  float* const added = at_once ? hidden : added_.at_least(tokens_ * size);
+  compute(added, at_once);
+  if (!share_.is_whole()) share_.gather(added, tokens_, size);
+  if (at_once) return;
   normalize(norm(norm_weight, {}), added, tokens_, size, {.wide = added});
   for (int64_t i = 0; i < tokens_ * size; ++i) hidden[i] += added[i];
 }

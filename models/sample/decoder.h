@@ -9,6 +9,7 @@
 #include "models/config/config.h"
 #include "models/kernels/rotary.h"
 #include "models/kernels/row_kernels.h"
+#include "models/layers/column_share.h"
 #include "models/layers/decode_sequence.h"
 #include "models/layers/feed_forward/feed_forward.h"
 #include "models/memory/grown_buffer.h"
@@ -26,20 +27,23 @@ namespace sluice::models {
 /// Computes in the precision of the weights, which is that of the cache. In bfloat16 the rows that products read and what the
 /// cache holds are rounded once, queries too; the residual stream, norms, scores, softmax and all sums are float32.
 ///
-/// Owns only scratch memory: a step that is not larger than an earlier one, or than what reserve() was told, allocates nothing.
-/// Not thread-safe.
+/// Owns only scratch memory: a step that is not larger than an earlier one, or than what reserve() was told, allocates nothing,
+/// unless it exchanges columns. Not thread-safe.
+///
+/// Several ranks make a step together: each calls it with its part of the weights and of the cache, and the same sequences. Waits and
+/// ends as their exchange does.
 ///
 /// Nothing of the weights is kept between steps. A sequence must see the same weights from its first step to its last: keys and
 /// values in the cache belong to the weights that wrote them.
 class Decoder {
  public:
-  explicit Decoder(const ModelConfig& config);
+  explicit Decoder(const ModelConfig& config, const ColumnShare& share = {});
 
   /// Makes room for samples of so many positions; at most config.steady_positions() are taken.
   void reserve(int64_t positions) { reach(std::min(positions, config_.steady_positions())); }
 
   /// Writes keys and values of the new tokens into their blocks and returns the logits that follow the last token of each
-  /// sequence with wants_logits, [S,V] in order; valid until the next step. A row is bit-identical whatever else is in the step,
+  /// sequence with wants_logits, [S,V] in order; valid until the next step. Nothing where others lead the step. A row is bit-identical whatever else is in the step,
   /// however its prompt was cut into steps, and for any number of threads.
   std::span<const float> step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences);
 
@@ -47,6 +51,7 @@ class Decoder {
   void begin(const PackedWeights& weights, const KvCache& cache, std::span<const DecodeSequence> sequences);
   void reach(int64_t positions);
   void embed(const PackedWeights& weights, std::span<const DecodeSequence> sequences);
+  void look_up(const PackedWeights& weights, std::span<const DecodeSequence> sequences);
   void project_heads(const PackedLayer& layer, int64_t index, const KvCache& cache);
   void attend(const PackedLayer& layer, int64_t index, const KvCache& cache);
   void feed_forward(const PackedLayer& layer);
@@ -59,11 +64,13 @@ class Decoder {
   template <class Compute>
   void add(const at::Tensor& norm_weight, const Compute& compute);
   RowNorm norm(const at::Tensor& weight, const at::Tensor& bias) const;
-  int64_t queries_size() const { return config_.heads * config_.head_dim; }
-  int64_t heads_size() const { return (config_.heads + 2 * config_.kv_heads) * config_.head_dim; }
-  int64_t query_stride(const KvCache& cache) const { return narrow() ? config_.heads * cache.key_dim() : heads_size(); }
+  int64_t queries_size() const { return heads_.heads * heads_.head_dim; }
+  int64_t heads_size() const { return (heads_.heads + 2 * heads_.kv_heads) * heads_.head_dim; }
+  int64_t query_stride(const KvCache& cache) const { return narrow() ? heads_.heads * cache.key_dim() : heads_size(); }
 
   ModelConfig config_;
+  const ColumnShare share_;
+  const ModelConfig heads_;  // that are here
   const FeedForward& network_;
   std::optional<RotaryTable> rotary_;  // of the positions that steps have reached; none with learned positions
 
@@ -83,8 +90,12 @@ class Decoder {
   GrownBuffer<Bfloat16> narrow_queries_;  // [T, Nq K]
   GrownBuffer<float> attended_;           // [T, Nq D]
   GrownBuffer<Bfloat16> narrow_attended_;
-  StepScratch scratch_;        // of the feed-forward network
-  GrownBuffer<float> logits_;  // [S, V]
+  GrownBuffer<float> all_attended_;  // [T, N D] of all ranks, where there are several
+  GrownBuffer<Bfloat16> all_narrow_attended_;
+  std::vector<int> embedded_at_;   // [T] likewise: which rank has the token's embedding
+  StepScratch scratch_;            // of the feed-forward network
+  GrownBuffer<float> logits_;      // [S, V]
+  GrownBuffer<float> own_logits_;  // of a part of the vocabulary
 };
 
 }  // namespace sluice::models

@@ -39,7 +39,8 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const GenerationOp
                                                 .device = options.device,
                                                 .precision = options.precision,
                                                 .block_size = limits.kv_block_size,
-                                                .blocks = limits.kv_blocks})) {
+                                                .blocks = limits.kv_blocks,
+                                                .together = options.together})) {
   batch_.reserve(static_cast<size_t>(limits.max_running_samples));
   draws_.reserve(static_cast<size_t>(limits.max_running_samples));
   drawn_.reserve(static_cast<size_t>(limits.max_running_samples));

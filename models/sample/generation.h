@@ -21,9 +21,10 @@ namespace sluice::models {
 
 struct GenerationOptions {
   SamplingOptions sampling;
-  std::vector<int64_t> end_of_sequence;       // ids that end a sample; empty: every sample runs to its length
-  Precision precision = Precision::kFloat32;  // of the weights that steps get, and of the KV cache
-  at::Device device = at::kCPU;               // where both are
+  std::vector<int64_t> end_of_sequence;             // ids that end a sample; empty: every sample runs to its length
+  Precision precision = Precision::kFloat32;        // of the weights that steps get, and of the KV cache
+  at::Device device = at::kCPU;                     // where both are
+  std::shared_ptr<SharedSteps> together = nullptr;  // other ranks, which have parts of both; null: none
 };
 
 /// How a sample goes on behind the token that it sampled last.

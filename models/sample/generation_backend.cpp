@@ -1,5 +1,6 @@
 #include "models/sample/generation_backend.h"
 
+#include "base/error.h"
 #include "models/portable/decoder.h"
 #include "models/portable/sampler.h"
 #include "models/sample/kv_cache.h"
@@ -12,20 +13,29 @@ class OnCpu final : public GenerationBackend {
  public:
   OnCpu(const ModelConfig& config, const BackendOptions& options)
       : GenerationBackend(config, options),
-        cache_(config, options.block_size, options.blocks, options.precision),
-        decoder_(config),
-        sampler_(options.sampling, config.vocab_size) {}
+        together_(options.together),
+        cache_(heads_of(config, options.ranks()), options.block_size, options.blocks, options.precision),
+        decoder_(config, together_ ? together_->share() : ColumnShare()),
+        sampler_(options.sampling, config.vocab_size) {
+    if (together_) together_->open(options.precision, options.block_size, options.blocks);
+  }
 
   void reserve(int64_t positions) override { decoder_.reserve(positions); }
-  void copy_block(int32_t from, int32_t to) override { cache_.copy_block(from, to); }
+  void copy_block(int32_t from, int32_t to) override {
+    cache_.copy_block(from, to);
+    if (together_) together_->copy_block(from, to);
+  }
   void set_sampling(const SamplingOptions& sampling) override { sampler_.set_options(sampling); }
 
   void step(const PackedWeights& weights, std::span<const DecodeSequence> sequences, std::span<const TokenDraw> draws,
             std::span<SampledToken> tokens) override {
+    std::unique_lock<std::mutex> others;
+    if (together_) others = together_->begin(weights, sequences);
     sampler_.sample(decoder_.step(weights, cache_, sequences), draws, tokens);
   }
 
  private:
+  const std::shared_ptr<SharedSteps> together_;
   KvCache cache_;
   Decoder decoder_;
   Sampler sampler_;
@@ -64,6 +74,7 @@ class OnDevice final : public GenerationBackend {
 }  // namespace
 
 std::unique_ptr<GenerationBackend> GenerationBackend::make(const ModelConfig& config, const BackendOptions& options) {
+  SLUICE_CHECK(options.device.is_cpu() || !options.together, "ranks sample together on the CPU alone");
   if (options.device.is_cpu()) return std::make_unique<OnCpu>(config, options);
   return std::make_unique<OnDevice>(config, options);
 }

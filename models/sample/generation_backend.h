@@ -10,6 +10,7 @@
 #include "models/layers/sampling.h"
 #include "models/sample/decoder.h"
 #include "models/sample/packed_weights.h"
+#include "models/sample/shared_steps.h"
 
 namespace sluice::models {
 
@@ -20,11 +21,14 @@ struct BackendOptions {
   Precision precision = Precision::kFloat32;  // of the weights and the cache
   int64_t block_size = 16;                    // tokens, a multiple of 16
   int64_t blocks = 0;
+  std::shared_ptr<SharedSteps> together = nullptr;  // with other ranks, on the CPU; null: this one alone
+
+  int ranks() const { return together ? together->share().ranks : 1; }
 };
 
 /// What the generation engine asks for the next tokens: it computes the logits of a step and draws from them where they are, so
-/// that they need not leave a device. Owns the KV cache. On the CPU decoder.h and sampler.h; on any other device those of
-/// portable/, from which two numbers a draw come to the host. Not thread-safe.
+/// that they need not leave a device. Owns the KV cache, or this rank's part of it. On the CPU decoder.h and sampler.h; on any other
+/// device those of portable/, from which two numbers a draw come to the host. Not thread-safe.
 class GenerationBackend {
  public:
   virtual ~GenerationBackend() = default;
@@ -45,7 +49,7 @@ class GenerationBackend {
 
   /// Writes keys and values of the new tokens into their blocks, and draws tokens[i] for draws[i].
   ///
-  /// weights    packed where this one computes
+  /// weights    packed where this one computes; with other ranks this one's part
   /// sequences  those with wants_logits make row 0, 1, ... of the step's logits
   /// draws      [D], each of one of these rows; its prompt and response are the tokens of the row's sequence
   /// tokens     [D]
@@ -64,7 +68,7 @@ class GenerationBackend {
   GenerationBackend(const ModelConfig& config, const BackendOptions& options)
       : block_size_(options.block_size),
         blocks_(options.blocks),
-        block_bytes_(kv_bytes(config, options.block_size, options.precision)) {}
+        block_bytes_(kv_bytes(heads_of(config, options.ranks()), options.block_size, options.precision)) {}
 
  private:
   const int64_t block_size_, blocks_, block_bytes_;

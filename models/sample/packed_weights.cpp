@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "base/error.h"
 #include "models/layers/feed_forward/feed_forward.h"
@@ -92,8 +93,9 @@ int64_t size_of(const std::vector<int64_t>& shape) {
   return count;
 }
 
-int64_t matrices_bytes(const Weights& weights, const Shapes& shapes, const ModelConfig& config, Precision precision) {
-  int64_t bytes = PackedMatrix::bytes_for(precision, config.vocab_size, config.hidden_size);
+// Of all layers.
+int64_t matrices_bytes(const Weights& weights, const Shapes& shapes, Precision precision) {
+  int64_t bytes = 0;
   for (const LayerWeights& layer : weights.layers) {
     for (const Stack& stack : attention_stacks(layer)) bytes += stack_bytes(stack, shapes, precision);
     for (const Stack& stack : network_stacks(feed_forward_of(weights), layer)) bytes += stack_bytes(stack, shapes, precision);
@@ -207,16 +209,29 @@ int64_t PackedWeights::bytes() const {
 }
 
 // Norms, biases and learned positions as they are; the embedding, if it is not the head, and the products in the precision.
-int64_t PackedWeights::bytes_for(const ModelConfig& config, Precision precision) {
+int64_t PackedWeights::bytes_for(const ModelConfig& config, Precision precision, const ColumnShare& share) {
   Weights shapes_only;
   Shapes shapes;
-  int64_t bytes = config.tied_embeddings ? 0 : config.vocab_size * config.hidden_size * bytes_of(precision);
-  for (const ExpectedWeight& weight : expected_weights(config, Head::kLanguageModel, shapes_only)) {
-    shapes[weight.slot] = weight.shape;
-    const bool is_float = weight.shape.size() == 1 || weight.slot == &shapes_only.positions;
-    if (is_float) bytes += size_of(weight.shape) * static_cast<int64_t>(sizeof(float));
+  const int64_t vocabulary = share.of(config.vocab_size).size();
+  int64_t bytes = config.tied_embeddings ? 0 : vocabulary * config.hidden_size * bytes_of(precision);
+  const auto weights = expected_weights(config, Head::kLanguageModel, shapes_only);
+  std::set<const at::Tensor*> shared;  // by their outputs
+  const FeedForward& network = feed_forward_of(shapes_only);
+  for (const LayerWeights& layer : shapes_only.layers) {
+    for (const LinearWeights* const linear : {&layer.query, &layer.key, &layer.value, &layer.attention_output})
+      shared.insert({&linear->weight, &linear->bias});
+    for (size_t i = 0; i < layer.feed_forward.size(); ++i)
+      if (network.is_shared_out(i, layer.feed_forward.size()))
+        shared.insert({&layer.feed_forward[i].weight, &layer.feed_forward[i].bias});
   }
-  return bytes + matrices_bytes(shapes_only, shapes, config, precision);
+  for (const ExpectedWeight& weight : weights) {
+    std::vector<int64_t>& shape = shapes[weight.slot] = weight.shape;
+    if (shared.contains(weight.slot)) shape[0] = share.of(shape[0]).size();
+    const bool is_float = shape.size() == 1 || weight.slot == &shapes_only.positions;
+    if (is_float) bytes += size_of(shape) * static_cast<int64_t>(sizeof(float));
+  }
+  const int64_t of_head = PackedMatrix::bytes_for(precision, vocabulary, config.hidden_size);
+  return bytes + of_head + matrices_bytes(shapes_only, shapes, precision);
 }
 
 }  // namespace sluice::models

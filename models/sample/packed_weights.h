@@ -9,6 +9,7 @@
 #include "models/config/config.h"
 #include "models/config/precision.h"
 #include "models/kernels/packed_matrix.h"
+#include "models/layers/column_share.h"
 #include "models/layers/packed_matrices.h"
 #include "models/layers/weights.h"
 
@@ -65,8 +66,8 @@ class PackedWeights {
   /// What it holds.
   int64_t bytes() const;
 
-  /// What a model of this shape takes.
-  static int64_t bytes_for(const ModelConfig& config, Precision precision);
+  /// What a model of this shape takes, or the part of it that part_of() gives a rank.
+  static int64_t bytes_for(const ModelConfig& config, Precision precision, const ColumnShare& share = {});
 
   Precision precision() const { return precision_; }
 

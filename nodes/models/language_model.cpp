@@ -1,11 +1,18 @@
 #include "nodes/models/language_model.h"
 
+#include <functional>
 #include <future>
 #include <optional>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "engine/schedule/failure.h"
+#include "models/kernels/parallel.h"
 #include "nodes/models/pass_assistant.h"
+#include "nodes/models/sampling_assistant.h"
+#include "nodes/models/threads.h"
 
 namespace sluice::nodes {
 namespace {
@@ -33,11 +40,12 @@ int64_t bytes_of_others(const InCommon* common) { return common == nullptr ? 0 :
 }  // namespace
 
 LanguageModel::LanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
-                             engine::ModelVersions versions, LiveBytes live_bytes, const InCommon* common)
+                             engine::ModelVersions versions, LiveBytes live_bytes, const InCommon* common,
+                             const models::ColumnShare& share)
     : text_(name, folder),
       forward_(name, transformer),
       sampled_(forward_.transformer().config(), forward_.transformer().compute().precision, forward_.transformer().device(),
-               readable_versions(forward_.transformer(), versions), copies_in(common, name)),
+               readable_versions(forward_.transformer(), versions), copies_in(common, name), share),
       live_bytes_(live_bytes) {
   sampled_.take(0, forward_.transformer().weights());
 }
@@ -52,30 +60,52 @@ LanguageModel::LanguageModel(const std::string& name, const std::filesystem::pat
   sampled_.begin_with(std::move(packed.weights));
 }
 
+engine::PassGroup& LanguageModel::sampling_group() const { return groups_->of(name() + "/sampled", sampled_.share().ranks); }
+
 void LanguageModel::share_passes(engine::PassGroups& groups) {
   groups_ = &groups;
-  if (engine::PassGroup& passes = groups.of(name()); passes.place() == 0)
-    forward_.set_lead(std::make_unique<PassLead>(passes, trained_part() != nullptr ? &groups.of(saves_of(name())) : nullptr));
+  engine::PassGroup& passes = groups.of(name());
+  if (passes.place() != 0) return;
+  forward_.set_lead(std::make_unique<PassLead>(passes, trained_part() != nullptr ? &groups.of(saves_of(name())) : nullptr));
+  if (!sampled_.share().is_whole()) sampled_.set_lead(std::make_unique<SamplingLead>(sampling_group(), sampled_));
 }
 
-// What is saved is written while passes go on.
+// What is saved is written while passes go on, and so are steps of generations made. A thread that fails has the others end, which
+// may wait for ranks that wait for it.
 void LanguageModel::assist(FileSystem& files) {
   SLUICE_CHECK(groups_ != nullptr, "nobody shares passes of model " + name());
   TrainedModel* const trained = trained_part();
-  std::future<void> saves;
-  if (trained != nullptr)
-    saves = std::async(std::launch::async, [&] { assist_saves(groups_->of(saves_of(name())), *trained, text_.folder(), files); });
-  try {
-    PassAssistant(groups_->of(name()), forward_, trained).assist_passes();
-  } catch (...) {
-    groups_->abandon();  // else what is saved would be waited for
-    throw;
+  engine::FailureSlot failure;
+  const auto or_all_end = [&](const std::function<void()>& what) {
+    try {
+      what();
+    } catch (...) {
+      failure.capture();
+      groups_->abandon();
+      sampled_.give_up();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const auto beside = [&](std::function<void()> what) {
+      threads.emplace_back([&or_all_end, what = std::move(what)] { or_all_end(what); });
+    };
+    if (trained != nullptr)
+      beside([&, trained] { assist_saves(groups_->of(saves_of(name())), *trained, text_.folder(), files); });
+    if (!sampled_.share().is_whole()) {
+      beside([&, loop_threads = models::loop_threads()] {
+        use_threads(loop_threads);
+        SamplingAssistant(sampling_group(), sampled_).assist();
+      });
+    }
+    or_all_end([&] { PassAssistant(groups_->of(name()), forward_, trained).assist_passes(); });
   }
-  if (saves.valid()) saves.get();
+  failure.rethrow();
 }
 
 void LanguageModel::dismiss() {
   if (PassLead* const lead = forward_.lead()) lead->dismiss();
+  if (SamplingLead* const lead = sampled_.lead()) lead->dismiss();
 }
 
 engine::ModelBytes LanguageModel::bytes() const {
@@ -84,12 +114,12 @@ engine::ModelBytes LanguageModel::bytes() const {
 
 FrozenLanguageModel::FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder,
                                          const models::Transformer& transformer, engine::ModelVersions versions, Weights weights,
-                                         const InCommon* common)
+                                         const InCommon* common, const models::ColumnShare& share)
     : LanguageModel(name, folder, transformer, versions,
                     weights == Weights::kOwn
                         ? LiveBytes{weight_bytes(transformer) - bytes_of_others(common), bytes_of_others(common)}
                         : LiveBytes(),
-                    common) {}
+                    common, share) {}
 
 FrozenLanguageModel::FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder,
                                          models::PackedModel&& packed, at::Device device)
@@ -121,9 +151,9 @@ void ReceivedLanguageModel::refuse() const { throw InternalError("other ranks sa
 TrainedLanguageModel::TrainedLanguageModel(const std::string& name, const std::filesystem::path& folder,
                                            const models::Transformer& transformer, const Training& training,
                                            engine::ModelVersions versions, std::unique_ptr<WeightPublisher> publisher,
-                                           const InCommon* common)
+                                           const InCommon* common, const models::ColumnShare& share)
     : LanguageModel(name, folder, transformer, versions,
-                    {weight_bytes(transformer) - bytes_of_others(common), bytes_of_others(common)}, common),
+                    {weight_bytes(transformer) - bytes_of_others(common), bytes_of_others(common)}, common, share),
       publisher_(publisher ? std::move(publisher)
                            : std::make_unique<LocalPublisher>(forward().transformer().weights(), sampled_)),
       trained_(forward(), training, versions, *publisher_) {}

@@ -9,6 +9,7 @@
 
 #include "engine/contract/model.h"
 #include "engine/contract/model_versions.h"
+#include "models/layers/column_share.h"
 #include "models/sample/load_packed.h"
 #include "nodes/models/forward_model.h"
 #include "nodes/models/local_publisher.h"
@@ -40,7 +41,8 @@ class LanguageModel : public engine::Model {
 
   engine::ModelBytes bytes() const override;
 
-  /// Its passes are computed by several ranks, of which this one leads or assists. Before anybody computes; the groups outlive it.
+  /// Its passes are computed by several ranks, of which this one leads or assists, and where it has a share of the versions steps of
+  /// generations, too. Before anybody computes; the groups outlive it.
   void share_passes(engine::PassGroups& groups);
 
   void assist(FileSystem& files) override;
@@ -58,9 +60,11 @@ class LanguageModel : public engine::Model {
     int64_t of_others = 0;
   };
 
-  /// `folder`: where the tokenizer is. `common`: has what is published too; null: this rank has it alone.
+  /// `folder`: where the tokenizer is. `common`: has what is published too; null: this rank has it alone. `share`: what it has of each
+  /// version, without an exchange.
   LanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
-                engine::ModelVersions versions, LiveBytes live_bytes, const InCommon* common = nullptr);
+                engine::ModelVersions versions, LiveBytes live_bytes, const InCommon* common = nullptr,
+                const models::ColumnShare& share = {});
 
   /// Of one that holds its weights as they are sampled from, on `device`.
   LanguageModel(const std::string& name, const std::filesystem::path& folder, models::PackedModel&& packed, at::Device device);
@@ -73,6 +77,8 @@ class LanguageModel : public engine::Model {
   SampledWeights sampled_;
 
  private:
+  engine::PassGroup& sampling_group() const;
+
   const LiveBytes live_bytes_;
   engine::PassGroups* groups_ = nullptr;
 };
@@ -83,7 +89,8 @@ class FrozenLanguageModel final : public LanguageModel {
   enum class Weights { kOwn, kShared };  // with a model that counts them in its bytes()
 
   FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
-                      engine::ModelVersions versions, Weights weights = Weights::kOwn, const InCommon* common = nullptr);
+                      engine::ModelVersions versions, Weights weights = Weights::kOwn, const InCommon* common = nullptr,
+                      const models::ColumnShare& share = {});
 
   /// One that holds its weights as they are sampled from: version 0 alone, without live weights.
   FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder, models::PackedModel&& packed,
@@ -123,7 +130,7 @@ class TrainedLanguageModel final : public LanguageModel {
   /// `publisher`: where versions go; null: to the samplers of this process.
   TrainedLanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
                        const Training& training, engine::ModelVersions versions, std::unique_ptr<WeightPublisher> publisher = {},
-                       const InCommon* common = nullptr);
+                       const InCommon* common = nullptr, const models::ColumnShare& share = {});
 
   engine::ModelBytes bytes() const override;
 

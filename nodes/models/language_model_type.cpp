@@ -107,6 +107,19 @@ std::string why_sampling_differs(const LanguageModelParams& params) {
   return params.device == "cpu" ? "" : "it is on " + params.device;
 }
 
+// What of a version the rank has that has most.
+std::function<int64_t(int64_t)> part_bytes_of(const models::ModelConfig& config, const LanguageModelParams& params) {
+  return [config, precision = params.dtype](int64_t ranks) {
+    const int count = static_cast<int>(ranks);
+    return models::PackedWeights::bytes_for(config, precision, {.place = count - 1, .ranks = count});
+  };
+}
+
+std::string why_sampled_alone(const models::ModelConfig& config, const LanguageModelParams& params) {
+  if (params.device != "cpu") return "is on " + params.device;
+  return config.qk_norm == models::QkNorm::kProjection ? "has a norm over all heads" : "";
+}
+
 // A value head is not among what is sampled from.
 bool reads_published(const LanguageModelParams& params) {
   return params.device == "cpu" && !models::has_value_head(head_of(params));
@@ -158,6 +171,7 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .folder_bytes = trainable ? saved_folder_bytes(params, bytes) : 0,
           .wire_bytes = trainable ? wire_bytes(config, params, bytes) : 0,
           .received_bytes = trainable ? received_bytes(config, params, bytes) : 0,
+          .shared_version_bytes = part_bytes_of(config, params),
           .kv_bytes_per_token = models::kv_bytes(config, 1, params.dtype),
           .kv_block_tokens = models::GenerationLimits{}.kv_block_size,
           .max_positions = config.max_positions,
@@ -171,6 +185,7 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
           .is_mixture = config.experts.any(),
           .key_heads = params.device == "cpu" ? config.kv_heads : 0,
+          .sampled_alone = why_sampled_alone(config, params),
           .groups = groups_of(params, bytes),
           .has_base = trainable && params.lora && models::has_language_head(head_of(params)),
           .folder = *params.checkpoint,
@@ -273,6 +288,12 @@ void warn_of_no_step(const engine::ModelSpec& spec, Problems& problems) {
                       .severity = Severity::kWarning});
 }
 
+// What this rank has of what is sampled from.
+models::ColumnShare share_of(const engine::ModelUsage& usage) {
+  if (usage.passes == nullptr || usage.sampling_ranks == 1 || usage.versions.readable == 0) return {};
+  return {.place = usage.passes->of(usage.name).place(), .ranks = static_cast<int>(usage.sampling_ranks)};
+}
+
 // Shares the weights of usage.base, which leaves them as they are while its adapters are trained.
 std::shared_ptr<LanguageModel> base_of(const engine::ModelUsage& usage) {
   const auto trained = std::dynamic_pointer_cast<const LanguageModel>(usage.base);
@@ -281,7 +302,7 @@ std::shared_ptr<LanguageModel> base_of(const engine::ModelUsage& usage) {
   const models::Transformer base(transformer.config(), models::without_adapters(transformer.weights()),
                                  {.precision = transformer.compute().precision});
   return std::make_shared<FrozenLanguageModel>(usage.name, trained->text().folder(), base, usage.versions,
-                                               FrozenLanguageModel::Weights::kShared);
+                                               FrozenLanguageModel::Weights::kShared, nullptr, share_of(usage));
 }
 
 // Of a model that was loaded as a frozen one: what other ranks train of it.
@@ -356,7 +377,7 @@ std::shared_ptr<LanguageModel> loaded(const LanguageModelParams& of, const engin
   const InCommon* const of_ranks = shared ? &*shared : nullptr;
   if (!trained) {
     return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, transformer, usage.versions,
-                                                 FrozenLanguageModel::Weights::kOwn, of_ranks);
+                                                 FrozenLanguageModel::Weights::kOwn, of_ranks, share_of(usage));
   }
   prepare(transformer.weights(), of.trained(), usage.seed);
   transformer.set_routers(std::make_shared<models::RouterTraining>(of.router_aux_loss));
@@ -369,7 +390,7 @@ std::shared_ptr<LanguageModel> loaded(const LanguageModelParams& of, const engin
                           .gradients = usage.gradients,
                           .common = in_common};
   return std::make_shared<TrainedLanguageModel>(usage.name, *of.checkpoint, transformer, training, usage.versions,
-                                                publisher_to_others(of, transformer, usage), of_ranks);
+                                                publisher_to_others(of, transformer, usage), of_ranks, share_of(usage));
 }
 
 }  // namespace

@@ -74,6 +74,9 @@ bool PassAssistant::obey(const PassCommand& command) {
     case Kind::kStep:
       trained().step(command.scale);
       return true;
+    case Kind::kPublish:
+      trained().publish_here(command.number);
+      return true;
     case Kind::kTakeSnapshot:
       trained().take_snapshot(command.versions, command.copy);
       passes_.send(kLeads, {}, {});

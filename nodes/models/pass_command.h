@@ -24,6 +24,7 @@ struct PassCommand {
     kAddUpRanks,
     kBringWeights,
     kStep,
+    kPublish,
     kTakeSnapshot,     // and says when it is taken
     kPrepareSnapshot,  // what is saved has a group of its own
     kWriteSnapshot,
@@ -37,7 +38,7 @@ struct PassCommand {
   bool trains = false;                  // there is a backward
   std::vector<double> counted = {};     // RouterTraining::expected()
   std::vector<bool> has_gradient = {};  // of kBackward, by output
-  int64_t number = 0;                   // the slot, counted from the first of this rank, or the iteration
+  int64_t number = 0;                   // the slot, counted from the first of this rank, the iteration, or the version
   double scale = 1;                     // of kStep
   engine::VersionRange versions = {};   // of kTakeSnapshot
   engine::CheckpointCopy copy = engine::CheckpointCopy::kMemory;

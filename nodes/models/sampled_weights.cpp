@@ -1,5 +1,6 @@
 #include "nodes/models/sampled_weights.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -8,8 +9,8 @@
 namespace sluice::nodes {
 
 SampledWeights::SampledWeights(const models::ModelConfig& config, models::Precision precision, at::Device device,
-                               int64_t readable, std::optional<CommonCopies> common)
-    : config_(config), precision_(precision), device_(device), common_(std::move(common)) {
+                               int64_t readable, std::optional<CommonCopies> common, const models::ColumnShare& share)
+    : config_(config), precision_(precision), device_(device), common_(std::move(common)), share_(share) {
   if (common_) common_->prepare(models::PackedWeights::bytes_for(config, precision), config.layers, readable);
   for (int64_t i = 0; i < readable; ++i) copies_.push_back({.version = -1, .weights = models::PackedWeights(precision)});
 }
@@ -22,7 +23,7 @@ void SampledWeights::take(int64_t version, const models::Weights& live) {
                  "version " + std::to_string(version) + " is published after " + std::to_string(newest_));
     if (!copies_.empty()) {
       copy = &slot_of(version);
-      let_go_.wait(lock, [copy] { return copy->holders == 0; });
+      changed_.wait(lock, [copy] { return copy->holders == 0; });
       copy->version = -1;
     }
   }
@@ -35,13 +36,14 @@ void SampledWeights::take(int64_t version, const models::Weights& live) {
   std::lock_guard lock(mutex_);
   if (copy != nullptr) copy->version = version;
   newest_ = version;
+  changed_.notify_all();
 }
 
 void SampledWeights::pack(Copy& copy, const models::Weights& live) {
   if (common_)
     common_->pack(live, copy.weights, &copy - copies_.data());
   else
-    copy.weights.pack(live);
+    copy.weights.pack(models::part_of(live, share_));
 }
 
 int64_t SampledWeights::bytes() const {
@@ -56,7 +58,7 @@ SampledWeights::Lease SampledWeights::newest() const {
   ++copy.holders;
   const auto let_go = [this, &copy](const models::PackedWeights*) {
     const std::lock_guard held(mutex_);
-    if (--copy.holders == 0) let_go_.notify_all();
+    if (--copy.holders == 0) changed_.notify_all();
   };
   return {.weights = {&copy.weights, let_go}, .version = newest_};
 }
@@ -80,6 +82,28 @@ const models::PackedWeights& SampledWeights::at(int64_t version) const {
   const Copy& copy = copies_[static_cast<size_t>(version) % copies_.size()];
   SLUICE_CHECK(copy.version == version, "version " + std::to_string(version) + " is not readable");
   return copy.weights;
+}
+
+int64_t SampledWeights::version_of(const models::PackedWeights& weights) const {
+  std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(copies_, [&](const Copy& copy) { return &copy.weights == &weights; });
+  SLUICE_CHECK(found != copies_.end() && found->version >= 0, "weights that are no version");
+  return found->version;
+}
+
+const models::PackedWeights& SampledWeights::wait_for(int64_t version) const {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return given_up_ || newest_ >= version; });
+    if (given_up_) throw UserError("the ranks that sample with this one are lost, or have ended");
+  }
+  return at(version);
+}
+
+void SampledWeights::give_up() {
+  const std::lock_guard lock(mutex_);
+  given_up_ = true;
+  changed_.notify_all();
 }
 
 }  // namespace sluice::nodes

@@ -12,9 +12,11 @@
 
 #include "models/config/config.h"
 #include "models/config/precision.h"
+#include "models/layers/column_share.h"
 #include "models/layers/weights.h"
 #include "models/sample/packed_weights.h"
 #include "nodes/models/common_copies.h"
+#include "nodes/models/sampling_lead.h"
 
 namespace sluice::nodes {
 
@@ -28,12 +30,21 @@ namespace sluice::nodes {
 /// Ranks that train and sample may have the copies in common (nodes/models/common_copies.h): each packs a part of a version, and
 /// take() waits until all have.
 ///
+/// Ranks that sample together (models/layers/column_share.h) have a part of each version: this one packs that. The rank that leads
+/// them has a SamplingLead.
+///
 /// at() may be called from any thread, also while a version is taken. Throws InternalError for a version that is not there.
 class SampledWeights {
  public:
-  /// Without versions. readable: how many there are beside each other.
+  /// Without versions. readable: how many there are beside each other. share: of each version what this rank has.
   SampledWeights(const models::ModelConfig& config, models::Precision precision, at::Device device, int64_t readable,
-                 std::optional<CommonCopies> common = {});
+                 std::optional<CommonCopies> common = {}, const models::ColumnShare& share = {});
+
+  /// Other ranks sample with this one, which leads them; null: none does. Set before anybody samples.
+  SamplingLead* lead() const { return lead_.get(); }
+  void set_lead(std::unique_ptr<SamplingLead> lead) { lead_ = std::move(lead); }
+
+  const models::ColumnShare& share() const { return share_; }
 
   const models::ModelConfig& config() const { return config_; }
   models::Precision precision() const { return precision_; }
@@ -41,6 +52,14 @@ class SampledWeights {
 
   /// The reference is valid until `readable` later versions were taken.
   const models::PackedWeights& at(int64_t version) const;
+
+  /// Which version these are. Throws InternalError where it is none.
+  int64_t version_of(const models::PackedWeights& weights) const;
+
+  /// As at(), of a version that another rank has told of. Waits for: it to be taken. Ends when: it is, or give_up() was called,
+  /// which it throws as a UserError.
+  const models::PackedWeights& wait_for(int64_t version) const;
+  void give_up();
 
   /// The newest version, whose memory is not taken while somebody holds this. A handle.
   struct Lease {
@@ -79,8 +98,11 @@ class SampledWeights {
   const models::Precision precision_;
   const at::Device device_;
   std::optional<CommonCopies> common_;
-  mutable std::mutex mutex_;  // guards newest_, and the versions and holders of copies_
-  mutable std::condition_variable let_go_;
+  const models::ColumnShare share_;
+  std::unique_ptr<SamplingLead> lead_;
+  mutable std::mutex mutex_;  // guards newest_, given_up_, and the versions and holders of copies_
+  mutable std::condition_variable changed_;
+  bool given_up_ = false;
   int64_t newest_ = -1;  // -1: none
   std::atomic<int64_t> bytes_ = 0;
   mutable std::vector<Copy> copies_;  // a ring

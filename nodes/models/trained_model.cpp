@@ -137,7 +137,7 @@ void TrainedModel::restore(const std::filesystem::path& folder, engine::VersionR
   const models::FlatParameters& parameters = optimizer_.parameters();
   const at::Tensor& weights = parameters.weight_buffer();
   const models::NamedTensors views = parameters.views(weights);
-  publisher().restart();
+  saved_versions_.restart();
   for (int64_t version = versions.oldest; version < versions.newest; ++version) restore_version(views, version, folder);
   const auto pieces_of = [&](const at::Tensor& moments) {
     return parameters.pieces(models::packed_stretches(moments, optimizer_.owned()));
@@ -151,7 +151,7 @@ void TrainedModel::restore(const std::filesystem::path& folder, engine::VersionR
   optimizer_.set_steps(state.steps);
   brought_ = state.steps;
   meet();
-  publisher().publish(versions.newest);
+  publish_here(versions.newest);
 }
 
 // Of weights that ranks have in common one of them reads all, when all others have published what was there.
@@ -159,7 +159,7 @@ void TrainedModel::restore_version(const models::NamedTensors& weights, int64_t 
   meet();
   if (!common_ || world_.rank == 0) read_version(weights, version, folder, name());
   meet();
-  publisher().publish(version);
+  publish_here(version);
 }
 
 void TrainedModel::meet() const {

@@ -18,6 +18,7 @@
 #include "nodes/models/forward_model.h"
 #include "nodes/models/gradient_buckets.h"
 #include "nodes/models/model_snapshot.h"
+#include "nodes/models/publish_together.h"
 #include "nodes/models/saved_versions.h"
 #include "nodes/models/weight_publisher.h"
 
@@ -75,8 +76,11 @@ class TrainedModel {
   void add_up_ranks(const std::function<void()>& done);
   void bring_weights(const std::function<void()>& done);
 
-  /// Makes the live weights a version, which checkpoints may then save.
-  WeightPublisher& publisher() { return saved_versions_; }
+  /// Makes the live weights a version, which checkpoints may then save, on this rank and those that assist it.
+  WeightPublisher& publisher() { return publishes_; }
+
+  /// Likewise, on this rank alone.
+  void publish_here(int64_t version) { saved_versions_.publish(version); }
 
   /// As engine::Model has them. `NAME/` is a Hugging Face folder, with configuration and tokenizer of the folder `source`,
   /// adapters merged in; or the adapters in PEFT's format in it or instead. What lies beside it: nodes/models/snapshot_files.h.
@@ -103,6 +107,7 @@ class TrainedModel {
   std::unique_ptr<CommonGradients> common_gradients_;  // null: this rank has gradients of its own
   std::unique_ptr<GradientBuckets> buckets_;           // null: likewise not, or there is one rank
   SavedVersions saved_versions_;
+  PublishTogether publishes_{live_, saved_versions_};
   ModelSnapshot snapshot_;
   int64_t brought_ = 0;  // steps whose weights all ranks have
   int64_t optimizer_bytes_ = 0;

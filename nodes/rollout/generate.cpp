@@ -26,6 +26,10 @@ std::vector<int64_t> end_of_sequence_ids(const models::ModelConfig& config, cons
   return ids;
 }
 
+std::vector<int64_t> ends_of(const GenerateParams& params, const SampledWeights& model, const ModelText& text) {
+  return params.ignore_end_of_sequence ? std::vector<int64_t>() : end_of_sequence_ids(model.config(), text);
+}
+
 models::GenerationOptions options_of(const GenerateParams& params, const SampledWeights& model, const ModelText& text) {
   models::GenerationOptions options;
   options.sampling = {.temperature = params.temperature.at(0),
@@ -37,7 +41,8 @@ models::GenerationOptions options_of(const GenerateParams& params, const Sampled
                       .frequency_penalty = params.frequency_penalty};
   options.precision = model.precision();
   options.device = model.device();
-  if (!params.ignore_end_of_sequence) options.end_of_sequence = end_of_sequence_ids(model.config(), text);
+  if (SamplingLead* const lead = model.lead()) options.together = lead->steps();
+  options.end_of_sequence = ends_of(params, model, text);
   return options;
 }
 
@@ -60,7 +65,8 @@ models::GenerationLimits limits_of(const GenerateParams& params, const SampledWe
   if (resources.admission == engine::Admission::kOnDemand) limits.admission = models::KvAdmission::kOnDemand;
   limits.max_running_samples = params.max_running_samples;
   limits.max_step_tokens = step_tokens(params);
-  const int64_t block_bytes = models::kv_bytes(model.config(), limits.kv_block_size, model.precision());
+  const models::ModelConfig heads = models::heads_of(model.config(), model.share().ranks);
+  const int64_t block_bytes = models::kv_bytes(heads, limits.kv_block_size, model.precision());
   limits.kv_blocks = pool_bytes / block_bytes;
   const int64_t worst_sample = params.max_prompt_tokens + params.max_new_tokens;
   SLUICE_CHECK(limits.kv_blocks * limits.kv_block_size >= worst_sample, "a KV pool of " + std::to_string(pool_bytes) +
@@ -93,7 +99,7 @@ Generate::Generate(const GenerateParams& params, engine::NodeResources& resource
       seed_(resources.seed),
       metrics_(*resources.metrics),
       engine_(sampled_->config(), options_of(params, *sampled_, *text_), limits_of(params, *sampled_, resources)),
-      turns_(rules_of(params, options_of(params, *sampled_, *text_).end_of_sequence), text_->tokenizer()),
+      turns_(rules_of(params, ends_of(params, *sampled_, *text_)), text_->tokenizer()),
       on_demand_(resources.admission == engine::Admission::kOnDemand),
       credit_(kCreditRoom),
       weights_(sampled_, resources.update),

@@ -150,7 +150,7 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
                                        .saved = options.saved_versions};
   if (!options.optimizer) {
     return std::make_shared<FrozenLanguageModel>(name, folder, transformer, versions, FrozenLanguageModel::Weights::kOwn,
-                                                 of_ranks);
+                                                 of_ranks, options.share);
   }
   const Training training{.optimizer = *options.optimizer,
                           .learning_rate = {},
@@ -160,7 +160,7 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
                           .gradients = options.gradients,
                           .floats_of_bucket = options.floats_of_bucket,
                           .common = in_common};
-  return std::make_shared<TrainedLanguageModel>(name, folder, transformer, training, versions, nullptr, of_ranks);
+  return std::make_shared<TrainedLanguageModel>(name, folder, transformer, training, versions, nullptr, of_ranks, options.share);
 }
 
 TrainedModel& trained(LanguageModel& model) { return dynamic_cast<TrainedLanguageModel&>(model).trained(); }

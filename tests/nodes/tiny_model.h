@@ -53,6 +53,7 @@ struct TinyOptions {
   engine::GradientGroup* gradients = nullptr;
   engine::CommonMemory* common = nullptr;      // null: the rank has its weights alone
   int64_t floats_of_bucket = kFloatsOfABlock;  // so that there are several
+  models::ColumnShare share;                   // of what is sampled from
 };
 
 /// A model with random weights, held as a pipeline's are; a value head is random too. With an optimizer it is a trained one.

@@ -106,6 +106,58 @@ class Ring(SequenceCase):
             self.assertIn(says, refused.stderr)
 
 
+class SampledTogether(SequenceCase):
+    """[cluster] tensor_parallel: those that compute passes together make steps of sampling together, each with some columns."""
+
+    def test_numbers_of_ranks_sample_the_same_tokens(self):
+        """With the bits of a rank that samples alone, and so all that is learnt: several versions, weights in common, replies, a mixture."""
+        four = self.four_heads("actor", "reference")
+        cases = (("grpo.toml", 4, four), ("remax.toml", 2, four | {"schedule.policy_lag": 1}), ("calculator.toml", 2, {"cluster.shard": "parameters"}),
+                 (ROOT / "tests/pipelines/grpo_experts.toml", 2, {"models.actor.checkpoint": str(self.mixture())}))
+        for pipeline, most, more in cases:
+            with self.subTest(str(pipeline)):
+                numbers = [ranks for ranks in (1, 2, 4) if ranks <= most]
+                more = more | {"pipeline.iterations": 3} | pairs(most)
+                runs = [self.run_on(4, pipeline, f"-{ranks}", **more, **{"cluster.tensor_parallel": ranks}) for ranks in numbers]
+                for ranks, together in zip(numbers, runs):
+                    self.assert_equal_runs(together, runs[0])
+                    self.assertEqual(ranks * self.held(together, "KV cache")[0], self.held(runs[0], "KV cache")[0])
+                    for name in ("KV cache", "weights"):
+                        planned, peak = self.held(together, name)
+                        self.assertLessEqual(peak, planned, name)
+                    self.assertGreater(peak, 0.999 * planned)
+                    self.assertLessEqual(peak, self.held(runs[0], "weights")[1])
+
+    def held(self, folder, name):
+        """Of a class of memory what was planned, and the most that there was."""
+        of = next(of for of in json.loads((folder / "memory.json").read_text())["classes"] if of["name"] == name)
+        return of["planned_bytes"], of["peak_bytes"]
+
+    def test_goes_on_with_another_number_of_ranks_that_sample(self):
+        more = {"checkpoint.every_iterations": 1, "nodes.held_out": "false", "nodes.held_out_answers": "false", "nodes.held_out_score": "false"} | pairs(2)
+        whole = self.run_on(4, "grpo.toml", "-whole", **more, **{"pipeline.iterations": 4})
+        folder = self.run_on(4, "grpo.toml", **more, **{"pipeline.iterations": 2, "cluster.tensor_parallel": 2})
+        done = run("launch", "--ranks", 4, ROOT / "pipelines/grpo.toml", "--run-dir", folder, "--resume", "auto",
+                   *sets(**SLOTS, **more, **{"pipeline.iterations": 4}), timeout=300)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assert_equal_runs(folder, whole)
+
+    def test_plan_counts_a_part_and_refuses_what_cannot_be_divided(self):
+        def plan(**more):
+            return run("plan", "--format", "json", "--ranks", 4, ROOT / "pipelines/grpo.toml", *sets(**SLOTS, **more))
+
+        alone, together = (json.loads(plan(**pairs(2), **{"cluster.tensor_parallel": ranks}).stdout)["predicted"] for ranks in (1, 2))
+        self.assertEqual(2 * together["kv_bytes"], alone["kv_bytes"])
+        self.assertLess(together["weights_bytes"], alone["weights_bytes"])
+        cases = (({"cluster.tensor_parallel": 2}, "2 ranks cannot sample together where 1 computes each pass"),
+                 (pairs(4) | {"cluster.tensor_parallel": 3, "cluster.ring": 2}, "3 ranks cannot sample together where 4 compute each pass"),
+                 (pairs(4) | {"cluster.tensor_parallel": 4, "cluster.ring": 2}, "'actor' has 2"))
+        for more, says in cases:
+            refused = plan(**more)
+            self.assertEqual(refused.returncode, REFUSED, refused.stdout)
+            self.assertIn(says, refused.stderr)
+
+
 class Going(SequenceCase):
     def test_goes_on_from_a_checkpoint(self):
         more = {"checkpoint.every_iterations": 1, "nodes.held_out": "false", "nodes.held_out_answers": "false", "nodes.held_out_score": "false"}

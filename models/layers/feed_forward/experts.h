@@ -25,8 +25,18 @@ class Experts final : public FeedForward {
   static constexpr size_t kRouter = 0;
   static constexpr size_t linear_of(size_t expert, Mlp::Linear linear) { return 1 + expert * Mlp::kLinears + linear; }
 
+  // The last one, where there is a shared expert: all others are the router and three of each expert.
+  static constexpr bool is_shared_gate(size_t linear, size_t linears) {
+    return linear + 1 == linears && (linears - 1) % Mlp::kLinears != 0;
+  }
+
   std::vector<NetworkTensor> tensors(const ModelConfig& config) const override;
   std::vector<std::vector<size_t>> stacks(size_t linears) const override;
+
+  /// All ranks route all tokens: what is shared out of an expert are its columns.
+  bool is_shared_out(size_t linear, size_t linears) const override {
+    return linear != kRouter && !is_shared_gate(linear, linears);
+  }
 
   TensorShapes kept(const PassShape& shape) const override;
   void forward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,

@@ -12,7 +12,7 @@ namespace {
 class ExpertStep {
  public:
   ExpertStep(const ModelConfig& config, std::span<const PackedLinear> packed, const StepRows& rows, StepScratch& scratch)
-      : config_(config), experts_(config.experts), packed_(packed), rows_(rows), scratch_(scratch) {}
+      : config_(config), experts_(config.experts), packed_(packed), rows_(rows), share_(rows.share), scratch_(scratch) {}
 
   void run() const {
     if (!rows_.accumulate) std::fill_n(rows_.out, rows_.tokens * config_.hidden_size, 0.0f);
@@ -23,18 +23,14 @@ class ExpertStep {
     route(experts_, rows_.tokens, routed);
     int32_t *const places = scratch_.ints(kPlaces, entries), *const first = scratch_.ints(kFirst, experts_.count + 1);
     sort_by_expert(experts_, rows_.tokens, routed.chosen, places, first);
-    for (int64_t e = 0; e < experts_.count; ++e) {
-      add_expert(e, experts_.size,
-                 {.places = places + first[e],
-                  .count = first[e + 1] - first[e],
-                  .per_token = experts_.per_token,
-                  .weights = routed.weights});
-    }
-    if (experts_.shared_size > 0) add_expert(experts_.count, experts_.shared_size, shared_rows());
+    if (share_.is_whole())
+      add_whole(first, places, routed.weights);
+    else
+      add_shares(first, places, routed.weights);
   }
 
  private:
-  enum Floats : size_t { kLogits, kWeights, kProjected, kResult, kSharedWeight, kRead, kInner };  // operands too
+  enum Floats : size_t { kLogits, kWeights, kProjected, kResult, kSharedWeight, kRead, kInner, kAllInner };  // operands too
   enum Ints : size_t { kChosen, kPlaces, kFirst };
 
   ExpertRows shared_rows() const {
@@ -44,17 +40,71 @@ class ExpertStep {
     return {.count = rows_.tokens, .weights = weights};
   }
 
-  void add_expert(int64_t expert, int64_t size, const ExpertRows& rows) const {
+  bool has_shared() const { return experts_.shared_size > 0; }
+
+  ExpertRows rows_of(int64_t expert, const int32_t* first, const int32_t* places, const float* weights) const {
+    return {.places = places + first[expert],
+            .count = first[expert + 1] - first[expert],
+            .per_token = experts_.per_token,
+            .weights = weights};
+  }
+
+  // One after the other, so that there is memory for one.
+  void add_whole(const int32_t* first, const int32_t* places, const float* weights) const {
+    const auto add = [this](int64_t expert, int64_t size, const ExpertRows& rows) {
+      if (rows.count == 0) return;
+      const OperandRows inner = scratch_.operand(kInner, precision(), rows_.tokens * size);
+      enter(expert, size, rows, inner);
+      leave(expert, rows, inner);
+    };
+    for (int64_t e = 0; e < experts_.count; ++e) add(e, experts_.size, rows_of(e, first, places, weights));
+    if (has_shared()) add(experts_.count, experts_.shared_size, shared_rows());
+  }
+
+  // What all experts make of their rows is gathered at once, before any of them leaves.
+  void add_shares(const int32_t* first, const int32_t* places, const float* weights) const {
+    const int64_t size = experts_.size, own = share_.of(size).size(), entries = rows_.tokens * experts_.per_token;
+    const OperandRows part = scratch_.operand(kInner, precision(), entries * own),
+                      all = scratch_.operand(kAllInner, precision(), entries * size);
+    for (int64_t e = 0; e < experts_.count; ++e)
+      enter(e, own, rows_of(e, first, places, weights), rows_from(part, first[e] * own));
+    share_.gather(part, entries, size, all);
+    for (int64_t e = 0; e < experts_.count; ++e) leave(e, rows_of(e, first, places, weights), rows_from(all, first[e] * size));
+    if (!has_shared()) return;
+    const int64_t shared = experts_.shared_size, own_shared = share_.of(shared).size();
+    const OperandRows part_of_shared = scratch_.operand(kInner, precision(), rows_.tokens * own_shared),
+                      all_of_shared = scratch_.operand(kAllInner, precision(), rows_.tokens * shared);
+    const ExpertRows rows = shared_rows();
+    enter(experts_.count, own_shared, rows, part_of_shared);
+    share_.gather(part_of_shared, rows_.tokens, shared, all_of_shared);
+    leave(experts_.count, rows, all_of_shared);
+  }
+
+  static OperandRows rows_from(const OperandRows& rows, int64_t first) {
+    if (rows.wide) return {.wide = rows.wide + first};
+    return {.narrow = rows.narrow + first};
+  }
+
+  Precision precision() const { return packed_[1].matrix.precision(); }
+
+  // inner[count,size] of an expert, or the columns of it that are here.
+  void enter(int64_t expert, int64_t size, const ExpertRows& rows, const OperandRows& inner) const {
     if (rows.count == 0) return;
-    const auto at = static_cast<size_t>(1 + 2 * expert);
-    const PackedLinear &gate_up = packed_[at], &down = packed_[at + 1];
-    const int64_t hidden = config_.hidden_size, width = gate_up.matrix.outputs();
+    const PackedLinear& gate_up = packed_[static_cast<size_t>(1 + 2 * expert)];
+    const int64_t width = gate_up.matrix.outputs();
     float* const projected = scratch_.floats(kProjected, rows_.tokens * width);
-    project(gate_up, read(rows, gate_up.matrix.precision()), rows.count, projected);
-    const OperandRows inner = scratch_.operand(kInner, down.matrix.precision(), rows_.tokens * size);
+    project(gate_up, read(rows, precision()), rows.count, projected);
     activate(config_.activation, projected, projected + size, width, rows.count, size, inner);
+  }
+
+  // Adds to the columns of `out` that are here; what comes to the others, nobody reads.
+  void leave(int64_t expert, const ExpertRows& rows, const OperandRows& inner) const {
+    if (rows.count == 0) return;
+    const PackedLinear& down = packed_[static_cast<size_t>(2 + 2 * expert)];
+    const int64_t hidden = config_.hidden_size;
     float* const result = scratch_.floats(kResult, rows_.tokens * hidden);
-    project(down, inner.data(), rows.count, result);
+    if (!share_.is_whole()) std::fill_n(result, rows.count * hidden, 0.0F);
+    project(down, inner.data(), rows.count, result + share_.of(hidden).begin, hidden, false);
     add_weighted(rows, result, hidden, rows_.out);
   }
 
@@ -71,6 +121,7 @@ class ExpertStep {
   const ExpertsConfig& experts_;
   const std::span<const PackedLinear> packed_;
   const StepRows& rows_;
+  const ColumnShare& share_;
   StepScratch& scratch_;
 };
 

@@ -37,6 +37,9 @@ class FeedForward {
   /// Which of so many linear layers generation packs into one matrix, because they read the same rows.
   virtual std::vector<std::vector<size_t>> stacks(size_t linears) const = 0;
 
+  /// Whether ranks that sample together have some outputs each of this one of so many linear layers (column_share.h), or all.
+  virtual bool is_shared_out(size_t /*linear*/, size_t /*linears*/) const { return true; }
+
   // Training, on the CPU. Operands are rounded where step() rounds them.
 
   /// The tensors that the forward fills for the backward.

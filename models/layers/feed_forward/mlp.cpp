@@ -126,12 +126,18 @@ at::Tensor Mlp::in_operators(const ModelConfig& config, Linears weights, const a
 void Mlp::step(const ModelConfig& config, std::span<const PackedLinear> packed, const StepRows& rows,
                StepScratch& scratch) const {
   const PackedLinear &gate_up = packed[0], &down = packed[1];
-  const int64_t size = config.intermediate_size, width = gate_up.matrix.outputs();
+  const int64_t size = rows.share.of(config.intermediate_size).size(), width = gate_up.matrix.outputs();
   float* const projected = scratch.floats(0, rows.tokens * width);
   project(gate_up, rows.x, rows.tokens, projected);
-  const OperandRows inner = scratch.operand(1, down.matrix.precision(), rows.tokens * size);
+  OperandRows inner = scratch.operand(1, down.matrix.precision(), rows.tokens * size);
   activate(config.activation, projected, config.gated_mlp ? projected + size : nullptr, width, rows.tokens, size, inner);
-  project(down, inner.data(), rows.tokens, rows.out, rows.accumulate);
+  if (!rows.share.is_whole()) {
+    const OperandRows own = inner;
+    inner = scratch.operand(2, down.matrix.precision(), rows.tokens * config.intermediate_size);
+    rows.share.gather(own, rows.tokens, config.intermediate_size, inner);
+  }
+  const int64_t hidden = config.hidden_size;
+  project(down, inner.data(), rows.tokens, rows.out + rows.share.of(hidden).begin, hidden, rows.accumulate);
 }
 
 }  // namespace sluice::models
