@@ -39,6 +39,28 @@ def token_mean(losses, mask):
     return (losses * mask).sum() / mask.sum()
 
 
+def gmpo(x, low, high):
+    """Zhao et al. 2025: the product over a sample of min(w^s, clip(w)^s)^s with s the sign of the advantage, to the power 1 / |o|."""
+    sign = torch.sign(x["advantages"])
+    ratio = ratio_of(x)
+    clipped = torch.minimum(ratio**sign, torch.clamp(ratio, math.exp(-low), math.exp(high)) ** sign) ** sign
+    one = torch.ones_like(clipped)
+    geometric = torch.where(x["mask"] > 0, clipped, one).prod(1) ** (1 / x["mask"].sum(1))
+    return -(geometric * x["advantages"][:, 0]).mean()
+
+
+def dppo(x, divergence, low, high):
+    """Qi et al. 2026: an action is left out that is beyond the region on the side that its advantage leads to."""
+    p, q = torch.exp(x["old_logprobs"]), torch.exp(x["logprobs"])
+    if divergence == "tv":
+        up, down = q - p > high, q - p < -low
+    else:
+        apart = p * torch.log(p / q) + (1 - p) * torch.log((1 - p) / (1 - q))
+        up, down = (apart > high) & (q > p), (apart > low) & (q < p)
+    left_out = torch.where(x["advantages"] > 0, up, down).detach()
+    return token_mean(torch.where(left_out, 0.0, -ratio_of(x) * x["advantages"]), x["mask"])
+
+
 def gspo_by_sample(x, low, high):
     log_ratio = (x["logprobs"] - x["old_logprobs"]) * x["mask"]
     ratio, advantage = torch.exp(log_ratio.sum(1) / x["mask"].sum(1)), x["advantages"][:, 0]
@@ -48,6 +70,13 @@ def gspo_by_sample(x, low, high):
 def luspo(x, low, high):
     """Liu et al. 2026: the sample's surrogate of GSPO times its length."""
     return -(gspo_by_sample(x, low, high) * x["mask"].sum(1)).mean()
+
+
+def vespo(x, positive, negative):
+    """Shen et al. 2026: w^k exp(lambda (1 - w)) of the sample's ratio, detached, before the policy gradient."""
+    w = torch.where(x["mask"] > 0, ratio_of(x), 1.0).prod(1, keepdim=True).detach()
+    kernel = [w**k * torch.exp(lam * (1 - w)) for k, lam in (positive, negative)]
+    return token_mean(-torch.where(x["advantages"] >= 0, *kernel) * x["advantages"] * x["logprobs"], x["mask"])
 
 
 def ppo_clip_by_action(x):
@@ -79,8 +108,15 @@ def icepop(x, low, high):
 
 NO_LOWER = -1.0
 CASES = {
+    "gmpo": ("gmpo", "", lambda x: gmpo(x, 0.4, 0.4)),
+    "gmpo with a narrow clip": ("gmpo", "clip_low = 0.1\nclip_high = 0.2", lambda x: gmpo(x, 0.1, 0.2)),
+    "dppo by total variation": ("dppo", "", lambda x: dppo(x, "tv", 0.15, 0.15)),
+    "dppo by total variation, bounds apart": ("dppo", "clip_low = 0.01\nclip_high = 0.3", lambda x: dppo(x, "tv", 0.01, 0.3)),
+    "dppo by KL": ("dppo", 'divergence = "kl"\nclip_low = 0.02\nclip_high = 0.02', lambda x: dppo(x, "kl", 0.02, 0.02)),
     "luspo": ("gspo", 'aggregation = "sequence_sum"\nclip_high = 0.5', lambda x: luspo(x, 0.2, 0.5)),
     "luspo with a narrow clip": ("gspo", 'aggregation = "sequence_sum"\nclip_low = 2e-3\nclip_high = 2.5e-3', lambda x: luspo(x, 2e-3, 2.5e-3)),
+    "vespo": ("vespo", "", lambda x: vespo(x, (2, 3), (3, 2))),
+    "vespo with other kernels": ("vespo", "k_positive = 1\nlambda_positive = 0.5\nk_negative = 0.5\nlambda_negative = 1.5", lambda x: vespo(x, (1, 0.5), (0.5, 1.5))),
     "icepop": ("ppo_clip", 'correction = "mask"\ncorrection_min = 0.92\ncorrection_max = 1.2', lambda x: icepop(x, 0.92, 1.2)),
 }
 
