@@ -11,7 +11,7 @@ set(_slow_tests "^cli\\.(bad_data|bad_model|bad_pipeline|chat|checkpoints|comman
                 "^cli\\.(long_run|memory|model|plugins|presets|problems|report|report_serve|run|samples|schema|simulate|top|try)$" "^(pipelines|example|bench):" "^(docs|set_up|tidy)$" "^docs\\." "^python\\." "^cuda\\.(operators|pack)$"
                 "^engine:(CapacitySearch|PathsSearch|Plugin|RanksSearch|RolesSearch|ResumeTest|Seeds/.*|Watchdog)$" "^data:RowFileTest$"
                 "^text:(Models/RealTokenizer|Small/TokenizerFamily)$" "^models:Passes/ActivationBytesOfSwitches$"
-                "^nodes:(CodeTestsTest|Models/Snapshots|Passes|PolicyLoss|PythonScorer|Tokens/ActivationBytes.*)$")
+                "^nodes:(CodeTestsTest|Models/Snapshots|ObjectiveProperty|Passes|PythonScorer|Tokens/ActivationBytes.*)$")
 list(JOIN _slow_tests "|" _slow_tests)
 
 function(sluice_label test result)

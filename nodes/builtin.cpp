@@ -20,6 +20,8 @@
 #include "nodes/models/language_model_type.h"
 #include "nodes/models/model_device.h"
 #include "nodes/objectives/cispo.h"
+#include "nodes/objectives/dppo.h"
+#include "nodes/objectives/gmpo.h"
 #include "nodes/objectives/gspo.h"
 #include "nodes/objectives/ppo_clip.h"
 #include "nodes/objectives/preference/dpo.h"
@@ -31,6 +33,7 @@
 #include "nodes/objectives/value_clip.h"
 #include "nodes/objectives/value_huber.h"
 #include "nodes/objectives/value_mse.h"
+#include "nodes/objectives/vespo.h"
 #include "nodes/presets.h"
 #include "nodes/rewards/combine_scores.h"
 #include "nodes/rewards/compare_scores.h"
@@ -110,8 +113,11 @@ void register_builtin(engine::Registry& registry) {
 
   registry.add_component<Objective, PpoClip>();
   registry.add_component<Objective, Gspo>();
+  registry.add_component<Objective, Gmpo>();
   registry.add_component<Objective, Cispo>();
   registry.add_component<Objective, Sapo>();
+  registry.add_component<Objective, Dppo>();
+  registry.add_component<Objective, Vespo>();
   registry.add_component<Objective, Reinforce>();
   registry.add_component<ValueObjective, ValueClip>();
   registry.add_component<ValueObjective, ValueMse>();

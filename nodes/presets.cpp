@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "nodes/objectives/objective.h"
+
 namespace sluice::nodes {
 namespace {
 
@@ -17,17 +19,22 @@ struct Line {
   const char* source;
 };
 
-// Those with the parameters of policy_loss.h: "objective:*" in the tables below. How a loss is averaged is said of each by
-// itself, since GSPO and SAPO average over samples in all systems.
-std::vector<std::string> policy_objectives() {
-  return {"objective:ppo_clip", "objective:gspo", "objective:cispo", "objective:sapo", "objective:reinforce"};
+// The objectives with the parameters of policy_loss.h: "objective:*" in the tables below. How a loss is averaged is said of each
+// by itself, since GSPO, GMPO and SAPO average over samples in all systems.
+std::vector<std::string> policy_objectives(const engine::Registry& registry) {
+  std::vector<std::string> types;
+  for (const auto& [name, type] : registry.components()) {
+    if (name.first == Objective::kComponent && type.params.find("kl_coefficient") != nullptr)
+      types.push_back(name.first + ":" + name.second);
+  }
+  return types;
 }
 
-Preset preset(const char* name, const char* summary, std::initializer_list<Line> lines) {
+Preset preset(const engine::Registry& registry, const char* name, const char* summary, std::initializer_list<Line> lines) {
   Preset made(name, summary);
   for (const Line& line : lines) {
     const bool shared = line.of == std::string_view("objective:*");
-    const std::vector<std::string> types = shared ? policy_objectives() : std::vector<std::string>{line.of};
+    const std::vector<std::string> types = shared ? policy_objectives(registry) : std::vector<std::string>{line.of};
     for (const std::string& type : types) made.set(type, line.key, line.value, line.source);
   }
   return made;
@@ -35,9 +42,9 @@ Preset preset(const char* name, const char* summary, std::initializer_list<Line>
 
 // Files are relative to the package of the system: openrlhf/, verl/, trl/, and the root of NeMo-RL.
 
-Preset openrlhf() {
+Preset openrlhf(const engine::Registry& registry) {
   return preset(
-      "openrlhf", "what OpenRLHF does by default (commit 3c3be6234e0c)",
+      registry, "openrlhf", "what OpenRLHF does by default (commit 3c3be6234e0c)",
       {
           {"gae", "discount", 1.0, "cli/train_ppo_ray.py: --algo.advantage.gamma"},
           {"gae", "lambda", 1.0, "cli/train_ppo_ray.py: --algo.advantage.lambd"},
@@ -83,9 +90,9 @@ Preset openrlhf() {
       });
 }
 
-Preset verl() {
+Preset verl(const engine::Registry& registry) {
   return preset(
-      "verl", "what verl does by default (commit b178a3cd56f5)",
+      registry, "verl", "what verl does by default (commit b178a3cd56f5)",
       {
           {"gae", "discount", 1.0, "trainer/config/ppo_trainer.yaml: algorithm.gamma"},
           {"gae", "lambda", 1.0, "trainer/config/ppo_trainer.yaml: algorithm.lam"},
@@ -121,6 +128,8 @@ Preset verl() {
           {"objective:ppo_clip", "clip_low", 0.2, "trainer/config/actor/actor.yaml: clip_ratio_low"},
           {"objective:ppo_clip", "clip_high", 0.2, "trainer/config/actor/actor.yaml: clip_ratio_high"},
           {"objective:ppo_clip", "dual_clip", 3.0, "trainer/config/actor/actor.yaml: clip_ratio_c"},
+          {"objective:gmpo", "clip_low", 0.2, "trainer/config/actor/actor.yaml: clip_ratio_low"},
+          {"objective:gmpo", "clip_high", 0.2, "trainer/config/actor/actor.yaml: clip_ratio_high"},
           {"value_objective:value_clip", "clip", 0.5, "trainer/config/critic/critic.yaml: cliprange_value"},
           {"filter_groups", "drop_equal_scores", true, "trainer/config/algorithm.py: FilterGroupsConfig"},
           {"model.optimizer", "schedule", "constant", "trainer/config/optim/fsdp.yaml: lr_scheduler_type"},
@@ -133,9 +142,9 @@ Preset verl() {
       });
 }
 
-Preset trl() {
+Preset trl(const engine::Registry& registry) {
   return preset(
-      "trl", "what TRL does by default (commit f2cd57710ae3)",
+      registry, "trl", "what TRL does by default (commit f2cd57710ae3)",
       {
           {"gae", "discount", 1.0, "experimental/ppo/ppo_config.py: gamma"},
           {"gae", "lambda", 0.95, "experimental/ppo/ppo_config.py: lam"},
@@ -164,6 +173,8 @@ Preset trl() {
           {"objective:ppo_clip", "clip_low", 0.2, "trainer/grpo_config.py: epsilon; experimental/ppo/ppo_config.py: cliprange"},
           {"objective:ppo_clip", "clip_high", 0.2, "trainer/grpo_config.py: epsilon_high is unset"},
           {"objective:ppo_clip", "dual_clip", 0.0, "trainer/grpo_config.py: delta is unset"},
+          {"objective:gmpo", "clip_low", 0.4, "experimental/gmpo/gmpo_config.py: epsilon"},
+          {"objective:gmpo", "clip_high", 0.4, "experimental/gmpo/gmpo_config.py: epsilon_high is unset"},
           {"value_objective:value_clip", "clip", 0.2, "experimental/ppo/ppo_config.py: cliprange_value"},
           {"model.optimizer", "schedule", "linear", "transformers.TrainingArguments: lr_scheduler_type"},
           {"model.optimizer", "warmup", 0.0, "transformers.TrainingArguments: warmup_steps"},
@@ -175,9 +186,9 @@ Preset trl() {
       });
 }
 
-Preset nemo_rl() {
+Preset nemo_rl(const engine::Registry& registry) {
   return preset(
-      "nemo_rl", "what NeMo-RL does by default (commit 7ea279abfbeb)",
+      registry, "nemo_rl", "what NeMo-RL does by default (commit 7ea279abfbeb)",
       {
           {"gae", "discount", 1.0, "examples/configs/ppo_math_1B.yaml: adv_estimator.gae_gamma"},
           {"gae", "lambda", 0.95, "examples/configs/ppo_math_1B.yaml: adv_estimator.gae_lambda"},
@@ -231,10 +242,10 @@ Preset nemo_rl() {
 }  // namespace
 
 void add_presets(engine::Registry& registry) {
-  registry.add_preset(openrlhf());
-  registry.add_preset(verl());
-  registry.add_preset(trl());
-  registry.add_preset(nemo_rl());
+  registry.add_preset(openrlhf(registry));
+  registry.add_preset(verl(registry));
+  registry.add_preset(trl(registry));
+  registry.add_preset(nemo_rl(registry));
 }
 
 }  // namespace sluice::nodes

@@ -213,6 +213,12 @@ constexpr auto kKeys = std::to_array<ForeignKey>({
     {"value_loss_coef", "train_ppo", "value_coefficient", "where actor and critic are one model"},
     {"importance_sampling_level", "train_ppo", "objective", "\"gspo\" takes the ratio of the sequence"},
     {"tis_imp_ratio_cap", "objective:ppo_clip", "correction_max", "with correction = \"truncate\""},
+    {"rollout_rs", "objective:ppo_clip", "rejection", "\"seq_mean_k3\" is \"sequence_mean\" with rejection_estimator = \"k3\""},
+    {"rollout_rs_threshold", "objective:ppo_clip", "rejection_max", "of k1 logarithms, with rejection_min"},
+    {"vespo_k_pos", "objective:vespo", "k_positive", ""},
+    {"vespo_lambda_pos", "objective:vespo", "lambda_positive", ""},
+    {"vespo_k_neg", "objective:vespo", "k_negative", ""},
+    {"vespo_lambda_neg", "objective:vespo", "lambda_negative", ""},
     // Rewards and groups.
     {"reward_funcs", "python_scorer", "file", "the Python file with the function"},
     {"reward_func", "python_scorer", "function", ""},

@@ -1,6 +1,7 @@
 #include "nodes/objectives/policy_loss.h"
 
 #include "base/error.h"
+#include "nodes/objectives/kl_estimate.h"
 #include "nodes/objectives/log_ratio.h"
 
 namespace sluice::nodes {
@@ -9,27 +10,12 @@ namespace {
 
 at::Tensor clamped(const at::Tensor& x, const std::optional<double>& bound) { return bound ? x.clamp(-*bound, *bound) : x; }
 
-// [K] the estimate of each action; log_ratio = log policy - log reference, carries the gradient.
-at::Tensor kl_estimate(KlEstimator estimator, const at::Tensor& log_ratio) {
-  switch (estimator) {
-    case KlEstimator::kK1:
-      return log_ratio;
-    case KlEstimator::kK2:
-      return log_ratio.square().div(2);
-    case KlEstimator::kK3:
-      return exp_log_ratio(log_ratio.neg()).sub(1).add(log_ratio);
-    case KlEstimator::kAbs:
-      return log_ratio.abs();
-  }
-  throw InternalError("unknown KL estimator");
-}
-
 at::Tensor kl_term(const PolicyLossParams& params, const at::Tensor& logprobs, const at::Tensor& reference) {
   const at::Tensor log_ratio = logprobs.sub(reference);
   const at::Tensor estimate =
-      clamped(kl_estimate(params.kl_estimator, clamped(log_ratio, params.kl_clamp_input)), params.kl_clamp_output);
+      clamped(kl_estimates(params.kl_estimator, clamped(log_ratio, params.kl_clamp_input)), params.kl_clamp_output);
   if (params.kl_gradient == KlGradient::kDirect) return estimate;
-  const at::Tensor slope = kl_estimate(KlEstimator::kK2, log_ratio);
+  const at::Tensor slope = kl_estimates(KlEstimator::kK2, log_ratio);
   return slope.sub(slope.detach()).add(estimate.detach());
 }
 
@@ -39,6 +25,22 @@ void add_ratio_metrics(const PolicyTerms& terms, std::vector<ObjectiveMetric>& m
   metrics.push_back(mean_metric("policy/ratio_mean", ratio));
   metrics.push_back(maximum_metric("policy/ratio_max", ratio));
   metrics.push_back(mean_metric("policy/kl_mean", ratio.sub(1).sub(log_ratio)));
+}
+
+bool reads_behaviour_policy(const PolicyLossParams& params) {
+  return params.correction != Correction::kNone || params.rejection != Rejection::kNone;
+}
+
+void check_rejection(const PolicyLossParams& params, engine::Findings& findings) {
+  if (!params.rejection_max)
+    return findings.error("rejection", "rejection needs a bound", "rejection_max = 0.01, or rejection = \"none\"");
+  if (!params.rejection_min) return;
+  if (params.rejection_estimator != KlEstimator::kK1) {
+    findings.without_effect("rejection_min", "rejection_min has no effect: only k1 gives estimates below 0",
+                            "remove rejection_min");
+  } else if (*params.rejection_min > *params.rejection_max) {
+    findings.error("rejection_min", "rejection_min is above rejection_max: everything would be rejected", "swap the two");
+  }
 }
 
 }  // namespace
@@ -55,6 +57,12 @@ void check_policy_loss(const PolicyLossParams& params, engine::Findings& finding
   } else if (params.correction_min > params.correction_max) {
     findings.error("correction_min", "correction_min is above correction_max: no weight fits", "swap the two");
   }
+  if (params.rejection == Rejection::kNone) {
+    for (const char* key : {"rejection_estimator", "rejection_max", "rejection_min"})
+      no_effect(key, "while rejection is \"none\"");
+  } else {
+    check_rejection(params, findings);
+  }
   if (params.kl_coefficient.is(0)) {
     for (const char* key : {"kl_estimator", "kl_gradient", "kl_clamp_input", "kl_clamp_output"})
       no_effect(key, "while kl_coefficient is 0");
@@ -62,9 +70,9 @@ void check_policy_loss(const PolicyLossParams& params, engine::Findings& finding
 }
 
 ObjectiveNeeds PolicyObjective::needs() const {
-  const bool corrects = loss_.correction != Correction::kNone;
-  return {.old_logprobs = takes_ratio() || corrects,
-          .rollout_logprobs = corrects,
+  const bool reads_behaviour = reads_behaviour_policy(loss_);
+  return {.old_logprobs = takes_ratio() || reads_behaviour,
+          .rollout_logprobs = reads_behaviour,
           .reference_logprobs = !loss_.kl_coefficient.is(0),
           .entropy = !loss_.entropy_coefficient.is(0)};
 }
@@ -80,14 +88,25 @@ ObjectiveResult PolicyObjective::compute(const ObjectiveInputs& inputs) const {
 
   Surrogate surrogate = this->surrogate(terms);
   if (terms.old_logprobs.defined()) add_ratio_metrics(terms, surrogate.metrics);
-  at::Tensor losses = surrogate.losses;
-  if (loss_.correction != Correction::kNone) {
-    const CorrectionOptions options{loss_.correction, loss_.correction_level, loss_.correction_min, loss_.correction_max};
-    losses =
-        losses.mul(importance_weights(options, terms.old_logprobs, kept.of(inputs.rollout_logprobs), kept, surrogate.metrics));
-  }
+  at::Tensor losses = corrected(surrogate.losses, inputs, terms, surrogate.metrics);
   losses = with_penalties(losses, inputs, terms, surrogate.metrics);
   return aggregated(losses, kept, std::move(surrogate.metrics));
+}
+
+at::Tensor PolicyObjective::corrected(at::Tensor losses, const ObjectiveInputs& inputs, const PolicyTerms& terms,
+                                      std::vector<ObjectiveMetric>& metrics) const {
+  if (!reads_behaviour_policy(loss_)) return losses;
+  const at::Tensor rollout_logprobs = terms.kept.of(inputs.rollout_logprobs);  // [K]
+  if (loss_.correction != Correction::kNone) {
+    const CorrectionOptions options{loss_.correction, loss_.correction_level, loss_.correction_min, loss_.correction_max};
+    losses = losses.mul(importance_weights(options, terms.old_logprobs, rollout_logprobs, terms.kept, metrics));
+  }
+  if (loss_.rejection != Rejection::kNone) {
+    const double maximum = loss_.rejection_max.value(), minimum = loss_.rejection_min.value_or(-maximum);
+    const RejectionOptions options{loss_.rejection, loss_.rejection_estimator, minimum, maximum};
+    losses = losses.masked_fill(rejected_actions(options, terms.old_logprobs, rollout_logprobs, terms.kept, metrics), 0);
+  }
+  return losses;
 }
 
 at::Tensor PolicyObjective::with_penalties(at::Tensor losses, const ObjectiveInputs& inputs, const PolicyTerms& terms,

@@ -10,6 +10,7 @@
 #include "nodes/objectives/importance_correction.h"
 #include "nodes/objectives/kept_actions.h"
 #include "nodes/objectives/objective.h"
+#include "nodes/objectives/rejection.h"
 
 namespace sluice::nodes {
 
@@ -41,12 +42,22 @@ constexpr auto enum_names(KlGradient) {
 ///   aggregation = "token_mean"      # "sample_mean", "sequence_sum"
 ///   sequence_constant = 1           # of sequence_sum (Dr.GRPO: the longest response)
 ///   correction = "none"             # "truncate", "mask": importance weights for samples of other weights
-///   (importance_correction.h) correction_level = "token"      # "sequence", "geometric" correction_max = 2.0 correction_min =
-///   0.0 kl_coefficient = 0.0            # adds the divergence from reference_logprobs to the loss kl_estimator = "k3" # "k1",
-///   "k2", "abs" kl_gradient = "direct"          # "straight_through" kl_clamp_input = 20             # bounds of the log ratio
-///   and of the estimate; none by default kl_clamp_output = 10 entropy_coefficient = 0.0       # a bonus for the entropy
+///   correction_level = "token"      # "sequence", "geometric" (importance_correction.h)
+///   correction_max = 2.0
+///   correction_min = 0.0
+///   rejection = "none"              # "token", "sequence_sum", "sequence_mean", "sequence_max": what is too far from the weights
+///   rejection_estimator = "k3"      # that sampled teaches nothing (rejection.h); "k1", "k2", "abs"
+///   rejection_max = 0.01            # required where something is rejected
+///   rejection_min = -0.01           # -rejection_max by default
+///   kl_coefficient = 0.0            # adds the divergence from reference_logprobs to the loss
+///   kl_estimator = "k3"             # "k1", "k2", "abs"
+///   kl_gradient = "direct"          # "straight_through"
+///   kl_clamp_input = 20             # bounds of the log ratio and of the estimate; none by default
+///   kl_clamp_output = 10
+///   entropy_coefficient = 0.0       # a bonus for the entropy
 ///
 /// loss of an action = importance weight * surrogate + kl_coefficient * KL - entropy_coefficient * entropy. The mask weighs it.
+/// The first term of a rejected action is 0; like one of weight 0 it still counts in the mean.
 struct PolicyLossParams {
   Aggregation aggregation = Aggregation::kTokenMean;
   double sequence_constant = 1;
@@ -54,6 +65,10 @@ struct PolicyLossParams {
   CorrectionLevel correction_level = CorrectionLevel::kToken;
   double correction_max = 2;
   double correction_min = 0;
+  Rejection rejection = Rejection::kNone;
+  KlEstimator rejection_estimator = KlEstimator::kK3;
+  std::optional<double> rejection_max;
+  std::optional<double> rejection_min;
   engine::ScheduledNumber kl_coefficient = 0;
   KlEstimator kl_estimator = KlEstimator::kK3;
   KlGradient kl_gradient = KlGradient::kDirect;
@@ -106,6 +121,8 @@ class PolicyObjective : public Objective {
   virtual Surrogate surrogate(const PolicyTerms& terms) const = 0;
 
  private:
+  at::Tensor corrected(at::Tensor losses, const ObjectiveInputs& inputs, const PolicyTerms& terms,
+                       std::vector<ObjectiveMetric>& metrics) const;
   at::Tensor with_penalties(at::Tensor losses, const ObjectiveInputs& inputs, const PolicyTerms& terms,
                             std::vector<ObjectiveMetric>& metrics) const;
   ObjectiveResult aggregated(const at::Tensor& losses, const KeptActions& kept, std::vector<ObjectiveMetric> metrics) const;
@@ -118,8 +135,7 @@ void describe_policy_loss(engine::Contract<P>& c) {
   c.param("aggregation", &P::aggregation)
       .doc(
           "token_mean: mean over all actions, sample_mean: over the samples of their means, sequence_sum: over the samples of "
-          "their "
-          "sums, divided by sequence_constant");
+          "their sums, divided by sequence_constant");
   c.param("sequence_constant", &P::sequence_constant)
       .above(0)
       .doc("divides the sums of sequence_sum, such as the longest response");
@@ -129,6 +145,13 @@ void describe_policy_loss(engine::Contract<P>& c) {
       .doc("the weight is of each token, of the sequence (product), or its geometric mean");
   c.param("correction_max", &P::correction_max).above(0).doc("upper bound of the weights; inf: none");
   c.param("correction_min", &P::correction_min).at_least(0).doc("lower bound of the weights");
+  c.param("rejection", &P::rejection)
+      .doc(
+          "what is too far from the weights that sampled teaches nothing: each token, or whole sequences by sum, mean or "
+          "largest");
+  c.param("rejection_estimator", &P::rejection_estimator).doc("of that divergence; see token_rewards");
+  c.param("rejection_max", &P::rejection_max).above(0).doc("largest estimate that is not rejected, in nats");
+  c.param("rejection_min", &P::rejection_min).doc("smallest one, which k1 may fall below; unset: -rejection_max");
   c.param("kl_coefficient", &P::kl_coefficient)
       .at_least(0)
       .recorded_as("policy/kl_coefficient")
@@ -147,6 +170,9 @@ void describe_policy_loss(engine::Contract<P>& c) {
   c.metric("policy/importance_weight_mean", engine::Metric::kMean, "mean importance weight before its bounds");
   c.metric("policy/importance_weight_max", engine::Metric::kMaximum, "largest such weight");
   c.metric("policy/importance_bounded", engine::Metric::kMean, "part of the actions whose weight is outside of the bounds");
+  c.metric("policy/rejection_estimate_mean", engine::Metric::kMean, "mean over the actions of what rejection_max bounds");
+  c.metric("policy/rejection_estimate_max", engine::Metric::kMaximum, "largest such estimate");
+  c.metric("policy/rejected", engine::Metric::kMean, "part of the actions that are rejected");
   c.metric("policy/kl_loss_mean", engine::Metric::kMean, "mean over the actions of the divergence that is in the loss");
   c.check([](const P& params, engine::Findings& findings) { check_policy_loss(params, findings); });
 }

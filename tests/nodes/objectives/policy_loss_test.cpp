@@ -1,123 +1,42 @@
 // What all policy objectives have in common: aggregation, mask, importance weights, KL and entropy terms.
 #include "nodes/objectives/policy_loss.h"
 
-#include <ATen/ops/cat.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
 #include <memory>
-#include <numeric>
 #include <random>
 
-#include "nodes/objectives/cispo.h"
-#include "nodes/objectives/gspo.h"
 #include "nodes/objectives/ppo_clip.h"
 #include "nodes/objectives/reinforce.h"
-#include "nodes/objectives/sapo.h"
-#include "tests/nodes/objectives/objective_support.h"
+#include "tests/nodes/objectives/random_samples.h"
+#include "tests/nodes/objectives/registered_objectives.h"
 #include "tests/nodes/reference_cases.h"
 
 namespace sluice::nodes {
 namespace {
 
-using testing::expect_gradient_is_numeric;
 using testing::expect_near;
 using testing::gradient;
 using testing::Loss;
 using testing::loss_of;
+using testing::made_objective;
 using testing::metric;
 using testing::one_sample;
+using testing::packed;
+using testing::random_sample;
+using testing::RandomSample;
+using testing::registered;
 using testing::tensor;
 using testing::Vector;
 using testing::vector_of;
 
-// Every objective with the shared parameters that `set` makes.
-std::vector<std::pair<std::string, std::shared_ptr<Objective>>> all_objectives(
-    const std::function<void(PolicyLossParams&)>& set) {
-  std::vector<std::pair<std::string, std::shared_ptr<Objective>>> all;
-  PpoClipParams ppo;
-  GspoParams gspo;
-  CispoParams cispo;
-  SapoParams sapo;
-  ReinforceParams reinforce;
-  ppo.dual_clip = 2;
-  gspo.clip_low = gspo.clip_high = 0.05;
-  for (PolicyLossParams* params : std::initializer_list<PolicyLossParams*>{&ppo, &gspo, &cispo, &sapo, &reinforce}) set(*params);
-  all.emplace_back("ppo_clip", std::make_shared<PpoClip>(ppo));
-  all.emplace_back("gspo", std::make_shared<Gspo>(gspo));
-  all.emplace_back("cispo", std::make_shared<Cispo>(cispo));
-  all.emplace_back("sapo", std::make_shared<Sapo>(sapo));
-  all.emplace_back("reinforce", std::make_shared<Reinforce>(reinforce));
+// Every objective of the registry, with both terms beside the surrogate.
+std::vector<std::pair<std::string, std::shared_ptr<const Objective>>> all_objectives() {
+  std::vector<std::pair<std::string, std::shared_ptr<const Objective>>> all;
+  for (const engine::ComponentType* type : registered<Objective>())
+    all.emplace_back(type->type, made_objective<Objective>(type->type, "kl_coefficient = 0.3\nentropy_coefficient = 0.2\n"));
   return all;
-}
-
-struct RandomSample {
-  Vector logprobs, old_logprobs, rollout_logprobs, reference_logprobs, entropy, advantages, mask;
-};
-
-RandomSample random_sample(std::mt19937& random, size_t actions) {
-  std::normal_distribution<double> normal;
-  std::uniform_int_distribution<int> third(0, 2);
-  RandomSample sample;
-  for (size_t i = 0; i < actions; ++i) {
-    sample.logprobs.push_back(-1 + 0.3 * normal(random));
-    sample.old_logprobs.push_back(sample.logprobs.back() + 0.3 * normal(random));
-    sample.rollout_logprobs.push_back(sample.old_logprobs.back() + 0.5 * normal(random));
-    sample.reference_logprobs.push_back(sample.logprobs.back() + 0.5 * normal(random));
-    sample.entropy.push_back(std::abs(normal(random)));
-    sample.advantages.push_back(normal(random));
-    sample.mask.push_back(third(random) * 0.5);  // 0, 0.5 or 1
-  }
-  return sample;
-}
-
-// The samples `order` of `samples` as one micro-batch; logprobs[A] and entropy[A] carry a gradient.
-ObjectiveInputs packed(const std::vector<RandomSample>& samples, const std::vector<size_t>& order) {
-  RandomSample all;
-  std::vector<int64_t> offsets{0};
-  const auto append = [](Vector& to, const Vector& from) { to.insert(to.end(), from.begin(), from.end()); };
-  for (const size_t s : order) {
-    append(all.logprobs, samples[s].logprobs), append(all.old_logprobs, samples[s].old_logprobs);
-    append(all.rollout_logprobs, samples[s].rollout_logprobs), append(all.reference_logprobs, samples[s].reference_logprobs);
-    append(all.entropy, samples[s].entropy), append(all.advantages, samples[s].advantages), append(all.mask, samples[s].mask);
-    offsets.push_back(static_cast<int64_t>(all.logprobs.size()));
-  }
-  return {.logprobs = tensor(all.logprobs).requires_grad_(true),
-          .old_logprobs = tensor(all.old_logprobs),
-          .rollout_logprobs = tensor(all.rollout_logprobs),
-          .reference_logprobs = tensor(all.reference_logprobs),
-          .entropy = tensor(all.entropy).requires_grad_(true),
-          .advantages = tensor(all.advantages),
-          .mask = tensor(all.mask),
-          .action_offsets = offsets};
-}
-
-struct Total {
-  double loss_sum = 0, count = 0;
-  std::vector<Vector> gradients;  // of the log-probabilities, a sample each
-};
-
-Total total_of(const Objective& objective, const std::vector<RandomSample>& samples,
-               const std::vector<std::vector<size_t>>& batches) {
-  Total total;
-  total.gradients.resize(samples.size());
-  for (const auto& batch : batches) {
-    const ObjectiveInputs inputs = packed(samples, batch);
-    const ObjectiveResult result = objective.compute(inputs);
-    result.loss_sum.backward();
-    total.loss_sum += result.loss_sum.item().toDouble();
-    total.count += result.count;
-    const Vector grad = vector_of(inputs.logprobs.grad());
-    for (size_t i = 0; i < batch.size(); ++i)
-      total.gradients[batch[i]].assign(grad.begin() + inputs.action_offsets[i], grad.begin() + inputs.action_offsets[i + 1]);
-  }
-  return total;
-}
-
-void use_everything(PolicyLossParams& params) {
-  params.sequence_constant = params.aggregation == Aggregation::kSequenceSum ? 7 : 1;
-  params.kl_coefficient = 0.3;
-  params.entropy_coefficient = 0.2;
 }
 
 // From 0.4 in iteration 0 to 0.2 in iteration 4.
@@ -141,66 +60,6 @@ TEST(PolicyLoss, HasTheScheduledNumbersOfTheIterationOfItsSamples) {
   for (const auto& [iteration, number] : {std::pair(0, 0.4), std::pair(1, 0.35), std::pair(2, 0.3), std::pair(9, 0.2)})
     EXPECT_NEAR(loss_in(params_with(halved()), iteration), loss_in(params_with(number), 0), 1e-12) << iteration;
   EXPECT_NE(loss_in(params_with(0.4), 0), loss_in(params_with(0.2), 0));
-}
-
-// The loss is a sum and a count over samples: how they are packed, and in which order, changes nothing but rounding.
-TEST(PolicyLoss, DoesNotDependOnHowSamplesArePacked) {
-  std::mt19937 random(5);
-  for (int round = 0; round < 20; ++round) {
-    std::vector<RandomSample> samples;
-    for (int s = 0; s < 7; ++s) samples.push_back(random_sample(random, std::uniform_int_distribution<size_t>(0, 6)(random)));
-    std::vector<size_t> together(samples.size());
-    std::iota(together.begin(), together.end(), size_t{0});
-    std::vector<std::vector<size_t>> apart;
-    std::vector<size_t> shuffled = together;
-    std::shuffle(shuffled.begin(), shuffled.end(), random);
-    for (const size_t s : shuffled) {
-      if (apart.empty() || std::uniform_int_distribution<int>(0, 1)(random) == 0) apart.emplace_back();
-      apart.back().push_back(s);
-    }
-    for (const Aggregation aggregation : {Aggregation::kTokenMean, Aggregation::kSampleMean, Aggregation::kSequenceSum}) {
-      for (const Correction correction : {Correction::kNone, Correction::kTruncate, Correction::kMask}) {
-        for (const CorrectionLevel level : {CorrectionLevel::kToken, CorrectionLevel::kSequence, CorrectionLevel::kGeometric}) {
-          const auto set = [&](PolicyLossParams& params) {
-            params.aggregation = aggregation, params.correction = correction, params.correction_level = level;
-            params.correction_min = 0.5;
-            use_everything(params);
-          };
-          for (const auto& [name, objective] : all_objectives(set)) {
-            const Total one = total_of(*objective, samples, {together}), many = total_of(*objective, samples, apart);
-            EXPECT_NEAR(one.loss_sum, many.loss_sum, 1e-9) << name;
-            EXPECT_NEAR(one.count, many.count, 1e-9) << name;
-            for (size_t s = 0; s < samples.size(); ++s) expect_near(one.gradients[s], many.gradients[s], 1e-10);
-          }
-        }
-      }
-    }
-  }
-}
-
-// Parts of the loss that are constants by definition (importance weights, CISPO's ratio, straight-through values) are left out
-// here.
-TEST(PolicyLoss, GradientsAgreeWithDifferences) {
-  std::mt19937 random(7);
-  const RandomSample a = random_sample(random, 5), b = random_sample(random, 3);
-  for (const Aggregation aggregation : {Aggregation::kTokenMean, Aggregation::kSampleMean, Aggregation::kSequenceSum}) {
-    for (const KlEstimator estimator : {KlEstimator::kK1, KlEstimator::kK2, KlEstimator::kK3, KlEstimator::kAbs}) {
-      const auto set = [&](PolicyLossParams& params) {
-        params.aggregation = aggregation, params.kl_estimator = estimator, use_everything(params);
-      };
-      for (const auto& [name, objective] : all_objectives(set)) {
-        if (name == "cispo") continue;
-        SCOPED_TRACE(name);
-        const ObjectiveInputs inputs = packed({a, b}, {0, 1});
-        const Loss loss = [&, inputs](const at::Tensor& logprobs) {
-          ObjectiveInputs moved = inputs;
-          moved.logprobs = logprobs;
-          return objective->compute(moved);
-        };
-        expect_gradient_is_numeric(loss, vector_of(inputs.logprobs), 1e-5);
-      }
-    }
-  }
 }
 
 Vector masked_case(const Json& rows, const Json& mask, Vector& weights, std::vector<int64_t>& offsets) {
@@ -260,7 +119,7 @@ TEST(PolicyLoss, AggregationsDifferInWhatAnActionCounts) {
 }
 
 TEST(PolicyLoss, WhatTheMaskExcludesMayBeNan) {
-  for (const auto& [name, objective] : all_objectives([](PolicyLossParams& params) { use_everything(params); })) {
+  for (const auto& [name, objective] : all_objectives()) {
     SCOPED_TRACE(name);
     std::mt19937 random(3);
     RandomSample sample = random_sample(random, 4);
@@ -280,7 +139,7 @@ TEST(PolicyLoss, WhatTheMaskExcludesMayBeNan) {
 }
 
 TEST(PolicyLoss, NothingThatCountsLosesNothing) {
-  for (const auto& [name, objective] : all_objectives([](PolicyLossParams& params) { use_everything(params); })) {
+  for (const auto& [name, objective] : all_objectives()) {
     std::mt19937 random(3);
     RandomSample sample = random_sample(random, 2);
     sample.mask = {0, 0};
@@ -324,6 +183,72 @@ TEST(ImportanceCorrection, WeightOfASequenceIsOfAllItsActions) {
   expect_near(importance(Correction::kTruncate, CorrectionLevel::kSequence, 0, 10, {0, 2, 3}), {4, 4, 0.25});
   expect_near(importance(Correction::kTruncate, CorrectionLevel::kGeometric, 0, 10, {0, 2, 3}), {2, 2, 0.25});
   expect_near(importance(Correction::kMask, CorrectionLevel::kSequence, 0.5, 10, {0, 2, 3}), {4, 4, 0});
+}
+
+// k1 = log(rollout / old): 0, -log 4, log 4; k3 = exp(-k1) - 1 + k1: 0, 1.61, 0.64.
+Vector with_rejection(Rejection rejection, KlEstimator estimator, std::optional<double> low, double high,
+                      std::vector<int64_t> offsets = {0, 3}, Correction correction = Correction::kNone) {
+  ReinforceParams params;
+  params.rejection = rejection, params.rejection_estimator = estimator;
+  params.rejection_min = low, params.rejection_max = high, params.correction = correction;
+  const Loss loss = [&](const at::Tensor& logprobs) {
+    ObjectiveInputs inputs = one_sample(logprobs, {-1, -1, -1}, {-1, -1, -1});
+    inputs.rollout_logprobs = tensor({-1, -1 - std::log(4), -1 + std::log(4)});
+    inputs.action_offsets = offsets;
+    return Reinforce(params).compute(inputs);
+  };
+  return gradient(loss, {-1, -1, -1});
+}
+
+TEST(Rejection, ActionsByTheirEstimate) {
+  expect_near(with_rejection(Rejection::kToken, KlEstimator::kK1, {}, 1), {1, 0, 0});
+  expect_near(with_rejection(Rejection::kToken, KlEstimator::kK1, {}, 2), {1, 1, 1});
+  expect_near(with_rejection(Rejection::kToken, KlEstimator::kK1, -2, 1), {1, 1, 0});
+  expect_near(with_rejection(Rejection::kToken, KlEstimator::kK2, {}, 0.9), {1, 0, 0});
+  expect_near(with_rejection(Rejection::kToken, KlEstimator::kK3, {}, 1), {1, 0, 1});
+}
+
+TEST(Rejection, WholeSamplesBySumMeanOrAnyOfTheirActions) {
+  const std::vector<int64_t> two{0, 2, 3};
+  expect_near(with_rejection(Rejection::kSequenceSum, KlEstimator::kK1, {}, 1), {1, 1, 1});
+  expect_near(with_rejection(Rejection::kSequenceSum, KlEstimator::kK1, {}, 1, two), {0, 0, 0});
+  expect_near(with_rejection(Rejection::kSequenceSum, KlEstimator::kK3, {}, 1, two), {0, 0, 1});
+  expect_near(with_rejection(Rejection::kSequenceMean, KlEstimator::kK3, {}, 1, two), {1, 1, 1});
+  expect_near(with_rejection(Rejection::kSequenceMax, KlEstimator::kK3, {}, 1, two), {0, 0, 1});
+  expect_near(with_rejection(Rejection::kSequenceMax, KlEstimator::kK1, -2, 1, two), {1, 1, 0});
+}
+
+// The two are independent: what is not rejected has its weight.
+TEST(Rejection, OthersKeepTheirWeight) {
+  const auto both = with_rejection(Rejection::kToken, KlEstimator::kK1, -2, 1, {0, 3}, Correction::kTruncate);
+  expect_near(both, {1, 2, 0});
+}
+
+TEST(Rejection, WhatIsRejectedStillCountsInTheMeanAndHasItsKl) {
+  ReinforceParams params;
+  params.rejection = Rejection::kToken, params.rejection_max = 0.1, params.kl_coefficient = 1;
+  ObjectiveInputs inputs = one_sample(tensor({-1, -1}), {-1, -1}, {3, 3});
+  inputs.rollout_logprobs = tensor({-2, -1}), inputs.reference_logprobs = tensor({-1 - std::log(2), -1});
+  const ObjectiveResult result = Reinforce(params).compute(inputs);
+  EXPECT_EQ(result.count, 2);
+  EXPECT_NEAR(result.loss_sum.item().toDouble(), 3 + 0.5 - 1 + std::log(2), 1e-12);
+  EXPECT_EQ(metric(result, "policy/rejected"), 0.5);
+  EXPECT_NEAR(metric(result, "policy/rejection_estimate_max"), std::exp(1) - 2, 1e-12);
+}
+
+TEST(Rejection, NeedsABoundAndReportsWhatHasNoEffect) {
+  const auto reported = [](const std::string& keys) {
+    Problems problems;
+    testing::bound_objective<Objective>("reinforce", keys, problems);
+    return render(problems);
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(reported("rejection = \"token\""), HasSubstr("rejection needs a bound"));
+  EXPECT_THAT(reported("rejection_max = 0.1"), HasSubstr("rejection_max has no effect while rejection is \"none\""));
+  EXPECT_THAT(reported("rejection = \"token\"\nrejection_max = 0.1\nrejection_min = -0.1"), HasSubstr("only k1"));
+  EXPECT_THAT(reported("rejection = \"token\"\nrejection_estimator = \"k1\"\nrejection_max = 0.1\nrejection_min = 0.2"),
+              HasSubstr("rejection_min is above rejection_max"));
+  EXPECT_EQ(reported("rejection = \"token\"\nrejection_estimator = \"k1\"\nrejection_max = 0.1\nrejection_min = 0.05"), "");
 }
 
 // Decoupled PPO: the ratio is taken from the proximal policy, the weight leads from the behaviour policy to it.

@@ -4,10 +4,13 @@
 #include <cmath>
 
 #include "nodes/objectives/cispo.h"
+#include "nodes/objectives/dppo.h"
+#include "nodes/objectives/gmpo.h"
 #include "nodes/objectives/gspo.h"
 #include "nodes/objectives/ppo_clip.h"
 #include "nodes/objectives/reinforce.h"
 #include "nodes/objectives/sapo.h"
+#include "nodes/objectives/vespo.h"
 #include "tests/nodes/objectives/objective_support.h"
 #include "tests/nodes/reference_cases.h"
 
@@ -145,6 +148,77 @@ TEST(Sapo, GateIsSoftAndDiffersByTheSignOfTheAdvantage) {
   const Vector at_one = gradient(sapo, {0, 0, 0, 0});
   expect_near(at_one, {-0.25, 0.25, -0.25, 0.25});
   expect_gradient_is_numeric(sapo, {0, 0.3, -0.5, 0.7});
+}
+
+// Log ratios 1 and 0: the first is cut at 0.4 where the advantage leads up, and pays in full where it leads down.
+TEST(Gmpo, ActionsAreClippedBeforeTheMean) {
+  const auto rising = loss<Gmpo>(GmpoParams{}, {-1, -1}, {2, 2}), falling = loss<Gmpo>(GmpoParams{}, {-1, -1}, {-2, -2});
+  EXPECT_NEAR(loss_of(rising(tensor({0, -1}))), -2 * std::exp(0.2), 1e-12);
+  expect_near(gradient(rising, {0, -1}), {0, -std::exp(0.2)});
+  EXPECT_NEAR(loss_of(falling(tensor({0, -1}))), 2 * std::exp(0.5), 1e-12);
+  EXPECT_EQ(metric(rising(tensor({0, -1})), "policy/clip_fraction_high"), 0.5);
+  EXPECT_EQ(metric(falling(tensor({-3, -1})), "policy/clip_fraction_low"), 0.5);
+}
+
+DppoParams dppo(Divergence divergence, double low, double high) {
+  DppoParams params;
+  params.divergence = divergence, params.clip_low = low, params.clip_high = high;
+  return params;
+}
+
+// From 0.001 to 0.1, a ratio of 100, and from 0.9 to 0.6: the rare token pays, the likely one is cut off.
+TEST(Dppo, RatiosOfRareTokensMayBeLargeAndLikelyTokensMayNotMoveFar) {
+  const Vector old{std::log(0.001), std::log(0.9)}, now{std::log(0.1), std::log(0.6)};
+  const auto tv = loss<Dppo>(dppo(Divergence::kTv, 0.15, 0.15), old, {1, -1});
+  expect_near(gradient(tv, now), {-100, 0}, 1e-9);
+  EXPECT_NEAR(metric(tv(tensor(now)), "policy/divergence_max"), 0.3, 1e-12);
+  EXPECT_EQ(metric(tv(tensor(now)), "policy/clip_fraction_low"), 0.5);
+  expect_near(gradient(loss<Dppo>(dppo(Divergence::kTv, 0.31, 0.05), old, {1, -1}), now), {0, 2.0 / 3});
+}
+
+TEST(Dppo, DivergenceIsThatOfTwoOutcomes) {
+  const auto kl = loss<Dppo>(dppo(Divergence::kKl, 0.05, 0.05), {std::log(0.9)}, {-1})(tensor({std::log(0.6)}));
+  EXPECT_NEAR(metric(kl, "policy/divergence_mean"), 0.9 * std::log(0.9 / 0.6) + 0.1 * std::log(0.1 / 0.4), 1e-7);
+}
+
+// What comes back into the region, or leaves it against its advantage, has its full gradient.
+TEST(Dppo, WayBackIsOpen) {
+  const Vector old{std::log(0.5), std::log(0.5)}, now{std::log(0.9), std::log(0.1)};
+  expect_near(gradient(loss<Dppo>(dppo(Divergence::kTv, 0.1, 0.1), old, {-1, 1}), now), {1.8, -0.2});
+}
+
+TEST(Dppo, CertainTokensHaveAFiniteDivergence) {
+  for (const Divergence divergence : {Divergence::kTv, Divergence::kKl}) {
+    at::Tensor logprobs = at::tensor({0.0f, -40.0f}).requires_grad_(true);
+    ObjectiveInputs inputs = one_sample(logprobs, {-40, 0}, {1, -1});
+    inputs.old_logprobs = inputs.old_logprobs.to(at::kFloat), inputs.advantages = inputs.advantages.to(at::kFloat);
+    const ObjectiveResult result = Dppo(dppo(divergence, 0.1, 0.1)).compute(inputs);
+    result.loss_sum.backward();
+    EXPECT_TRUE(logprobs.grad().isfinite().all().item().toBool());
+    EXPECT_TRUE(std::isfinite(metric(result, "policy/divergence_max")));
+  }
+}
+
+// The ratio is that of the sample, exp(0.5 - 0.2), and phi(w) = w^2 exp(3 (1 - w)).
+TEST(Vespo, KernelIsOfTheRatioOfTheSample) {
+  const auto vespo = loss<Vespo>(VespoParams{}, {-1.5, -1}, {2, 2});
+  const double w = std::exp(0.3), kernel = w * w * std::exp(3 * (1 - w));
+  const auto result = vespo(tensor({-1, -1.2}));
+  EXPECT_NEAR(result.loss_sum.item().toDouble(), -kernel * 2 * (-1 - 1.2), 1e-12);
+  EXPECT_NEAR(metric(result, "policy/kernel_mean"), kernel, 1e-12);
+  expect_near(gradient(vespo, {-1, -1.2}), {-2 * kernel, -2 * kernel});
+}
+
+TEST(Vespo, FarSamplesTeachNothing) {
+  for (const double far : {-500.0, 500.0}) {
+    for (const double advantage : {1.0, -1.0}) {
+      at::Tensor logprobs = at::tensor({0.0f}).requires_grad_(true);
+      ObjectiveInputs inputs = one_sample(logprobs, {far}, {advantage});
+      inputs.old_logprobs = inputs.old_logprobs.to(at::kFloat), inputs.advantages = inputs.advantages.to(at::kFloat);
+      Vespo(VespoParams{}).compute(inputs).loss_sum.backward();
+      EXPECT_EQ(logprobs.grad().item().toDouble(), 0);
+    }
+  }
 }
 
 }  // namespace
