@@ -8,7 +8,7 @@
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
 #include "nodes/models/model_parts.h"
-#include "nodes/rewards/score_columns.h"
+#include "nodes/columns/score_columns.h"
 #include "nodes/sources/preference_pairs.h"
 #include "nodes/train/gradient_in_parts.h"
 #include "nodes/train/optimizer_step.h"

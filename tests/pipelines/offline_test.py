@@ -63,6 +63,25 @@ class Offline(PipelineCase):
         print(f"rejection sampling: {first:.3f} -> {last:.3f}")
         self.assertGreater(last, first + 0.2)
 
+    def test_best_of_n_writes_what_sft_and_dpo_read(self):
+        small = {"pipeline.iterations": 2}
+        written = [row["data/rows_written"] for row in self.metrics("best_of_n.toml", "best", **small)]
+        best = self.rows_of("best/dataset.jsonl")
+        self.assertEqual(len(best), sum(written))
+        self.assertEqual(len({row["prompt"] for row in best}), len(best))  # one of each prompt
+        self.assertGreater(len(best), 64)
+        for row in best:
+            self.assertEqual(eval(row["prompt"].rstrip("=")), int(row["completion"]))  # a sum
+        self.metrics("sft.toml", "of-best", **{"pipeline.iterations": 1, "nodes.examples.path": str(self.folder / "best/dataset.jsonl")})
+
+        self.metrics("best_of_n.toml", "pairs", **small, **{"nodes.best": False, "nodes.dataset.inputs": '["score"]',
+                                                            "nodes.dataset.form": "pairs"})
+        for row in self.rows_of("pairs/dataset.jsonl"):
+            self.assertEqual((row["chosen_score"], row["rejected_score"]), (1, 0))
+        first = self.metrics("dpo.toml", "of-pairs", **{"pipeline.iterations": 1, "nodes.pairs.max_tokens": 16,
+                                                        "nodes.pairs.path": str(self.folder / "pairs/dataset.jsonl")})[0]
+        self.assertEqual(first["preference/pairs"], 64)
+
     def test_samples_of_the_shipped_model_are_better_together(self):
         row = self.metrics("evaluate_samples.toml", "samples")[0]
         print(", ".join(f"{key} {value:.3f}" for key, value in row.items() if "_at_" in key))
