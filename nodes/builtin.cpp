@@ -17,6 +17,7 @@
 #include "nodes/advantages/rloo.h"
 #include "nodes/advantages/token_rewards.h"
 #include "nodes/forward/logprobs.h"
+#include "nodes/forward/logprobs_in_context.h"
 #include "nodes/forward/values.h"
 #include "nodes/models/language_model_type.h"
 #include "nodes/models/model_device.h"
@@ -93,6 +94,7 @@ void register_builtin(engine::Registry& registry) {
   registry.add<HttpScorer>();
   registry.add<Judge>();
   registry.add<Logprobs>();
+  registry.add<LogprobsInContext>();
   registry.add<Values>();
   registry.add<FilterGroups>();
   registry.add<MaskSamples>();

@@ -9,6 +9,7 @@
 #include "nodes/columns/column_json.h"
 #include "nodes/columns/columns.h"
 #include "nodes/scorers/shown_text.h"
+#include "nodes/sources/conversation.h"
 
 namespace sluice::nodes {
 namespace {
@@ -62,17 +63,11 @@ Json common_request(const JudgeParams& params) {
   return request;
 }
 
-// What the user said last in a conversation; nothing: nobody did.
-std::optional<std::string> question_in(const std::string& messages) {
-  const Json conversation = Json::parse(messages, nullptr, /*allow_exceptions=*/false);
-  if (!conversation.is_array()) return std::nullopt;
-  for (auto message = conversation.rbegin(); message != conversation.rend(); ++message) {
-    if (message->is_object() && message->value("role", "") == "user" && message->contains("content")) {
-      const Json& content = (*message)["content"];
-      return content.is_string() ? content.get<std::string>() : dump_json(content);
-    }
-  }
-  return std::nullopt;
+// What the user said last in a conversation; where it is none, the prompt.
+std::string question_in(const std::string& messages, const std::string& prompt) {
+  Json conversation = Json::parse(messages, nullptr, /*allow_exceptions=*/false);
+  const Json* const asked = last_user_message(conversation);
+  return asked == nullptr ? prompt : content_of(*asked);
 }
 
 // The text of a chat completion; null: it is none.
@@ -155,7 +150,7 @@ std::string Judge::request(const ScoredSamples& samples, size_t sample) const {
     if (name == "response") values.push_back(samples.responses[sample]);
     if (name == "prompt") values.push_back(samples.prompts[sample]);
     if (name == "label") values.push_back(samples.labels[sample]);
-    if (name == "question") values.push_back(question_in(samples.messages[sample]).value_or(samples.prompts[sample]));
+    if (name == "question") values.push_back(question_in(samples.messages[sample], samples.prompts[sample]));
   }
   Json messages = Json::array();
   if (!params_.system.empty()) messages.push_back({{"role", "system"}, {"content", params_.system}});
