@@ -6,6 +6,7 @@
 #include "nodes/advantages/distill.h"
 #include "nodes/advantages/fixed_kl.h"
 #include "nodes/advantages/gae.h"
+#include "nodes/advantages/gdpo.h"
 #include "nodes/advantages/grpo.h"
 #include "nodes/advantages/kl.h"
 #include "nodes/advantages/maxrl.h"
@@ -16,6 +17,7 @@
 #include "nodes/advantages/rloo.h"
 #include "nodes/advantages/token_rewards.h"
 #include "nodes/forward/logprobs.h"
+#include "nodes/forward/logprobs_in_context.h"
 #include "nodes/forward/values.h"
 #include "nodes/models/language_model_type.h"
 #include "nodes/models/model_device.h"
@@ -37,6 +39,7 @@
 #include "nodes/presets.h"
 #include "nodes/rewards/combine_scores.h"
 #include "nodes/rewards/compare_scores.h"
+#include "nodes/rewards/cosine_reward.h"
 #include "nodes/rewards/filter_groups.h"
 #include "nodes/rewards/mask_samples.h"
 #include "nodes/rewards/shape_score.h"
@@ -48,6 +51,7 @@
 #include "nodes/scorers/exact_match.h"
 #include "nodes/scorers/http_scorer.h"
 #include "nodes/scorers/json_schema.h"
+#include "nodes/scorers/judge.h"
 #include "nodes/scorers/length_penalty.h"
 #include "nodes/scorers/multiple_choice.h"
 #include "nodes/scorers/numeric_match.h"
@@ -55,6 +59,7 @@
 #include "nodes/scorers/regex_match.h"
 #include "nodes/scorers/reward_model.h"
 #include "nodes/sinks/evaluate_samples.h"
+#include "nodes/sinks/write_dataset.h"
 #include "nodes/sinks/write_jsonl.h"
 #include "nodes/sources/jsonl_examples.h"
 #include "nodes/sources/jsonl_prompts.h"
@@ -83,13 +88,16 @@ void register_builtin(engine::Registry& registry) {
   registry.add<LengthPenalty>();
   registry.add<CombineScores>();
   registry.add<ShapeScore>();
+  registry.add<CosineReward>();
   registry.add<RewardModel>();
   registry.add<CompareScores>();
   registry.add<EvaluateSamples>();
   registry.add<PythonScorer>();
   registry.add<CodeTests>();
   registry.add<HttpScorer>();
+  registry.add<Judge>();
   registry.add<Logprobs>();
+  registry.add<LogprobsInContext>();
   registry.add<Values>();
   registry.add<FilterGroups>();
   registry.add<MaskSamples>();
@@ -97,6 +105,7 @@ void register_builtin(engine::Registry& registry) {
   registry.add<Kl>();
   registry.add<Gae>();
   registry.add<Grpo>();
+  registry.add<Gdpo>();
   registry.add<Rloo>();
   registry.add<MaxRl>();
   registry.add<ReinforcePp>();
@@ -110,6 +119,7 @@ void register_builtin(engine::Registry& registry) {
   registry.add<TrainReward>();
   registry.add<SyncWeights>();
   registry.add<WriteJsonl>();
+  registry.add<WriteDataset>();
 
   registry.add_component<Objective, PpoClip>();
   registry.add_component<Objective, Gspo>();

@@ -31,7 +31,7 @@ FOLDERS = {
     "comm": ("", "parcels", "weights"),
     "engine": ("contract", "ranks", "plan", "memory", "observe", "check", "checkpoint", "schedule", "run", "simulation", "text"),
     "models": ("config", "kernels", "memory", "layers", "adapters", "cuda", "portable", "forward", "folder", "train", "sample"),
-    "nodes": ("columns", "models", "objectives/preference", "advantages", "forward", "sources", "objectives", "scorers",
+    "nodes": ("columns", "models", "objectives/preference", "advantages", "sources", "forward", "objectives", "scorers",
               "rollout/environments", "sinks", "rollout", "rewards", "train", ""),
 }
 # Parts of models/ that sanitizers see: they read what others wrote, or hand out memory.

@@ -61,6 +61,20 @@ int64_t positions_of(const ModelFacts& facts, ModelUse use) {
   return use == ModelUse::kSamples && facts.max_sampled_positions > 0 ? facts.max_sampled_positions : facts.max_positions;
 }
 
+// A node may compute longer samples than its path makes: the same with more in their prompts. Then its contract says how long.
+bool lengthens(const DraftNode& node, const Worst& worst) {
+  return &node != worst.maker && node.needs && node.needs->worst_sample_tokens > worst.tokens;
+}
+
+const DraftNode& who_bounds(const DraftNode& node, const Worst& worst) { return lengthens(node, worst) ? node : *worst.maker; }
+
+int64_t tokens_of(const DraftNode& node, const Worst& worst) { return who_bounds(node, worst).needs->worst_sample_tokens; }
+
+std::string whose_sample(const DraftNode& node, const Worst& worst) {
+  return lengthens(node, worst) ? "a sample with the prompt that '" + node.name() + "' writes"
+                                : "prompt and response of '" + worst.maker->name() + "' together";
+}
+
 void check_positions(Draft& draft, const Worst& worst) {
   std::vector<std::string> reported;
   for (const int index : worst.path->members) {
@@ -70,16 +84,15 @@ void check_positions(Draft& draft, const Worst& worst) {
       const int found = draft.find_model(need.model);
       if (found < 0 || need.use == ModelUse::kPublishes) continue;
       const ModelFacts& facts = draft.models[static_cast<size_t>(found)].facts;
-      const int64_t limit = positions_of(facts, need.use);
-      if (limit <= 0 || worst.tokens <= limit || std::find(reported.begin(), reported.end(), need.model) != reported.end())
-        continue;
+      const int64_t limit = positions_of(facts, need.use), tokens = tokens_of(node, worst);
+      if (limit <= 0 || tokens <= limit || std::find(reported.begin(), reported.end(), need.model) != reported.end()) continue;
       reported.push_back(need.model);
       draft.error(
           "sample-too-long", place_of(node, need.param),
-          "samples of up to " + std::to_string(worst.tokens) + " tokens do not fit model '" + need.model + "', which takes " +
+          "samples of up to " + std::to_string(tokens) + " tokens do not fit model '" + need.model + "', which takes " +
               std::to_string(limit),
-          limit < facts.max_positions ? facts.sampling_limit : "prompt and response of '" + worst.maker->name() + "' together",
-          "shorten them by " + std::to_string(worst.tokens - limit) + " tokens in [nodes." + worst.maker->name() + "]");
+          limit < facts.max_positions ? facts.sampling_limit : whose_sample(node, worst),
+          "shorten them by " + std::to_string(tokens - limit) + " tokens in [nodes." + who_bounds(node, worst).name() + "]");
     }
   }
 }
@@ -99,18 +112,21 @@ void check_micro_batch(Draft& draft, const Worst& worst) {
 // A pass is cut between samples, so the longest one has to fit. What is chosen by memory is never less.
 void check_pass(Draft& draft, const Worst& worst) {
   const IntegerOrAuto& pass = draft.plan.budget.pass_tokens;
-  if (pass.automatic || pass.value >= worst.tokens) return;
-  const auto found = std::ranges::find_if(worst.path->members, [&](int index) {
+  const auto is_too_long = [&](int index) {
     const DraftNode& node = draft.node(index);
-    return node.needs && computes_in_passes(*node.type, *node.needs);
-  });
-  if (found == worst.path->members.end()) return;
+    return node.needs && computes_in_passes(*node.type, *node.needs) && pass.value < tokens_of(node, worst);
+  };
+  const auto found = std::ranges::find_if(worst.path->members, is_too_long);
+  if (pass.automatic || found == worst.path->members.end()) return;
+  const DraftNode& node = draft.node(*found);
+  const int64_t tokens = tokens_of(node, worst);
+  const std::string has = lengthens(node, worst) ? "a sample with the prompt that '" + node.name() + "' writes"
+                                                 : "a sample of '" + worst.maker->name() + "'";
   draft.error("sample-exceeds-pass", place_of(draft.spec.budget, "pass_tokens", draft.spec.where),
               "a pass of " + std::to_string(pass.value) + " tokens cannot hold one sample",
-              "a sample of '" + worst.maker->name() + "' has up to " + std::to_string(worst.tokens) + " tokens, and '" +
-                  draft.node(*found).name() + "' computes whole samples",
-              "pass_tokens >= " + std::to_string(worst.tokens) + ", or samples that are " +
-                  plural(worst.tokens - pass.value, "token") + " shorter in [nodes." + worst.maker->name() + "]");
+              has + " has up to " + std::to_string(tokens) + " tokens, and '" + node.name() + "' computes whole samples",
+              "pass_tokens >= " + std::to_string(tokens) + ", or samples that are " + plural(tokens - pass.value, "token") +
+                  " shorter in [nodes." + who_bounds(node, worst).name() + "]");
 }
 
 bool grows_on_demand(const Worst& worst) { return worst.path->rollout && worst.maker->needs->on_demand_tokens > 0; }

@@ -62,8 +62,7 @@ std::vector<std::string> table_of(const Plan& plan, const MemoryNeed& need) {
 
 int64_t longest_sample(const Plan& plan) {
   int64_t longest = 0;
-  for (const PlanPath& path : plan.paths)
-    longest = std::max(longest, plan.nodes[static_cast<size_t>(path.maker())].needs.worst_sample_tokens);
+  for (const PlanNode& node : plan.nodes) longest = std::max(longest, node.needs.worst_sample_tokens);
   return longest;
 }
 
@@ -85,7 +84,8 @@ bool leaves_memory_to(const Plan& plan) { return std::ranges::all_of(memories_of
 void choose_copy(Plan& plan) {
   plan.checkpoint_copy = plan.checkpoint.copy.value_or(CheckpointCopy::kMemory);
   if (plan.checkpoint.copy || snapshot_bytes(plan) == 0) return;
-  if (plan.budget.pass_tokens.automatic) plan.budget.pass_tokens.value = plan.budget.micro_batch_tokens.value;
+  if (plan.budget.pass_tokens.automatic)
+    plan.budget.pass_tokens.value = std::max(plan.budget.micro_batch_tokens.value, longest_sample(plan));
   if (!leaves_memory(memories_of(plan).front())) plan.checkpoint_copy = CheckpointCopy::kNone;
 }
 
@@ -97,7 +97,7 @@ void choose_pass(Plan& plan) {
     pass.value = tokens;
     return leaves_memory_to(plan);
   };
-  const int64_t most = plan.budget.micro_batch_tokens.value;
+  const int64_t most = std::max(plan.budget.micro_batch_tokens.value, longest_sample(plan));
   if (fits(most)) return;
   int64_t enough = longest_sample(plan), too_many = most;
   while (enough + 1 < too_many) {

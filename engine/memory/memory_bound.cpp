@@ -218,11 +218,14 @@ int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int r
     if (!plan.has(rank, static_cast<int>(i))) continue;
     const PlanNode& node = plan.nodes[i];
     const PlanPath& path = plan.path_of(static_cast<int>(i));
-    const int64_t longest = plan.nodes[static_cast<size_t>(path.maker())].needs.worst_sample_tokens;
+    const int64_t made = plan.nodes[static_cast<size_t>(path.maker())].needs.worst_sample_tokens;
+    const int64_t longest = std::max(made, node.needs.worst_sample_tokens);
     const int64_t micro_batch = path.capacity.micro_batch_tokens, pass = std::min(plan.budget.pass_tokens.value, micro_batch);
     const int64_t step = node.needs.step_tokens > 0 ? node.needs.step_tokens : micro_batch;
     const int64_t of_pass = path.rollout == static_cast<int>(i) ? step : pass;
-    const int64_t tokens = std::min(of_pass, in_flight(plan, path, tokens_in_flight));
+    // Samples that the node makes longer than they came are not within the tokens in flight.
+    const int64_t tokens =
+        longest > made ? plan.budget.pass_tokens.value : std::min(of_pass, in_flight(plan, path, tokens_in_flight));
     for (const ModelNeed& need : node.needs.models) {
       const PlanModel* model = model_named(plan, need.model);
       if (model == nullptr || !model->facts.activation_bytes || need.use == ModelUse::kPublishes) continue;

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
+#include "nodes/columns/weighted_scores.h"
 
 namespace sluice::nodes {
 
@@ -18,10 +18,8 @@ namespace sluice::nodes {
 ///   writes = "score"
 ///
 /// Reads `scores`[S] each; writes score[S]  (S: samples). A score that is not finite is a UserError that names column, group and
-/// sample.
-struct CombineScoresParams {
-  std::vector<std::string> scores;
-  std::vector<double> weights;
+/// sample. To compare each score within its group before they are added: gdpo.
+struct CombineScoresParams : WeightedScoresParams {
   std::string writes = "score";
 };
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "nodes/columns/columns.h"
-#include "nodes/rewards/score_columns.h"
+#include "nodes/columns/score_columns.h"
 #include "nodes/rollout/generate.h"
 
 namespace sluice::nodes {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nodes/rewards/score_columns.h"
+#include "nodes/columns/score_columns.h"
 #include "nodes/scorers/scorer.h"
 
 namespace sluice::nodes {

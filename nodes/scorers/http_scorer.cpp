@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
 #include "base/error.h"
@@ -14,31 +13,6 @@
 
 namespace sluice::nodes {
 namespace {
-
-std::chrono::milliseconds milliseconds_of(double seconds) {
-  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
-}
-
-std::string token(const std::string& variable, const std::string& node) {
-  if (variable.empty()) return {};
-  const char* value = std::getenv(variable.c_str());
-  if (value == nullptr || *value == '\0') {
-    throw UserError("node '" + node + "': the environment has no variable " + variable, "set it, or leave token_variable out");
-  }
-  if (std::string_view(value).find_first_of("\r\n") != std::string_view::npos) {
-    throw UserError("node '" + node + "': the token in " + variable + " has more than one line");
-  }
-  return value;
-}
-
-HttpClientOptions client_options(const HttpScorerParams& params, const std::string& node) {
-  return {.urls = params.urls,
-          .bearer_token = token(params.token_variable, node),
-          .timeout = milliseconds_of(params.timeout_seconds),
-          .retries = static_cast<size_t>(params.retries),
-          .first_pause = milliseconds_of(params.retry_seconds),
-          .parallel = static_cast<size_t>(params.parallel)};
-}
 
 template <class T>
 Json part(const std::vector<T>& all, engine::Range range) {
@@ -65,48 +39,26 @@ const Json* scores_of(const Json& answer, std::initializer_list<const char*> key
 void HttpScorer::describe(engine::Contract<HttpScorerParams>& c) {
   using P = HttpScorerParams;
   c.type("http_scorer", "scores that a server gives");
-  c.param("urls", &P::urls).required().doc("of the servers; requests go to them in turn");
+  describe_http(c);
   c.param("format", &P::format)
       .doc("openrlhf: batches of query, prompts and labels, slime: prompt, response and label of one sample");
   c.param("batch_size", &P::batch_size)
       .at_least(1)
       .unit("samples")
       .doc("of one request, with format = \"openrlhf\"; unset: an equal share of the micro-batch to each url");
-  c.param("parallel", &P::parallel).between(1, 1024).harmless().doc("requests under way at once");
-  c.param("timeout_seconds", &P::timeout_seconds).above(0).harmless().unit("seconds").doc("for one attempt");
-  c.param("retries", &P::retries)
-      .between(0, 100)
-      .harmless()
-      .doc("attempts after the first, at the next of the urls: without connection, 408, 429, 5xx");
-  c.param("retry_seconds", &P::retry_seconds)
-      .at_least(0)
-      .harmless()
-      .unit("seconds")
-      .doc("pause before the first retry; doubles each time, up to 30 s");
-  c.param("token_variable", &P::token_variable)
-      .harmless()
-      .doc("environment variable with a bearer token that is sent; empty: none");
   describe_on_error(c);
   describe_scorer(c);
   c.reads_if_written(columns::kPrompt, columns::kLabel);
   c.metric_family("reward/NODE/", "means of the other metrics that the server answers in extra_logs");
   c.check([](const P& params, engine::Findings& findings) {
-    if (params.urls.empty()) findings.error("urls", "urls names no server");
-    for (const std::string& url : params.urls) {
-      const std::string fault = fault_of_url(url);
-      if (!fault.empty()) findings.error("urls", fault);
-    }
     if (params.format == HttpFormat::kSlime && params.batch_size) {
       findings.without_effect("batch_size", "batch_size has no effect with format = \"slime\", whose requests are of one sample");
-    }
-    if (params.retries == 0 && findings.changed("retry_seconds")) {
-      findings.without_effect("retry_seconds", "retry_seconds has no effect with retries = 0");
     }
   });
 }
 
 HttpScorer::HttpScorer(const HttpScorerParams& params, engine::NodeResources& resources)
-    : params_(params), node_(resources.node), client_(client_options(params, resources.node)), metrics_(*resources.metrics) {}
+    : params_(params), node_(resources.node), client_(http_options(params, resources.node)), metrics_(*resources.metrics) {}
 
 void HttpScorer::process(engine::MicroBatch& batch) {
   ScoredTexts texts(params_, batch);

@@ -11,6 +11,7 @@
 #include "engine/contract/node.h"
 #include "nodes/scorers/failed_samples.h"
 #include "nodes/scorers/http_client.h"
+#include "nodes/scorers/http_params.h"
 #include "nodes/scorers/scored_samples.h"
 #include "nodes/scorers/scorer.h"
 
@@ -34,28 +35,17 @@ constexpr auto enum_names(HttpFormat) {
 ///   urls = ["http://reward-1:5000/get_reward", "http://reward-2:5000/get_reward"]   # requests go to them in turn
 ///   format = "openrlhf"          # or "slime", see HttpFormat
 ///   batch_size = 64              # samples a request; default: an equal share of the micro-batch to each url
-///   parallel = 8                 # requests under way at once
-///   timeout_seconds = 180.0      # for one attempt
-///   retries = 5                  # attempts after the first, at the next of the urls
-///   retry_seconds = 1.0          # pause before the first retry; doubles each time, up to 30 s
-///   token_variable = "REWARD_TOKEN"   # environment variable with a bearer token
 ///   on_error = "fail"            # "skip", "value", see failed_samples.h
 ///
-/// And the parameters of every scorer (scorer.h). HTTPS and the proxies of the environment work as they do for curl; this machine
+/// And the parameters of every scorer (scorer.h) and of those that ask servers (http_params.h). HTTPS and the proxies of the environment work as they do for curl; this machine
 /// itself is never asked through a proxy.
 ///
 /// Reads response[S], and prompt[G] and label[G] where they are written; writes score[S]  (S: samples, G: groups). extra_logs of
 /// a server are recorded as NODE/NAME, their mean. A request that fails for good, and an answer that is not one finite number for
 /// each sample, fails the samples of the request; the message names url, status and the beginning of the answer.
-struct HttpScorerParams : ScorerParams, OnErrorParams {
-  std::vector<std::string> urls;
+struct HttpScorerParams : ScorerParams, OnErrorParams, HttpParams {
   HttpFormat format = HttpFormat::kOpenRlhf;
   std::optional<int64_t> batch_size;
-  int64_t parallel = 8;
-  double timeout_seconds = 180;
-  int64_t retries = 5;
-  double retry_seconds = 1;
-  std::string token_variable;
 };
 
 class HttpScorer final : public engine::Node {

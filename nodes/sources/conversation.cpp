@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "nodes/columns/column_json.h"
 #include "text/chat_template.h"
 #include "text/token_offsets.h"
 
@@ -83,6 +84,20 @@ LearnedConversation learned_answer(const ModelText& model, const Answered& pair,
 
 void check_conversation(const ModelText& model, const Json& messages, const Json& variables) {
   model.chat_template().render_with_mask(messages, {.variables = variables});
+}
+
+Json* last_user_message(Json& messages) {
+  if (!messages.is_array()) return nullptr;
+  for (size_t i = messages.size(); i-- > 0;) {
+    if (messages[i].is_object() && messages[i].value("role", "") == "user" && messages[i].contains("content"))
+      return &messages[i];
+  }
+  return nullptr;
+}
+
+std::string content_of(const Json& message) {
+  const Json& content = message["content"];
+  return content.is_string() ? content.get<std::string>() : dump_json(content);
 }
 
 Json chat_variables(const std::string& text) {

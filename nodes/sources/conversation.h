@@ -49,6 +49,12 @@ LearnedConversation learned_answer(const ModelText& model, const Answered& pair,
 /// What the template refuses in a conversation, as the functions above do, without the tokenizer.
 void check_conversation(const ModelText& model, const Json& messages, const Json& variables);
 
+/// The last message of the user; null: there is none, or `messages` is no conversation.
+Json* last_user_message(Json& messages);
+
+/// What a message says: its content, as JSON where that is no text.
+std::string content_of(const Json& message);
+
 /// The object that the parameter `chat_variables` spells: "" is none. Throws UserError when it is no JSON object.
 Json chat_variables(const std::string& text);
 

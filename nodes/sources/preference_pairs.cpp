@@ -56,6 +56,12 @@ Json joined(const Json& prompt, const Json& completion) {
 }
 
 void find_contradictions_of_pairs(const PreferencePairsParams& params, engine::Findings& findings) {
+  if (params.ranked_fields.size() == 1)
+    findings.error("ranked_fields", "ranked_fields names one completion", "at least two, the best first");
+  for (const char* key : {"chosen_field", "rejected_field"}) {
+    if (!params.ranked_fields.empty() && findings.changed(key))
+      findings.without_effect(key, std::string(key) + " has no effect beside ranked_fields", "remove one of them");
+  }
   if (params.chosen_field.empty())
     findings.error("chosen_field", "chosen_field is empty", "name the field of the better completion");
   if (params.rejected_field.empty())
@@ -91,12 +97,14 @@ void PreferencePairs::describe(engine::Contract<PreferencePairsParams>& c) {
   describe_prompt(c);
   c.param("chosen_field", &P::chosen_field).doc("field of the better completion: a string or a list of {role, content}");
   c.param("rejected_field", &P::rejected_field).doc("field of the worse completion");
+  c.param("ranked_fields", &P::ranked_fields)
+      .doc("instead of these two: fields of any number of completions, the best first; empty: those two");
   c.param("margin_field", &P::margin_field).doc("field of a number, by how much it is better; empty: none is read");
   c.model("model", &P::model, engine::ModelUse::kReads).required().doc("the model whose tokenizer and chat template are used");
   c.param("max_tokens", &P::max_tokens)
       .required()
       .at_least(2)
-      .doc("the longer of the two samples, prompt and completion")
+      .doc("the longest of the samples, prompt and completion")
       .unit("tokens");
   c.param("too_long", &P::too_long).doc("a pair with a longer sample is an error, or left out and counted");
   c.param("add_end_of_sequence", &P::add_end_of_sequence).doc("put the end of sequence behind completions that are strings");
@@ -105,7 +113,7 @@ void PreferencePairs::describe(engine::Contract<PreferencePairsParams>& c) {
   c.writes_if([](const P& params) { return !params.margin_field.empty(); }, kMargin);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     needs.groups_per_iteration = params.groups_per_iteration;
-    needs.samples_per_group = 2;
+    needs.samples_per_group = std::max<int64_t>(2, static_cast<int64_t>(params.ranked_fields.size()));
     needs.worst_sample_tokens = params.max_tokens;
     needs.string_bytes[columns::kPrompt.spec().name] = most_prompt_bytes(prompt_format(params), longest_text(params.path));
   });
@@ -122,17 +130,22 @@ PairRows::PairRows(const PreferencePairsParams& params, const ModelText& model, 
       end_of_sequence_(end_of_sequence) {}
 
 std::vector<data::JsonlField> PairRows::fields() const {
-  std::vector<data::JsonlField> fields =
-      data::preference_fields({.prompt = "", .chosen = params_.chosen_field, .rejected = params_.rejected_field});
+  std::vector<data::JsonlField> fields;
+  for (size_t i = 0; i < params_.ranked_fields.size(); ++i)
+    fields.push_back({params_.ranked_fields[i], "ranked_fields", data::FieldKind::kTextOrMessages, /*required=*/i < 2});
+  if (!is_ranked())
+    fields = data::preference_fields({.prompt = "", .chosen = params_.chosen_field, .rejected = params_.rejected_field});
   fields.insert(fields.end(), reader_.fields().begin(), reader_.fields().end());
   if (!params_.margin_field.empty()) fields.push_back({params_.margin_field, "margin_field"});
   return fields;
 }
 
 // The prompt of the row is a turn only where the completions are texts: of conversations it may be the beginning already.
-data::PreferencePair PairRows::row(const std::vector<Json>& values) const {
-  const std::span<const Json> of_prompt = std::span(values).subspan(2, reader_.fields().size());
-  Json prompt = reader_.read(of_prompt), chosen = values[0], rejected = values[1];
+data::PreferencePair PairRows::row(const std::vector<Json>& values, size_t other) const {
+  const std::span<const Json> of_prompt = std::span(values).subspan(completion_fields(), reader_.fields().size());
+  Json prompt = reader_.read(of_prompt), chosen = values[0], rejected = values[other];
+  if (is_ranked() && prompt.is_null())
+    throw UserError("ranked_fields need a prompt, and this row has none", "name its field: prompt_field");
   if (reader_.format().chats() && !chosen.is_array() && !rejected.is_array()) {
     if (prompt.is_null()) throw UserError("chat = true needs a prompt, and this row has none", "name its field, or chat = false");
     chosen = said_by_assistant(chosen), rejected = said_by_assistant(rejected);
@@ -144,11 +157,22 @@ data::PreferencePair PairRows::row(const std::vector<Json>& values) const {
   return pair;
 }
 
+std::vector<size_t> PairRows::others(const std::vector<Json>& values) const {
+  std::vector<size_t> places;
+  for (size_t place = 1; place < completion_fields(); ++place)
+    if (!values[place].is_null()) places.push_back(place);
+  return places;
+}
+
 PairRows::Pair PairRows::pair(const std::vector<Json>& values) const {
-  const data::PreferencePair texts = row(values);
-  return {.chosen = learned(texts.prompt, texts.chosen),
-          .rejected = learned(texts.prompt, texts.rejected),
-          .margin = params_.margin_field.empty() ? 0 : margin_of(values.back())};
+  Pair pair;
+  for (const size_t other : others(values)) {
+    const data::PreferencePair texts = row(values, other);
+    if (pair.completions.empty()) pair.completions.push_back(learned(texts.prompt, texts.chosen));
+    pair.completions.push_back(learned(texts.prompt, texts.rejected));
+  }
+  if (!params_.margin_field.empty()) pair.margin = margin_of(values.back());
+  return pair;
 }
 
 LearnedConversation PairRows::learned(const Json& prompt, const Json& completion) const {
@@ -157,20 +181,28 @@ LearnedConversation PairRows::learned(const Json& prompt, const Json& completion
 
 void PairRows::check(const std::vector<Json>& values) const {
   if (!params_.margin_field.empty()) margin_of(values.back());
-  const data::PreferencePair pair = row(values);
-  if (!pair.prompt.is_array()) return;
-  for (const Json* completion : {&pair.chosen, &pair.rejected})
-    check_conversation(model_, joined(pair.prompt, *completion), chat_variables_);
+  for (const size_t other : others(values)) {
+    const data::PreferencePair pair = row(values, other);
+    if (!pair.prompt.is_array()) continue;
+    for (const Json* completion : {&pair.chosen, &pair.rejected})
+      check_conversation(model_, joined(pair.prompt, *completion), chat_variables_);
+  }
 }
 
 std::optional<std::string> PairRows::plain_prompt(const std::vector<Json>& values) const {
-  const Json prompt = row(values).prompt;
+  const Json prompt = row(values, 1).prompt;
   return prompt.is_string() ? std::optional(prompt.get<std::string>()) : std::nullopt;
 }
 
+std::string PairRows::name_of_completion(size_t place) const {
+  if (is_ranked()) return "completion " + std::to_string(place);
+  return place == 0 ? "chosen" : "rejected";
+}
+
 std::optional<RowCheck::Fault> PairRows::fault_of(const Pair& pair) const {
-  if (auto fault = fault_of_sample(pair.chosen, "chosen", params_.max_tokens)) return fault;
-  return fault_of_sample(pair.rejected, "rejected", params_.max_tokens);
+  for (size_t i = 0; i < pair.completions.size(); ++i)
+    if (auto fault = fault_of_sample(pair.completions[i], name_of_completion(i), params_.max_tokens)) return fault;
+  return std::nullopt;
 }
 
 PreferencePairs::PreferencePairs(const PreferencePairsParams& params, engine::NodeResources& resources)
@@ -187,13 +219,16 @@ bool PreferencePairs::next_group(engine::Group& group) {
   const auto row = cursor_.draw(rows_);
   if (!row) return false;
   PairRows::Pair next = pairs_.pair(rows_.values(*row));
-  for (const LearnedConversation* sample : {&next.chosen, &next.rejected})
-    group.layout.add_sample(static_cast<int64_t>(sample->tokens.size()), sample->actions);
+  for (const LearnedConversation& sample : next.completions)
+    group.layout.add_sample(static_cast<int64_t>(sample.tokens.size()), sample.actions);
   group.layout.end_group();
-  const auto tokens = group.write(columns::kTokens);
-  std::ranges::copy(next.rejected.tokens, std::ranges::copy(next.chosen.tokens, tokens.begin()).out);
-  group.write(columns::kScore)[0] = 1;
-  group.write(columns::kPrompt)[0] = std::move(next.chosen.prompt);
+  auto tokens = group.write(columns::kTokens).begin();
+  const auto scores = group.write(columns::kScore);
+  for (size_t i = 0; i < next.completions.size(); ++i) {
+    tokens = std::ranges::copy(next.completions[i].tokens, tokens).out;
+    scores[i] = static_cast<float>(next.completions.size() - 1 - i);
+  }
+  group.write(columns::kPrompt)[0] = std::move(next.completions.front().prompt);
   if (has_margin_) group.write(kMargin)[0] = next.margin;
   return true;
 }

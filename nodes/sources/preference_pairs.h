@@ -32,12 +32,13 @@ inline constexpr engine::Column<float> kMargin{"margin", engine::Extent::kGroup}
 ///                                  # prompt_fields, prompt_template: several fields, see PromptFormat
 ///   chosen_field = "chosen"
 ///   rejected_field = "rejected"
+///   ranked_fields = ["best", "second", "third"]   # instead of these two: any number of completions, the best first
 ///   margin_field = "margin"        # optional: a number, see train_reward
 ///   chat = true                    # texts are turns of user and assistant, which the model's chat template writes
 ///   system = "Answer briefly."     # the system message before them; or system_field
 ///   model = "actor"                # its tokenizer and chat template are used
 ///   groups_per_iteration = 64      # pairs
-///   max_tokens = 256               # the longest of the two, with its prompt
+///   max_tokens = 256               # the longest of the completions, with its prompt
 ///   too_long = "refuse"            # "drop": pairs with a longer one are left out
 ///   add_end_of_sequence = true     # behind completions that are strings
 ///   shuffle = true                 # another order in each epoch, fixed by [pipeline] seed
@@ -46,7 +47,8 @@ inline constexpr engine::Column<float> kMargin{"margin", engine::Extent::kGroup}
 /// Completions are strings or lists of messages (see data/preference_row.h); a pair of messages is written by the chat
 /// template, and its actions are what the assistant says behind the prompt. Writes prompt[G], tokens[T], score[S]: groups of two
 /// samples, the better one with score 1 and then the worse one with score 0, whose actions are the tokens of the completions;
-/// with margin_field margin[G] too. Every pair is tokenised once before the run starts; what does not fit is a UserError that
+/// with margin_field margin[G] too. With ranked_fields groups of so many samples, with scores down to 0; rows need a prompt then,
+/// and may lack all but the first two of them. Every pair is tokenised once before the run starts; what does not fit is a UserError that
 /// shows its line. Metric: rows_dropped, the pairs that are left out.
 struct PreferencePairsParams {
   std::vector<std::filesystem::path> path;
@@ -56,6 +58,7 @@ struct PreferencePairsParams {
   std::string prompt_template;
   std::string chosen_field = "chosen";
   std::string rejected_field = "rejected";
+  std::vector<std::string> ranked_fields;
   std::string margin_field;
   std::optional<bool> chat;
   std::string system;
@@ -79,7 +82,7 @@ class PairRows {
   std::vector<data::JsonlField> fields() const;
 
   struct Pair {
-    LearnedConversation chosen, rejected;
+    std::vector<LearnedConversation> completions;  // the best first; two, or as many as the row has of ranked_fields
     float margin = 0;
   };
 
@@ -94,7 +97,16 @@ class PairRows {
   std::optional<std::string> plain_prompt(const std::vector<Json>& values) const;
 
  private:
-  data::PreferencePair row(const std::vector<Json>& values) const;
+  bool is_ranked() const { return !params_.ranked_fields.empty(); }
+  size_t completion_fields() const { return is_ranked() ? params_.ranked_fields.size() : 2; }
+
+  // Of the best completion and another, by its place in fields().
+  data::PreferencePair row(const std::vector<Json>& values, size_t other) const;
+
+  // Places of the completions that are worse than the best.
+  std::vector<size_t> others(const std::vector<Json>& values) const;
+
+  std::string name_of_completion(size_t place) const;
   LearnedConversation learned(const Json& prompt, const Json& completion) const;
 
   PreferencePairsParams params_;

@@ -6,15 +6,11 @@
 #include "base/strings.h"
 
 namespace sluice::nodes {
-namespace {
 
-[[noreturn]] void fail(const std::string& what) {
-  throw UserError("prompt_template " + what, "{name} is a field of the row; {{ and }} are braces");
-}
-
-}  // namespace
-
-PromptTemplate::PromptTemplate(std::string_view text) {
+PromptTemplate::PromptTemplate(std::string_view text, std::string_view key, std::string_view names) {
+  const auto fail = [&](const std::string& what) {
+    throw UserError(std::string(key) + " " + what, "{name} is " + std::string(names) + "; {{ and }} are braces");
+  };
   pieces_.emplace_back();
   for (size_t i = 0; i < text.size(); ++i) {
     const bool is_brace = text[i] == '{' || text[i] == '}';

@@ -8,7 +8,8 @@
 
 namespace sluice::nodes {
 
-/// Pairs of an iteration, over all ranks: by their number the sum of their gradients is divided.
+/// Pairs of an iteration (groups, where a group has several), over all ranks: by their number the sum of their gradients is
+/// divided.
 inline constexpr const char* kPairTotal = "pairs";
 
 /// Declares what is measured wherever a model learns from pairs of a better and a worse sample. `group`: of the model that

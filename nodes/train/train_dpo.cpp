@@ -1,10 +1,10 @@
 #include "nodes/train/train_dpo.h"
 
 #include "nodes/columns/columns.h"
+#include "nodes/columns/score_columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
 #include "nodes/models/model_parts.h"
-#include "nodes/rewards/score_columns.h"
 #include "nodes/train/gradient_in_parts.h"
 #include "nodes/train/optimizer_step.h"
 #include "nodes/train/pair_metrics.h"

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "nodes/columns/columns.h"
+#include "nodes/columns/score_columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
 #include "nodes/models/model_parts.h"
-#include "nodes/rewards/score_columns.h"
 #include "nodes/sources/preference_pairs.h"
 #include "nodes/train/gradient_in_parts.h"
 #include "nodes/train/optimizer_step.h"
@@ -17,24 +17,43 @@
 namespace sluice::nodes {
 namespace {
 
-at::Tensor margins_of(const engine::MicroBatch& batch, const std::vector<SamplePair>& pairs) {
+// [P]
+at::Tensor margins_of(const engine::MicroBatch& batch, const RankedSamples& ranked) {
   const auto margins = batch.read(kMargin);  // [G]
   std::vector<float> of_pairs;
-  for (const SamplePair& pair : pairs) of_pairs.push_back(margins[pair.group]);
+  for (const size_t group : ranked.groups) of_pairs.push_back(margins[group]);
   return action_tensor(of_pairs).clone();
+}
+
+void record_rankings(engine::MetricsRecorder& metrics, const std::vector<Ranking>& rankings, size_t groups) {
+  size_t pairs = 0;
+  for (const Ranking& ranking : rankings) pairs += ranking.pairs.size();
+  metrics.sum("preference/pairs", static_cast<double>(pairs));
+  metrics.sum("preference/groups_without_pair", static_cast<double>(groups - rankings.size()));
 }
 
 }  // namespace
 
 void TrainReward::describe(engine::Contract<TrainRewardParams>& c) {
   using P = TrainRewardParams;
-  c.type("train_reward", "one optimizer step an iteration of a reward model, on pairs of a better and a worse sample");
+  c.type("train_reward", "one optimizer step an iteration of a reward model, on samples of which some are better than others");
   c.model("model", &P::model, engine::ModelUse::kUpdates, "value").required().doc("the reward model");
+  c.param("compare", &P::compare)
+      .doc(
+          "best_and_worst: one pair of each group, all_pairs: every two samples of different scores, plackett_luce: their whole "
+          "order at once");
   c.param("centre_coefficient", &P::centre_coefficient)
       .at_least(0)
       .doc("weight of the squared sum of a pair's two rewards, which keeps them around 0; usual is 0.01");
   c.reads(columns::kTokens, columns::kScore);
-  c.reads_if_written(kMargin);
+  c.needs([](const P& params, engine::NodeNeeds& needs) {
+    if (params.compare != Comparison::kPlackettLuce) needs.choices.push_back({{kMargin.spec()}, false});
+  });
+  c.check([](const P& params, engine::Findings& findings) {
+    if (params.compare != Comparison::kPlackettLuce || params.centre_coefficient == 0) return;
+    findings.error("centre_coefficient", "centre_coefficient is about pairs, and an order as a whole has none",
+                   "compare = \"all_pairs\", or remove it");
+  });
   describe_pair_metrics(c, "reward_model", "share of the pairs whose chosen sample has the higher reward");
   describe_learning_rate(c, "reward_model");
   RouterMetrics::describe(c, "model");
@@ -53,44 +72,50 @@ void TrainReward::begin_iteration(const engine::Iteration& iteration) {
 }
 
 void TrainReward::process(engine::MicroBatch& batch) {
-  const std::vector<SamplePair> pairs = pairs_by_score(batch.layout(), finite_scores(batch, columns::kScore.name));
-  const double count = record_pairs(metrics_, pairs.size(), batch.groups());
-  if (pairs.empty()) return;
+  const std::vector<Ranking> rankings =
+      rankings_by_score(batch.layout(), finite_scores(batch, columns::kScore.name), params_.compare);
+  record_rankings(metrics_, rankings, batch.groups());
+  if (rankings.empty()) return;
   model_->enter_slot(batch.slot());
 
   double loss_sum = 0;
-  const PairPasses passes = passes_of_pairs(batch.layout(), pairs, pass_tokens_);
-  for (const std::vector<SamplePair>& pass : passes.together) {
+  const RankingPasses passes = passes_of_rankings(batch.layout(), rankings, pass_tokens_);
+  for (const std::vector<Ranking>& pass : passes.together) {
     if (batch.is_last() && passes.apart.empty() && &pass == &passes.together.back()) model_->expect_last_backward();
-    loss_sum += accumulate_gradient(loss_of(batch, pass, rewards_of(batch, PairedSamples(pass).samples())), "loss");
+    const RankedSamples ranked(pass);
+    loss_sum += accumulate_gradient(loss_of(batch, ranked, rewards_of(batch, ranked.samples, ranked.counted)), "loss");
   }
-  for (const SamplePair& pair : passes.apart) {
-    const PairedSamples paired({pair});
+  for (const Ranking& ranking : passes.apart) {
+    const RankedSamples ranked({ranking});
     loss_sum += accumulate_in_parts(
-        2, [&](size_t i) { return rewards_of(batch, std::span(paired.samples()).subspan(i, 1)); },
-        [&](const at::Tensor& rewards) { return loss_of(batch, {pair}, rewards); }, "loss");
+        ranked.samples.size(),
+        [&](size_t i) {
+          return rewards_of(batch, std::span(ranked.samples).subspan(i, 1), std::span(ranked.counted).subspan(i, 1));
+        },
+        [&](const at::Tensor& rewards) { return loss_of(batch, ranked, rewards); }, "loss");
   }
+  const auto count = static_cast<double>(rankings.size());
   metrics_.mean("reward_model/loss", loss_sum / count, count);
   router_metrics_.record_passes();
   totals_.add(kPairTotal, count);
 }
 
-at::Tensor TrainReward::rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen) {
-  router_metrics_.expect(counted_of_pairs(chosen.size()));
+at::Tensor TrainReward::rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen,
+                                   std::span<const double> counted) {
+  router_metrics_.expect({counted.begin(), counted.end()});
   const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), chosen);
   return token_values(model_->forward(), samples, last_tokens(samples.sample_offsets));
 }
 
-at::Tensor TrainReward::loss_of(const engine::MicroBatch& batch, const std::vector<SamplePair>& pairs,
-                                const at::Tensor& rewards) {
-  const PairedSamples paired(pairs);
-  const at::Tensor chosen = paired.chosen(rewards), rejected = paired.rejected(rewards);  // [P]
+at::Tensor TrainReward::loss_of(const engine::MicroBatch& batch, const RankedSamples& ranked, const at::Tensor& rewards) {
+  const at::Tensor chosen = rewards.index_select(0, ranked.better), rejected = rewards.index_select(0, ranked.worse);  // [P]
+  record(chosen.detach().to(at::kDouble), rejected.detach().to(at::kDouble));
+  if (params_.compare == Comparison::kPlackettLuce) return plackett_luce_loss(ranked, rewards);
   at::Tensor difference = chosen.sub(rejected);
-  if (batch.has(kMargin.spec())) difference = difference.sub(margins_of(batch, pairs));
+  if (batch.has(kMargin.spec())) difference = difference.sub(margins_of(batch, ranked));
   at::Tensor losses = at::log_sigmoid(difference).neg();
   if (params_.centre_coefficient > 0) losses = losses.add(chosen.add(rejected).square().mul(params_.centre_coefficient));
-  record(chosen.detach().to(at::kDouble), rejected.detach().to(at::kDouble));
-  return losses.sum();
+  return losses.mul(ranked.weights).sum();
 }
 
 void TrainReward::record(const at::Tensor& chosen, const at::Tensor& rejected) {

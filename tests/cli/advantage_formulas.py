@@ -46,6 +46,15 @@ def grpo_process(samples, epsilon=1e-6):
             for length, ends in samples]
 
 
+def gdpo(groups, weights, epsilon=1e-6):
+    """Liu et al. 2026 (GDPO), section 3, and TRL, multi_objective_aggregation = "normalize_then_sum". groups: for each group its
+    samples, for each sample its scores."""
+    sums = [sum(weight * score for weight, score in zip(weights, sample))
+            for samples in groups for sample in zip(*[grpo(list(scores), epsilon) for scores in zip(*samples)])]
+    mean, deviation = statistics.fmean(sums), std(sums)
+    return [(value - mean) / (deviation + epsilon) for value in sums]
+
+
 def rloo(rewards):
     """Ahmadian et al. 2024: the reward less the mean of the other k - 1 samples."""
     if len(rewards) == 1:

@@ -99,6 +99,15 @@ class GroupRelative(OracleCase):
         out = self.try_one("grpo", {"step_rewards": column}, [4, 5], supervision="process")
         self.assert_near(out["advantages"], expected)
 
+    def test_gdpo(self):
+        batch = Batch(11, sizes=(4, 1, 8, 2, 5, 3))
+        other = [round(batch.random.uniform(0, 100), 2) for _ in batch.scores]
+        groups = [list(zip(*scores)) for scores in zip(batch.by_group(batch.scores), batch.by_group(other))]
+        actions = [[-1.0] * length for length in batch.lengths]
+        out = self.try_one("gdpo", {"a": batch.scores, "b": other, "rollout_logprobs": actions}, batch.sizes, scores=["a", "b"],
+                           weights=[1.0, 0.3])
+        self.assert_near(out["advantages"], repeated(formulas.gdpo(groups, [1.0, 0.3]), batch.lengths))
+
     def test_rloo(self):
         self.check_groups("rloo", formulas.rloo)
 

@@ -31,6 +31,12 @@ class Learning(PipelineCase):
         rows = self.assert_learns_to_add("dapo.toml", "dapo", figure="reward/correct_mean")
         self.assertGreater(sum(row["filter/useful/groups_dropped"] for row in rows), 0)
 
+    def test_gdpo_raises_the_score_that_is_not_met_yet(self):
+        rows = self.metrics("gdpo.toml", "gdpo", **{"pipeline.iterations": 20, "nodes.held_out": False, "nodes.held_out_answers": False,
+                                                    "nodes.held_out_score": False})
+        self.assertGreater(sum(row["reward/correct_mean"] for row in rows[-5:]) / 5, sum(row["reward/correct_mean"] for row in rows[:5]) / 5 + 0.05)
+        self.assertTrue(all(row["advantage/correct_abs_mean"] > row["advantage/length_score_abs_mean"] for row in rows))
+
     def test_gspo_learns_to_add_though_whole_samples_are_clipped(self):
         rows = self.assert_learns_to_add("gspo.toml", "gspo")
         self.assertGreater(sum(row["policy/clip_fraction_low"] + row["policy/clip_fraction_high"] for row in rows), 0)

@@ -1,8 +1,9 @@
 """The offline stages: each pipeline runs, and what should improve does."""
 
+import json
 import unittest
 
-from pipeline_case import ROOT, PipelineCase, mean, run
+from pipeline_case import DONE, ROOT, PipelineCase, mean, run, sets
 
 SHIPPED = ROOT / "pipelines/models/tiny-arithmetic"
 
@@ -62,6 +63,47 @@ class Offline(PipelineCase):
         first, last = mean(rows[:3], "reward/score_mean"), mean(rows[-10:], "reward/score_mean")
         print(f"rejection sampling: {first:.3f} -> {last:.3f}")
         self.assertGreater(last, first + 0.2)
+
+    def test_best_of_n_writes_what_sft_and_dpo_read(self):
+        small = {"pipeline.iterations": 2}
+        written = [row["data/rows_written"] for row in self.metrics("best_of_n.toml", "best", **small)]
+        best = self.rows_of("best/dataset.jsonl")
+        self.assertEqual(len(best), sum(written))
+        self.assertEqual(len({row["prompt"] for row in best}), len(best))  # one of each prompt
+        self.assertGreater(len(best), 64)
+        for row in best:
+            self.assertEqual(eval(row["prompt"].rstrip("=")), int(row["completion"]))  # a sum
+        self.metrics("sft.toml", "of-best", **{"pipeline.iterations": 1, "nodes.examples.path": str(self.folder / "best/dataset.jsonl")})
+
+        self.metrics("best_of_n.toml", "pairs", **small, **{"nodes.best": False, "nodes.dataset.inputs": '["score"]',
+                                                            "nodes.dataset.form": "pairs"})
+        for row in self.rows_of("pairs/dataset.jsonl"):
+            self.assertEqual((row["chosen_score"], row["rejected_score"]), (1, 0))
+        first = self.metrics("dpo.toml", "of-pairs", **{"pipeline.iterations": 1, "nodes.pairs.max_tokens": 16,
+                                                        "nodes.pairs.path": str(self.folder / "pairs/dataset.jsonl")})[0]
+        self.assertEqual(first["preference/pairs"], 64)
+
+    # With the prompt itself for a context it is what logprobs says; with more in it, the plan has room for that.
+    def test_a_teacher_may_have_more_in_its_prompt(self):
+        def in_context(context, max_tokens):
+            return {"nodes.teacher.type": "logprobs_in_context", "nodes.teacher.context": json.dumps(context),
+                    "nodes.teacher.max_tokens": max_tokens}
+
+        small = {"pipeline.iterations": 2, "nodes.prompts.groups_per_iteration": 32}
+        rows = {name: self.metrics("distill.toml", name, **small, **more)
+                for name, more in (("alone", {}), ("alike", in_context("{question}", 14)), ("more", in_context("{label}+0={question}", 64)))}
+        told = [[{key: value for key, value in row.items() if not key.startswith(("time/", "memory/", "engine/"))} for row in rows[name]]
+                for name in ("alone", "alike", "more")]
+        self.assertEqual(told[0], told[1])
+        self.assertNotEqual(told[0][0]["reference/teacher_kl_mean"], told[2][0]["reference/teacher_kl_mean"])
+
+        def activations(max_tokens):
+            plan = run("plan", ROOT / "pipelines/distill.toml", "--format", "json", *sets(**in_context("{label}", max_tokens), **{"nodes.teacher.on": "cpu:2"}))
+            self.assertEqual(plan.returncode, DONE, plan.stderr)
+            return json.loads(plan.stdout)["predicted"]["activation_bytes"]
+
+        self.assertEqual(activations(14), activations(12))
+        self.assertGreater(activations(64), activations(14))
 
     def test_samples_of_the_shipped_model_are_better_together(self):
         row = self.metrics("evaluate_samples.toml", "samples")[0]

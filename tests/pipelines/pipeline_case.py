@@ -24,6 +24,9 @@ class PipelineCase(Case):
         self.assertEqual(result.returncode, DONE, result.stderr)
         return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
+    def rows_of(self, path):
+        return [json.loads(line) for line in (self.folder / path).read_text().splitlines()]
+
     def mixture(self):
         """The folder of a mixture of experts without weights, with the tokenizer of tiny-random."""
         model = self.folder / "experts"

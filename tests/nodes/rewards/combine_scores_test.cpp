@@ -18,7 +18,7 @@ constexpr engine::Column<float> kFormat{"score_format", engine::Extent::kSample}
 
 Sample scored(float exact, float format) { return Sample().value(kExact, exact).value(kFormat, format); }
 
-const CombineScoresParams kBoth{.scores = {"score_exact", "score_format"}};
+const CombineScoresParams kBoth{{.scores = {"score_exact", "score_format"}}};
 
 TEST(CombineScores, AddsWithWeights) {
   CombineScoresParams params = kBoth;

@@ -75,7 +75,7 @@ TEST(Packing, ChangesNoPenaltyOfALength) {
 }
 
 TEST(Packing, ChangesNoCombinedScore) {
-  expect_same_in_every_packing<CombineScores>({.scores = {"score", "raw_score"}, .weights = {0.3, 0.7}, .writes = "length_score"},
+  expect_same_in_every_packing<CombineScores>({{.scores = {"score", "raw_score"}, .weights = {0.3, 0.7}}, "length_score"},
                                               kLengthScore);
 }
 

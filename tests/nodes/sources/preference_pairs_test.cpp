@@ -72,6 +72,18 @@ TEST_F(PreferencePairsTest, AreGroupsOfTheBetterAndTheWorseSample) {
   EXPECT_EQ(group.read(columns::kPrompt)[0], "1 0");
 }
 
+TEST_F(PreferencePairsTest, RankedFieldsAreAnyNumberOfCompletionsTheBestFirst) {
+  const PreferencePairsParams params{.ranked_fields = {"x", "y", "z"}, .add_end_of_sequence = false};
+  const engine::Group three = first("{\"prompt\": \"1\", \"x\": \"a\", \"y\": \"ab\", \"z\": \"b\"}\n", params);
+  EXPECT_THAT(three.read(columns::kTokens), ElementsAre(18, 66, 18, 66, 67, 18, 67));
+  EXPECT_THAT(three.layout.group_offsets, ElementsAre(0, 3));
+  EXPECT_THAT(three.read(columns::kScore), ElementsAre(2, 1, 0));
+  const engine::Group two = first("{\"prompt\": \"1\", \"x\": \"a\", \"y\": \"b\"}\n", params);
+  EXPECT_THAT(two.read(columns::kScore), ElementsAre(1, 0));
+  EXPECT_THAT(error("{\"prompt\": \"1\", \"x\": \"a\"}\n", params), HasSubstr("\"y\""));
+  EXPECT_THAT(error("{\"x\": \"1a\", \"y\": \"1b\"}\n", params), HasSubstr("ranked_fields need a prompt"));
+}
+
 TEST_F(PreferencePairsTest, WithoutAPromptItIsTheCommonBeginning) {
   const engine::Group group =
       first("{\"chosen\": \"1a\", \"rejected\": \"1b\"}\n", {.prompt_field = "", .add_end_of_sequence = false});

@@ -44,10 +44,14 @@ class TrainRewardTest : public ::testing::Test {
   }
 
   engine::MetricRow train(const std::shared_ptr<LanguageModel>& model, std::vector<engine::Group> groups, double centre = 0,
-                          std::vector<size_t> groups_per_batch = {}) const {
-    return run_node<TrainReward>(TrainRewardParams{.model = "critic", .centre_coefficient = centre}, {{"critic", model}},
-                                 std::move(groups), std::move(groups_per_batch))
+                          std::vector<size_t> groups_per_batch = {}, Comparison compare = Comparison::kBestAndWorst) const {
+    return run_node<TrainReward>(TrainRewardParams{.model = "critic", .compare = compare, .centre_coefficient = centre},
+                                 {{"critic", model}}, std::move(groups), std::move(groups_per_batch))
         .metrics;
+  }
+  engine::MetricRow compare(const std::shared_ptr<LanguageModel>& model, Comparison compare,
+                            std::vector<engine::Group> groups) const {
+    return train(model, std::move(groups), 0, {}, compare);
   }
 
   // Of all samples, by the scorer that is compared with transformers.
@@ -69,6 +73,58 @@ TEST_F(TrainRewardTest, LossIsThatOfBradleyAndTerryOnBestAndWorst) {
   EXPECT_NEAR(metric(metrics, "preference/chosen_reward_mean"), (r[1] + r[2]) / 2, 1e-5);
   EXPECT_NEAR(metric(metrics, "preference/accuracy"), ((r[1] > r[0]) + (r[2] > r[4])) / 2.0, 1e-9);
   EXPECT_EQ(metric(metrics, "preference/groups_without_pair"), 1);
+}
+
+// The second group is 2 > 3 > 4: three pairs, of which each counts a third.
+TEST_F(TrainRewardTest, AllPairsOfAGroupCountAsMuchAsOne) {
+  const auto model = trainable(0);
+  const auto r = rewards(model);
+  const double three = (loss(r[2] - r[3]) + loss(r[2] - r[4]) + loss(r[3] - r[4])) / 3;
+  const auto metrics = compare(model, Comparison::kAllPairs, pairs());
+  EXPECT_NEAR(metric(metrics, "reward_model/loss"), (loss(r[1] - r[0]) + three) / 2, 1e-5);
+  EXPECT_EQ(metric(metrics, "preference/pairs"), 4);
+  EXPECT_EQ(metric(metrics, "preference/groups_without_pair"), 1);
+  const double margin = (loss(r[2] - r[3] - 0.5) + loss(r[2] - r[4] - 0.5) + loss(r[3] - r[4] - 0.5)) / 3;
+  EXPECT_NEAR(metric(compare(model, Comparison::kAllPairs, pairs(0.5f)), "reward_model/loss"),
+              (loss(r[1] - r[0] - 0.5) + margin) / 2, 1e-5);
+}
+
+// exp(r) of the best over that of all, and then of the second over those of the second and the third.
+TEST_F(TrainRewardTest, PlackettAndLuceSayHowLikelyTheWholeOrderIs) {
+  const auto model = trainable(0);
+  const auto r = rewards(model);
+  const double order =
+      std::exp(r[2]) / (std::exp(r[2]) + std::exp(r[3]) + std::exp(r[4])) * std::exp(r[3]) / (std::exp(r[3]) + std::exp(r[4]));
+  const auto metrics = compare(model, Comparison::kPlackettLuce, pairs());
+  EXPECT_NEAR(metric(metrics, "reward_model/loss"), (loss(r[1] - r[0]) - std::log(order)) / 2, 1e-5);
+}
+
+TEST_F(TrainRewardTest, EqualScoresAreNotCompared) {
+  const auto model = trainable(0);
+  const auto r = rewards(model);
+  const auto tied = [] {
+    std::vector<engine::Group> groups = pairs();
+    std::ranges::copy(std::vector<float>{1, 1, 0}, groups[1].columns.back().data.entries<float>().begin());
+    return std::vector<engine::Group>{std::move(groups[1])};
+  };
+  EXPECT_NEAR(metric(compare(model, Comparison::kAllPairs, tied()), "reward_model/loss"),
+              (loss(r[2] - r[4]) + loss(r[3] - r[4])) / 2, 1e-5);
+  EXPECT_NEAR(metric(compare(model, Comparison::kPlackettLuce, tied()), "reward_model/loss"),
+              loss(r[2] - r[4]) + loss(r[3] - r[4]), 1e-5);
+}
+
+TEST_F(TrainRewardTest, StepsOfRankingsDoNotDependOnHowGroupsArePackedAndLearnThem) {
+  for (const Comparison compare : {Comparison::kAllPairs, Comparison::kPlackettLuce}) {
+    const auto packed = trainable(1e-3), single = trainable(1e-3);
+    train(packed, pairs(), 0, {}, compare);
+    train(single, pairs(), 0, {1, 1, 1}, compare);
+    EXPECT_THAT(all_weights(*packed), Pointwise(FloatNear(1e-5f), all_weights(*single)));
+    const auto apart = trainable(1e-3);
+    run_node<TrainReward>(TrainRewardParams{.model = "critic", .compare = compare}, {{"critic", apart}}, pairs(), {}, 6);
+    EXPECT_THAT(all_weights(*apart), Pointwise(FloatNear(1e-5f), all_weights(*packed)));
+    for (int step = 0; step < 20; ++step) train(packed, pairs(), 0, {}, compare);
+    EXPECT_EQ(metric(train(packed, pairs(), 0, {}, compare), "preference/accuracy"), 1);
+  }
 }
 
 TEST_F(TrainRewardTest, AMarginIsAskedForOnTopWhereThereIsOne) {

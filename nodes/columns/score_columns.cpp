@@ -1,4 +1,4 @@
-#include "nodes/rewards/score_columns.h"
+#include "nodes/columns/score_columns.h"
 
 #include <cmath>
 

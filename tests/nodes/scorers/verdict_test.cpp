@@ -1,0 +1,62 @@
+#include "nodes/scorers/verdict.h"
+
+#include "tests/nodes/node_harness.h"
+
+namespace sluice::nodes {
+namespace {
+
+using testing::HasSubstr;
+
+double score(const VerdictParams& params, const std::string& reply) {
+  const Verdict verdict = VerdictReader(params, "extract").read(reply);
+  EXPECT_EQ(verdict.fault, "") << reply;
+  return verdict.score;
+}
+std::string fault(const VerdictParams& params, const std::string& reply) {
+  return VerdictReader(params, "extract").read(reply).fault;
+}
+
+TEST(Verdict, IsTheLastNumberInDoubleBrackets) {
+  EXPECT_EQ(score({}, "At first [[2]], but then: Rating: [[ 7.5 ]]."), 7.5);
+  EXPECT_EQ(score({}, "[[-1e2]]"), -100);
+  EXPECT_EQ(score({}, "[[+3]]"), 3);
+  EXPECT_THAT(fault({}, "I would say 7."), HasSubstr("no match of extract"));
+  EXPECT_THAT(fault({}, "[[7/10]]"), HasSubstr("says \"7/10\", which is no number"));
+  EXPECT_THAT(fault({}, "[[nan]]"), HasSubstr("no finite number"));
+  EXPECT_THAT(fault({}, "[[1e39]]"), HasSubstr("no finite number"));
+}
+
+TEST(Verdict, MayBeCutOutByAnyPattern) {
+  EXPECT_EQ(score({.extract = R"((\d+)/10)"}, "3/10? No: 8/10"), 8);
+  EXPECT_EQ(score({.extract = ""}, " 4\n"), 4);
+  EXPECT_THAT(fault({.extract = ""}, "4 of 5"), HasSubstr("no number"));
+}
+
+TEST(Verdict, NumberOutOfRangeIsNone) {
+  const VerdictParams params{.range = {1, 10}};
+  EXPECT_EQ(score(params, "[[10]]"), 10);
+  EXPECT_THAT(fault(params, "[[11]]"), HasSubstr("says 11.0, which is not within range"));
+}
+
+TEST(Verdict, ChoiceIsAWordWhateverItsCase) {
+  const VerdictParams params{.choices = {"right", "partly right", "wrong"}, .choice_scores = {1, 0.5, -1}};
+  EXPECT_EQ(score(params, "[[Wrong]]"), -1);
+  EXPECT_EQ(score(params, "It is [[\"partly  RIGHT\"]]."), 0.5);
+  EXPECT_THAT(fault(params, "[[maybe]]"), HasSubstr("says \"maybe\", which is none of the choices"));
+}
+
+TEST(Verdict, MayBeAFieldOfJson) {
+  const VerdictParams params{.field = "rating.overall"};
+  EXPECT_EQ(score(params, "```json\n{\"why\": \"it is {short}\", \"rating\": {\"overall\": 3}}\n```"), 3);
+  EXPECT_EQ(score(params, R"({"rating": {"overall": "4.5"}})"), 4.5);
+  EXPECT_THAT(fault(params, "3"), HasSubstr("has no JSON object"));
+  EXPECT_THAT(fault(params, "{\"rating\": {}}"), HasSubstr("has no rating.overall"));
+  EXPECT_THAT(fault(params, "{\"rating\": 3}"), HasSubstr("has no rating.overall"));
+  EXPECT_THAT(fault(params, "{\"rating\": {\"overall\": [1]}}"), HasSubstr("no number and no text"));
+  const VerdictParams choice{.field = "pass", .choices = {"true", "false"}, .choice_scores = {1, 0}};
+  EXPECT_EQ(score(choice, "{\"pass\": true}"), 1);
+  EXPECT_EQ(score(choice, "{\"pass\": \"False\"}"), 0);
+}
+
+}  // namespace
+}  // namespace sluice::nodes
