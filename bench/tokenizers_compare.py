@@ -4,8 +4,10 @@
     PYTHON bench/tokenizers_compare.py PROGRAM DATA [--repetitions N] [--megabytes M] [NAME...]
 
 PYTHON has `tokenizers`. PROGRAM is build/release/bench/programs/tokenizer. DATA holds tokenizers/*/tokenizer.json and
-gsm8k/*.jsonl; NAME: tokenizers to compare. Both sides are asked in turn (A B A B) and keep their caches. Prints one JSON object
-a line, as bench/report.h describes it; ours and the reference in MB/s. Cases:
+gsm8k/*.jsonl; NAME: tokenizers to compare. `t5-like` and `bert-like` are made here: Unigram and WordPiece vocabularies of
+8000 tokens trained on GSM8K, with the normalizers and pre-tokenizers of T5 and of BERT (uncased); they need `sentencepiece`.
+Both sides are asked in turn (A B A B) and keep their caches. Prints one JSON object a line, as bench/report.h describes it;
+ours and the reference in MB/s. Cases:
 
 text   one text of 10 MB, encode()
 fast   the same, encode_batch_fast(), which leaves out offsets as we do
@@ -26,7 +28,11 @@ import time
 os.environ["RAYON_NUM_THREADS"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
-from tokenizers import Tokenizer  # noqa: E402: it reads the environment
+from tokenizers import Tokenizer, normalizers, pre_tokenizers, trainers  # noqa: E402: it reads the environment
+from tokenizers.models import WordPiece  # noqa: E402
+
+ORACLES = pathlib.Path(__file__).resolve().parent.parent / "tests" / "oracles"
+MADE = ["t5-like", "bert-like"]
 
 OTHER_LANGUAGES = [
     "Все люди рождаются свободными и равными в своем достоинстве и правах.",
@@ -38,9 +44,27 @@ OTHER_LANGUAGES = [
 ]
 
 
+def read_problems(data):
+    return [json.loads(line) for path in sorted((data / "gsm8k").glob("*.jsonl")) for line in open(path, encoding="utf8")]
+
+
+def make_tokenizer(name, data):
+    sys.path.insert(0, str(ORACLES))
+    import word_model_samples
+    texts = [problem["question"] + " " + problem["answer"] for problem in read_problems(data)]
+    if name == "t5-like":
+        return word_model_samples.t5(texts, "nmt_nfkc", vocab_size=8000)
+    trained = Tokenizer(WordPiece(unk_token="[UNK]"))
+    trained.normalizer = normalizers.BertNormalizer()
+    trained.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(vocab_size=8000, special_tokens=["[UNK]"], show_progress=False)
+    trained.train_from_iterator(texts, trainer)
+    return word_model_samples.word_piece(sorted(trained.get_vocab()), normalizers.BertNormalizer())
+
+
 def make_text(data, size):
     """Problems and answers with other numbers each time, and one line in six in another language."""
-    problems = [json.loads(line) for path in sorted((data / "gsm8k").glob("*.jsonl")) for line in open(path, encoding="utf8")]
+    problems = read_problems(data)
     random_stream = random.Random(1)
     lines, length = [], 0
     while length < size:
@@ -121,7 +145,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("data", type=pathlib.Path)
-    parser.add_argument("names", nargs="*", default=["gpt2", "qwen2", "falcon", "phi-3-mini"])
+    parser.add_argument("names", nargs="*", default=["gpt2", "qwen2", "falcon", "phi-3-mini", *MADE])
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--megabytes", type=float, default=10)
     options = parser.parse_args()
@@ -130,7 +154,13 @@ def main():
         file.write(text)
         file.flush()
         for name in options.names:
-            compare(options.program, options.data / "tokenizers" / name, text, file.name, options.repetitions)
+            with tempfile.TemporaryDirectory() as folder:
+                path = options.data / "tokenizers" / name
+                if name in MADE:
+                    path = pathlib.Path(folder) / name
+                    path.mkdir()
+                    make_tokenizer(name, options.data).save(str(path / "tokenizer.json"))
+                compare(options.program, path, text, file.name, options.repetitions)
 
 
 if __name__ == "__main__":

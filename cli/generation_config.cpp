@@ -66,7 +66,7 @@ Json generation_config(const fs::path& folder, const RecordedPipeline& pipeline,
   const fs::path file = folder / "generation_config.json";
   Json config = is_there(file) ? read_json(file) : Json::object();
   if (!config.is_object()) config = Json::object();
-  if (is_there(folder / "tokenizer.json")) {
+  if (is_there(text::tokenizer_file_in(folder))) {
     const text::Tokenizer tokenizer = text::Tokenizer::load(folder);
     add_end_of_sequence(folder, tokenizer, config);
     for (const char* name : {"bos", "pad"}) add_special_id(folder, tokenizer, name, config);

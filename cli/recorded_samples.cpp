@@ -46,7 +46,7 @@ std::vector<SampleRecord> sample_records(const engine::PipelineSpec& spec) {
 std::unique_ptr<text::Tokenizer> tokenizer_of_samples(const engine::PipelineSpec& spec) {
   for (const engine::ModelSpec& model : spec.models) {
     const auto* folder = value_in<std::string>(model.params, "checkpoint");
-    if (folder == nullptr || folder->empty() || !is_file(fs::path(*folder) / "tokenizer.json")) continue;
+    if (folder == nullptr || folder->empty() || !is_file(text::tokenizer_file_in(*folder))) continue;
     try {
       return std::make_unique<text::Tokenizer>(text::Tokenizer::load(*folder));
     } catch (const UserError&) {

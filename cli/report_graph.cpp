@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/subprocess.h"
-#include "cli/base64.h"
+#include "text/base64.h"
 
 namespace sluice::cli {
 namespace {
@@ -36,7 +36,7 @@ std::optional<std::string> drawn(const std::string& dot) {
 
 Json report_graph(const std::string& dot) {
   if (dot.size() > kMostGraphBytes) return nullptr;
-  if (const auto svg = drawn(dot)) return {{"svg", base64(*svg)}};
+  if (const auto svg = drawn(dot)) return {{"svg", text::to_base64(*svg)}};
   return {{"dot", dot}};
 }
 

@@ -1,7 +1,7 @@
 #include "cli/report_page.h"
 
 #include "base/error.h"
-#include "cli/base64.h"
+#include "text/base64.h"
 
 namespace sluice::cli {
 namespace {
@@ -21,7 +21,7 @@ std::string source_of(std::string_view hex) {
   std::string bytes;
   for (size_t i = 0; i + 1 < hex.size(); i += 2)
     bytes += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
-  return "'sha256-" + base64(bytes) + "'";
+  return "'sha256-" + text::to_base64(bytes) + "'";
 }
 
 void put(std::string& page, std::string_view mark, std::string_view text) {

@@ -8,9 +8,6 @@ namespace {
 
 constexpr std::string_view kBlank = "\u2581";  // SentencePiece's
 constexpr size_t kShortWord = 32;              // symbols; below, looking at all pairs is faster than a heap
-constexpr size_t kLongestKnownWord = 64;       // bytes
-constexpr size_t kMostKnownWords = size_t{1} << 16;
-constexpr size_t kMostKnownBytes = size_t{4} << 20;
 
 // Where the part of `text` that begins at `begin` ends: before the next blank that follows something else.
 size_t part_end(std::string_view text, size_t begin) {
@@ -43,10 +40,7 @@ void Bpe::keep_words_of_one_token(const std::unordered_map<std::string, int32_t>
 }
 
 void Bpe::encode(std::string_view word, Workspace& workspace, std::vector<int64_t>& ids) const {
-  if (workspace.owner != identity_) {
-    workspace.owner = identity_;
-    workspace.known.clear();
-  }
+  workspace.known.belong_to(identity_);
   if (!cuts_before_blanks_) return encode_part(word, workspace, ids);
   for (size_t begin = 0; begin < word.size();) {
     const size_t end = part_end(word, begin);
@@ -57,7 +51,7 @@ void Bpe::encode(std::string_view word, Workspace& workspace, std::vector<int64_
 
 void Bpe::encode_part(std::string_view word, Workspace& workspace, std::vector<int64_t>& ids) const {
   if (word.empty()) return;
-  const bool may_be_known = word.size() <= std::max(longest_one_token_word_, kLongestKnownWord);
+  const bool may_be_known = word.size() <= std::max(longest_one_token_word_, KnownWords::kLongestWord);
   const uint64_t hash = may_be_known ? WordTable::hash(word) : 0;
   std::span<const int32_t> known;
   if (may_be_known && (one_token_words_.find(word, hash, known) || workspace.known.find(word, hash, known))) {
@@ -66,9 +60,8 @@ void Bpe::encode_part(std::string_view word, Workspace& workspace, std::vector<i
   }
   merge(word, workspace);
   ids.insert(ids.end(), workspace.parts.begin(), workspace.parts.end());
-  if (word.size() > kLongestKnownWord) return;
-  if (workspace.known.size() >= kMostKnownWords || workspace.known.bytes() >= kMostKnownBytes) workspace.known.clear();
-  workspace.known.insert(word, hash, workspace.parts);
+  if (word.size() > KnownWords::kLongestWord) return;
+  workspace.known.remember(word, hash, workspace.parts);
 }
 
 void Bpe::merge(std::string_view word, Workspace& workspace) const {

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "text/bpe_symbols.h"
+#include "text/known_words.h"
 #include "text/merge_table.h"
 #include "text/word_table.h"
 
@@ -47,7 +47,7 @@ class Bpe {
 
   BpeSymbols symbols_;
   MergeTable rules_;
-  std::shared_ptr<const char> identity_ = std::make_shared<const char>();  // whatever lives, no other Bpe has it
+  KnownWords::Identity identity_ = KnownWords::new_identity();
   bool ignore_merges_;
   bool cuts_before_blanks_;
 
@@ -72,8 +72,7 @@ class Bpe::Workspace {
     int32_t position() const { return static_cast<int32_t>(order & 0xFFFFFFFF); }
   };
 
-  std::shared_ptr<const char> owner;  // the identity of the Bpe whose words are known
-  WordTable known;
+  KnownWords known;
   std::vector<int32_t> parts;  // of the word at hand: its characters, then its tokens
   std::vector<MergeTable::Rule> rules;
   std::vector<Symbol> symbols;

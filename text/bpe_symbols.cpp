@@ -1,19 +1,8 @@
 #include "text/bpe_symbols.h"
 
-#include <cstdio>
-
 #include "text/utf8.h"
 
 namespace sluice::text {
-namespace {
-
-std::string fallback_token(int byte) {
-  char text[8];
-  std::snprintf(text, sizeof text, "<0x%02X>", byte);
-  return text;
-}
-
-}  // namespace
 
 void BpeSymbols::Table::set(char32_t code_point, int32_t id) {
   uint32_t& page = page_of_[code_point / kPage];
@@ -25,13 +14,10 @@ void BpeSymbols::Table::set(char32_t code_point, int32_t id) {
 }
 
 BpeSymbols::BpeSymbols(const Settings& settings, const std::unordered_map<std::string, int32_t>& vocabulary)
-    : settings_(settings), tables_(ignores_position() ? 1 : 4) {
+    : settings_(settings),
+      tables_(ignores_position() ? 1 : 4),
+      fallback_(settings_.byte_fallback ? FallbackBytes(vocabulary) : FallbackBytes()) {
   read_tokens(vocabulary);
-  fallback_.fill(-1);
-  for (int byte = 0; byte < 256 && settings_.byte_fallback; ++byte) {
-    const auto token = vocabulary.find(fallback_token(byte));
-    if (token != vocabulary.end()) fallback_[byte] = token->second;
-  }
 }
 
 void BpeSymbols::read_tokens(const std::unordered_map<std::string, int32_t>& vocabulary) {
@@ -62,14 +48,6 @@ void BpeSymbols::read_token(std::string_view token, int32_t id, bool is_first, b
   }
 }
 
-bool BpeSymbols::fall_back(std::string_view character, std::vector<int32_t>& ids) const {
-  for (const char byte : character) {
-    if (fallback_[static_cast<unsigned char>(byte)] < 0) return false;
-  }
-  for (const char byte : character) ids.push_back(fallback_[static_cast<unsigned char>(byte)]);
-  return true;
-}
-
 void BpeSymbols::load(std::string_view word, std::vector<int32_t>& ids) const {
   ids.clear();
   bool owes_unknown = false;  // written late: bytes that are fallen back to overtake it, as in the reference
@@ -82,7 +60,7 @@ void BpeSymbols::load(std::string_view word, std::vector<int32_t>& ids) const {
       if (owes_unknown) ids.push_back(*settings_.unknown);
       owes_unknown = false;
       ids.push_back(id);
-    } else if (settings_.byte_fallback && fall_back(character, ids)) {
+    } else if (settings_.byte_fallback && fallback_.append(character, ids)) {
       continue;
     } else if (settings_.unknown) {
       if (owes_unknown && !settings_.fuse_unknown) ids.push_back(*settings_.unknown);
@@ -96,7 +74,8 @@ std::string BpeSymbols::dropped_bytes() const {
   std::string bytes;
   for (int byte = 0; byte < 256 && !settings_.unknown; ++byte) {
     const bool is_character = settings_.byte_level || byte < 0x80;
-    const bool is_known = fallback_[byte] >= 0 || (is_character && tables_[0].find(static_cast<char32_t>(byte)) >= 0);
+    const bool is_known =
+        fallback_.has(static_cast<unsigned char>(byte)) || (is_character && tables_[0].find(static_cast<char32_t>(byte)) >= 0);
     if (!is_known) bytes += static_cast<char>(byte);
   }
   return bytes;

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "text/fallback_bytes.h"
+
 namespace sluice::text {
 
 /// What a word is before any merge: the ids of its characters. Immutable.
@@ -54,11 +56,10 @@ class BpeSymbols {
   const Table& table(bool is_first, bool is_last) const { return tables_[ignores_position() ? 0 : 2 * is_first + is_last]; }
   void read_tokens(const std::unordered_map<std::string, int32_t>& vocabulary);
   void read_token(std::string_view token, int32_t id, bool is_first, bool is_last);
-  bool fall_back(std::string_view character, std::vector<int32_t>& ids) const;
 
   Settings settings_;
   std::vector<Table> tables_;  // [2 * is first + is last], or only one
-  std::array<int32_t, 256> fallback_;
+  FallbackBytes fallback_;
 };
 
 }  // namespace sluice::text

@@ -92,18 +92,6 @@ class StripBothStep final : public WholeTokenStep {
   size_t stop_;
 };
 
-std::string with_all_replaced(std::string_view text, std::string_view from, std::string_view to) {
-  std::string replaced;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(from, begin), text.size());
-    replaced += text.substr(begin, end - begin);
-    if (end == text.size()) break;
-    replaced += to;
-    begin = end + from.size();
-  }
-  return replaced;
-}
-
 class MetaspaceDecoderStep final : public DecoderStep {
  public:
   MetaspaceDecoderStep(const MetaspaceSettings& settings, DecoderStep& next) : settings_(settings), next_(next) {}
@@ -166,6 +154,18 @@ class JoinStep final : public DecoderStep {
 };
 
 }  // namespace
+
+std::string with_all_replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string replaced;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(from, begin), text.size());
+    replaced += text.substr(begin, end - begin);
+    if (end == text.size()) break;
+    replaced += to;
+    begin = end + from.size();
+  }
+  return replaced;
+}
 
 std::unique_ptr<DecoderStep> fuse_step(DecoderStep& next) { return std::make_unique<FuseStep>(next); }
 std::unique_ptr<DecoderStep> replace_step(const ReplaceSettings& settings, DecoderStep& next) {

@@ -42,8 +42,15 @@ std::unique_ptr<DecoderStep> metaspace_step(const MetaspaceSettings& settings, D
 /// A blank for each `suffix`, and nothing for that of the last token.
 std::unique_ptr<DecoderStep> suffix_step(const std::string& suffix, DecoderStep& next);
 
+/// Takes `prefix` from the front of each token but the first, or writes a blank before one without it. With `cleanup` each
+/// token then loses blanks before signs and in contractions, by the replacements that the reference has.
+std::unique_ptr<DecoderStep> word_piece_step(const std::string& prefix, bool cleanup, DecoderStep& next);
+
 /// A blank between tokens.
 std::unique_ptr<DecoderStep> join_step(DecoderStep& next);
+
+/// `text` with `to` for each `from`, which is not empty.
+std::string with_all_replaced(std::string_view text, std::string_view from, std::string_view to);
 
 /// The byte of <0x00> to <0xFF>, or -1.
 int fallback_byte(std::string_view token);

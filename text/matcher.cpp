@@ -21,9 +21,9 @@ void find_text(std::string_view needle, std::string_view text, Matcher::OnMatch 
 }
 
 // [byte] -> classes of the character that stands for it
-const std::array<uint8_t, 256>& alphabet_classes() {
+const std::array<uint16_t, 256>& alphabet_classes() {
   static const auto kClasses = [] {
-    std::array<uint8_t, 256> classes{};
+    std::array<uint16_t, 256> classes{};
     for (int byte = 0; byte < 256; ++byte) {
       classes[byte] = CodePointClasses::get()[byte_alphabet_character(static_cast<unsigned char>(byte))];
     }
@@ -51,7 +51,7 @@ Matcher Matcher::literal(const std::string& text, const std::string& where) {
   return Matcher(Literal{text, from_byte_alphabet(text).value_or("")});
 }
 
-Matcher Matcher::characters(uint8_t classes) { return Matcher(Characters{classes}); }
+Matcher Matcher::characters(uint16_t classes) { return Matcher(Characters{classes}); }
 
 Matcher Matcher::words_and_signs() { return Matcher(WordsAndSigns{}); }
 
@@ -80,10 +80,10 @@ void Matcher::find(const WordsAndSigns&, std::string_view text, OnMatch on_match
   using namespace code_point_class;
   const auto& classes = CodePointClasses::get();
   size_t begin = 0;
-  uint8_t running = kSpace;
+  uint16_t running = kSpace;
   for (size_t i = 0; i < text.size();) {
     const CodePoint c = code_point_at(text.data() + i);
-    const uint8_t kind = classes[c.value] & kWord ? kWord : classes[c.value] & kSpace;
+    const uint16_t kind = classes[c.value] & kWord ? kWord : classes[c.value] & kSpace;
     if (kind != running) {
       if (running != kSpace) on_match({begin, i});
       begin = i;

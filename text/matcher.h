@@ -27,7 +27,7 @@ class Matcher {
   static Matcher literal(const std::string& text, const std::string& where);
 
   /// Each code point with one of the `classes` (code_point_class) is a match.
-  static Matcher characters(uint8_t classes);
+  static Matcher characters(uint16_t classes);
 
   /// Each run of word characters, and each run of what is neither that nor white space.
   static Matcher words_and_signs();
@@ -45,7 +45,7 @@ class Matcher {
     std::string bytes;  // what it spells in the alphabet; empty if it cannot occur there
   };
   struct Characters {
-    uint8_t classes;
+    uint16_t classes;
   };
   struct WordsAndSigns {};
   struct ThreeDigits {};  // [0-9][0-9][0-9], which Falcon's words are cut by

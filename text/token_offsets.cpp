@@ -28,11 +28,13 @@ class Aligner {
     if (text_.substr(at_).starts_with(bytes)) return mark(at_, at_ + bytes.size());
     // A tokenizer in SentencePiece's manner puts a space before a text.
     if (bytes.starts_with(' ') && text_.substr(at_).starts_with(bytes.substr(1))) return mark(at_, at_ + bytes.size() - 1);
-    // Some special tokens take in the white space beside them.
+    // Some special tokens take in the white space beside them, and some tokenizers write one blank for any white space.
     size_t behind = at_;
     while (behind < text_.size() && is_space(text_[behind])) ++behind;
-    if (behind > at_ && text_.substr(behind).starts_with(bytes)) return mark(at_, behind + bytes.size());
-    return false;
+    if (behind == at_) return false;
+    if (text_.substr(behind).starts_with(bytes)) return mark(at_, behind + bytes.size());
+    const bool joins = bytes.starts_with(' ') && text_.substr(behind).starts_with(bytes.substr(1));
+    return joins && mark(at_, behind + bytes.size() - 1);
   }
 
   bool mark(size_t begin, size_t end) {

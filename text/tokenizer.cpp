@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
+#include "text/sentencepiece_tokenizer.h"
 #include "text/tokenizer_json.h"
 #include "text/utf8.h"
 
@@ -43,14 +44,21 @@ Tokenizer::Tokenizer(TokenizerFile file, std::string name)
       pre_tokenizer_(std::move(file.pre_tokenizer)),
       verbatim_tokens_(select(file.added, false)),
       normalized_tokens_(select(file.added, true)),
-      bpe_(std::move(file.rules)),
-      uncovered_bytes_(bpe_.dropped_bytes()),
+      model_(std::move(file.rules)),
+      uncovered_bytes_(model_.dropped_bytes()),
       decoder_(std::move(file.decoder)),
       frame_(std::move(file.frame)) {}
 
+std::filesystem::path tokenizer_file_in(const std::filesystem::path& folder_or_file) {
+  if (!is_folder(folder_or_file)) return folder_or_file;
+  const auto json = folder_or_file / "tokenizer.json";
+  return is_there(json) ? json : sentencepiece_model_in(folder_or_file).value_or(json);
+}
+
 Tokenizer Tokenizer::load(const std::filesystem::path& folder_or_file) {
-  const auto path = is_folder(folder_or_file) ? folder_or_file / "tokenizer.json" : folder_or_file;
-  Tokenizer tokenizer(read_tokenizer_file(TokenizerJson::read(path)), path.string());
+  const auto path = tokenizer_file_in(folder_or_file);
+  const bool is_json = path.extension() != ".model";
+  Tokenizer tokenizer(read_tokenizer_file(is_json ? TokenizerJson::read(path) : tokenizer_of_sentencepiece(path)), path.string());
   const auto config = path.parent_path() / "tokenizer_config.json";
   if (is_there(config)) tokenizer.read_config(config);
   return tokenizer;
@@ -97,7 +105,7 @@ void Tokenizer::encode_text(Piece piece, Workspace& workspace, std::vector<int64
       ids.push_back(token->id);
     } else {
       const Piece part{text, piece.is_first && text.data() == piece.text.data()};
-      pre_tokenizer_.for_each_word(part, [&](std::string_view word) { bpe_.encode(word, workspace, ids); });
+      pre_tokenizer_.for_each_word(part, [&](std::string_view word) { model_.encode(word, workspace, ids); });
     }
   }
 }

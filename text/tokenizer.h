@@ -9,21 +9,27 @@
 #include <unordered_map>
 #include <vector>
 
-#include "text/bpe.h"
+#include "text/token_model.h"
 #include "text/tokenizer_file.h"
 
 namespace sluice::text {
 
-/// A byte-pair encoding tokenizer from a Hugging Face tokenizer.json: byte-level (GPT-2, Llama 3, Qwen, Falcon, OLMo) or in
-/// SentencePiece's manner (Llama 2, Mistral, Gemma, Phi-3). Gives the ids and texts of the `tokenizers` package.
+/// The file of a tokenizer in a model folder: tokenizer.json, else a model of SentencePiece, else the tokenizer.json that is
+/// missing. A file is itself.
+std::filesystem::path tokenizer_file_in(const std::filesystem::path& folder_or_file);
+
+/// A tokenizer from a Hugging Face tokenizer.json: byte-pair encoding, byte-level (GPT-2, Llama 3, Qwen, Falcon, OLMo) or in
+/// SentencePiece's manner (Llama 2, Mistral, Gemma, Phi-3), Unigram (T5, XLM-R, ALBERT) or WordPiece (BERT). Gives the ids and
+/// texts of the `tokenizers` package; from a model of SentencePiece alone its ids.
 /// Immutable after load: const use from many threads.
 ///
-/// Not supported, and refused by name at load: other models (WordPiece, Unigram), dropout, and the steps that the error lists.
+/// Not supported, and refused by name at load: models of words (WordLevel), dropout, and the steps that the error lists.
 /// Characters are classified, lower-cased and normalised by the package's own tables, whatever Unicode the installed Oniguruma
 /// and utf8proc know (text/unicode.h); only scripts and rarer properties in regular expressions (\p{Han}) are Oniguruma's own.
 class Tokenizer {
  public:
-  /// `folder_or_file`: a model folder, or its tokenizer.json. Reads tokenizer_config.json beside it when there is one.
+  /// `folder_or_file`: a model folder, its tokenizer.json, or a model of SentencePiece (*.model). Reads tokenizer_config.json
+  /// beside it when there is one.
   /// Throws UserError naming file and key for whatever is missing, malformed or not supported.
   static Tokenizer load(const std::filesystem::path& folder_or_file);
 
@@ -34,7 +40,7 @@ class Tokenizer {
   std::vector<int64_t> encode(std::string_view utf8, bool add_special = false) const;
 
   /// Memory that one caller may reuse from text to text, one thread at a time: known words are then encoded once.
-  using Workspace = Bpe::Workspace;
+  using Workspace = TokenModel::Workspace;
   std::vector<int64_t> encode(std::string_view utf8, bool add_special, Workspace& workspace) const;
 
   /// The text of `ids`; always UTF-8, with U+FFFD where tokens hold part of a character. Ids without a token have no text: models
@@ -77,7 +83,7 @@ class Tokenizer {
   PreTokenizer pre_tokenizer_;
   AddedTokenFinder verbatim_tokens_;    // looked for in the text as it is
   AddedTokenFinder normalized_tokens_;  // looked for after normalisation
-  Bpe bpe_;
+  TokenModel model_;
   std::string uncovered_bytes_;
   Decoder decoder_;
   TextFrame frame_;

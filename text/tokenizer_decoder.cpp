@@ -13,14 +13,15 @@ namespace sluice::text {
 
 // A step as the file says it: makes the one that works on a text.
 struct Decoder::Description {
-  enum class Kind { kByteLevel, kByteFallback, kFuse, kReplace, kStrip, kMetaspace, kSuffix };
+  enum class Kind { kByteLevel, kByteFallback, kFuse, kReplace, kStrip, kMetaspace, kSuffix, kWordPiece };
   Kind kind;
   std::optional<Matcher> matcher;
-  std::string content;  // of Replace and Strip; the suffix
+  std::string content;  // of Replace and Strip; the suffix or prefix
   std::string where;
   size_t start = 0;
   size_t stop = 0;
   MetaspaceSettings metaspace;
+  bool cleanup = false;
 
   std::unique_ptr<DecoderStep> step(const size_t& fed, DecoderStep& next) const {
     switch (kind) {
@@ -38,6 +39,8 @@ struct Decoder::Description {
         return metaspace_step(metaspace, next);
       case Kind::kSuffix:
         return suffix_step(content, next);
+      case Kind::kWordPiece:
+        return word_piece_step(content, cleanup, next);
     }
     return nullptr;
   }
@@ -46,7 +49,7 @@ struct Decoder::Description {
 namespace {
 
 constexpr size_t kMostDecoderSteps = 64;
-constexpr const char* kDecoderTypes = "ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, BPEDecoder, Sequence";
+constexpr const char* kDecoderTypes = "ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, BPEDecoder, WordPiece, Sequence";
 
 size_t read_count(const JsonPart& part) {
   const int64_t count = part.integer();
@@ -102,6 +105,10 @@ void Decoder::read(const JsonPart& part) {
     step.kind = kSuffix;
     step.content = part.at("suffix").string();
     if (step.content.empty()) part.at("suffix").fail("a suffix of at least one character was expected here");
+  } else if (type == "WordPiece") {
+    step.kind = kWordPiece;
+    step.content = part.at("prefix").string();
+    step.cleanup = part.boolean_or("cleanup", true);
   } else if (type != "Fuse") {
     part.fail_unsupported("decoder type " + sluice::quoted(type), kDecoderTypes);
   }
@@ -126,15 +133,17 @@ std::string Decoder::bytes_of(std::string_view token) const {
     } else if (const int byte = fallback_byte(bytes); step->kind == Description::Kind::kByteFallback && byte >= 0) {
       return std::string(1, static_cast<char>(byte));
     } else if (step->kind == Description::Kind::kReplace || step->kind == Description::Kind::kMetaspace ||
-               step->kind == Description::Kind::kSuffix) {
+               step->kind == Description::Kind::kSuffix || step->kind == Description::Kind::kWordPiece) {
       std::string changed;
       Writer writer(changed);
       const auto run = step->step(fed, writer);
       run->end_token();  // an empty first token: this one is in the midst of a text
       run->fragment(bytes);
       run->end_token();
-      run->fragment("");
-      run->end_token();
+      if (step->kind == Description::Kind::kSuffix) {  // which holds it back until the next one
+        run->fragment("");
+        run->end_token();
+      }
       bytes = changed;
     }
   }

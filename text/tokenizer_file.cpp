@@ -33,8 +33,21 @@ void add_token(Tokens& tokens, Ids& ids, const std::string& text, int64_t id, si
   ids.emplace(text, id);
 }
 
+// Of Unigram: a token's id is its place. Of equal tokens the last one counts, as in the reference.
+void read_pieces(const JsonPart& vocab, TokenizerFile& result) {
+  for (const auto& piece : vocab.value()) {
+    const std::string place = "[" + std::to_string(result.tokens.size()) + "]";
+    if (!piece.is_array() || piece.size() != 2 || !piece[0].is_string() || !piece[1].is_number())
+      vocab.fail("entry " + place + " must be [TOKEN, SCORE]");
+    const auto& text = piece[0].get_ref<const std::string&>();
+    if (text.empty()) vocab.fail("entry " + place + ": the empty string cannot be a token");
+    result.ids[text] = static_cast<int64_t>(result.tokens.size());
+    result.tokens.push_back({text, "", false});
+  }
+}
+
 void read_vocabulary(const JsonPart& vocab, size_t count, TokenizerFile& result) {
-  if (!vocab.value().is_object()) vocab.fail("an object of token to id was expected here");
+  if (vocab.value().is_array()) return read_pieces(vocab, result);
   for (const auto& [text, id] : vocab.value().items()) {
     if (!id.is_number_integer()) vocab.fail("token " + sluice::quoted(text) + " has no integer id");
     const bool too_large = id.is_number_unsigned() && id.get<uint64_t>() > INT32_MAX;

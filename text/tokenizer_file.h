@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "text/bpe.h"
+#include "text/token_model.h"
 #include "text/tokenizer_added.h"
 #include "text/tokenizer_decoder.h"
 #include "text/tokenizer_normalizer.h"
@@ -29,7 +29,7 @@ struct TokenizerFile {
 
   std::vector<Token> tokens;                     // [id]
   std::unordered_map<std::string, int64_t> ids;  // [text]
-  BpeRules rules;
+  TokenModel::Rules rules;
   std::vector<AddedToken> added;
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;

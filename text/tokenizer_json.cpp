@@ -96,8 +96,7 @@ void JsonPart::fail(const std::string& message, const std::string& help) const {
 }
 
 void JsonPart::fail_unsupported(const std::string& what, const std::string& supported) const {
-  fail(what + " is not supported; supported: " + supported,
-       "use a model with a byte-pair encoding tokenizer (GPT-2, Llama, Mistral, Phi-3, Qwen, Gemma, OLMo, Falcon)");
+  fail(what + " is not supported; supported: " + supported, "docs/bring-your-own.md lists the tokenizers that are");
 }
 
 }  // namespace sluice::text

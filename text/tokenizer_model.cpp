@@ -1,102 +1,70 @@
 #include "text/tokenizer_model.h"
 
-#include <vector>
-
 #include "base/strings.h"
-#include "text/byte_level.h"
+#include "text/reference_number.h"
+#include "text/tokenizer_bpe.h"
 #include "text/tokenizer_json.h"
 
 namespace sluice::text {
 namespace {
 
-using Ids = std::unordered_map<std::string, int64_t>;
+using VocabularyIds = std::unordered_map<std::string, int64_t>;
 
-constexpr std::string_view kBlank = "\u2581";  // SentencePiece's
-
-struct MergePair {
-  std::string left;
-  std::string right;
-};
-
-// A merge is "left right", or ["left", "right"] since tokens may hold spaces.
-MergePair read_merge(const nlohmann::json& merge, const JsonPart& merges, size_t rank) {
-  if (merge.is_string()) {
-    const auto& text = merge.get_ref<const std::string&>();
-    const size_t space = text.find(' ');
-    if (space != std::string::npos && text.find(' ', space + 1) == std::string::npos) {
-      return {text.substr(0, space), text.substr(space + 1)};
-    }
-  } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-    return {merge[0].get<std::string>(), merge[1].get<std::string>()};
-  }
-  merges.fail("merge " + std::to_string(rank) + " must be \"LEFT RIGHT\" or [\"LEFT\", \"RIGHT\"]");
+// Older files do not say what they are.
+std::string model_type(const JsonPart& model) {
+  if (model.has("type")) return model.type();
+  if (model.has("merges") || !model.has("vocab")) return "BPE";
+  if (model.at("vocab").value().is_array()) return "Unigram";
+  return model.has("max_input_chars_per_word") ? "WordPiece" : "BPE";
 }
 
-int32_t id_in_merge(const std::string& text, const MergePair& pair, const Ids& ids, const JsonPart& merges, size_t rank) {
-  const auto found = ids.find(text);
-  if (found == ids.end()) {
-    merges.fail("merge " + std::to_string(rank) + " (" + sluice::quoted(pair.left) + ", " + sluice::quoted(pair.right) +
-                ") needs token " + sluice::quoted(text) + ", which is not in model.vocab");
+// The pieces have been read as vocabulary before: each is a token and a number.
+UnigramRules read_unigram(const JsonPart& model) {
+  const JsonPart vocab = model.at("vocab");
+  const int64_t unknown = model.at("unk_id").integer();
+  if (unknown < 0 || static_cast<size_t>(unknown) >= vocab.value().size())
+    model.at("unk_id").fail("no token has id " + std::to_string(unknown));
+  UnigramRules rules{.unknown = static_cast<int32_t>(unknown),
+                     .byte_fallback = model.boolean_or("byte_fallback", false),
+                     .single_precision = model.boolean_or("single_precision", false)};  // no tokenizer.json says so
+  for (const auto& piece : vocab.value()) {
+    const auto score = piece[1].get<double>();
+    rules.pieces.emplace_back(piece[0].get<std::string>(), rules.single_precision ? score : as_reference_reads(score));
   }
-  return static_cast<int32_t>(found->second);
+  return rules;
 }
 
-void read_merges(const JsonPart& merges, const Ids& ids, BpeRules& rules) {
-  if (!merges.value().is_array()) merges.fail("a list was expected here");
-  const std::string& prefix = rules.symbols.continuing_prefix;
-  rules.merges.reserve(merges.value().size());
-  rules.cuts_before_blanks = true;
-  for (const auto& merge : merges.value()) {
-    const size_t rank = rules.merges.size();
-    const MergePair pair = read_merge(merge, merges, rank);
-    const auto id_of = [&](const std::string& text) { return id_in_merge(text, pair, ids, merges, rank); };
-    if (pair.right.size() < prefix.size()) {
-      merges.fail("merge " + std::to_string(rank) + " has a right side shorter than model.continuing_subword_prefix");
-    }
-    rules.merges.push_back({id_of(pair.left), id_of(pair.right), id_of(pair.left + pair.right.substr(prefix.size()))});
-    rules.cuts_before_blanks &= !pair.right.starts_with(kBlank) || pair.left.ends_with(kBlank);
-  }
-}
-
-std::string text_or_empty(const JsonPart& model, const char* key) { return model.has(key) ? model.at(key).string() : ""; }
-
-BpeSymbols::Settings read_symbols(const JsonPart& model, const Ids& ids, bool is_byte_level) {
-  BpeSymbols::Settings symbols;
-  symbols.byte_level = is_byte_level;
-  symbols.byte_fallback = model.boolean_or("byte_fallback", false);
-  symbols.fuse_unknown = model.boolean_or("fuse_unk", false);
-  symbols.continuing_prefix = text_or_empty(model, "continuing_subword_prefix");
-  symbols.end_suffix = text_or_empty(model, "end_of_word_suffix");
-  if (symbols.byte_fallback && !(symbols.continuing_prefix.empty() && symbols.end_suffix.empty())) {
-    model.at("byte_fallback").fail_unsupported("byte fallback with a subword prefix or suffix", "one of both");
-  }
-  if (model.has("unk_token")) {
-    const JsonPart part = model.at("unk_token");
-    const auto unknown = ids.find(part.string());
-    if (unknown == ids.end()) part.fail("token " + sluice::quoted(part.string()) + " is not in model.vocab");
-    symbols.unknown = static_cast<int32_t>(unknown->second);
-  }
-  return symbols;
+WordPieceRules read_word_piece(const JsonPart& model, const VocabularyIds& ids) {
+  const JsonPart token = model.at("unk_token"), most = model.at("max_input_chars_per_word");
+  const auto unknown = ids.find(token.string());
+  if (unknown == ids.end()) token.fail("token " + sluice::quoted(token.string()) + " is not in model.vocab");
+  if (most.integer() < 0) most.fail("a number of characters was expected here");
+  WordPieceRules rules{.continuing_prefix = model.at("continuing_subword_prefix").string(),
+                       .unknown = static_cast<int32_t>(unknown->second),
+                       .most_characters = static_cast<size_t>(most.integer())};
+  for (const auto& [text, id] : ids) rules.tokens.emplace_back(text, static_cast<int32_t>(id));
+  return rules;
 }
 
 }  // namespace
 
 void refuse_other_models(const JsonPart& model) {
-  const std::string type = model.has("type") ? model.type() : "BPE";
-  if (type != "BPE") model.fail_unsupported("model type " + sluice::quoted(type), "BPE");
-  if (model.has("dropout") && model.at("dropout").value() != 0) model.at("dropout").fail_unsupported("dropout of merges", "none");
+  const std::string type = model_type(model);
+  if (type != "BPE" && type != "Unigram" && type != "WordPiece")
+    model.fail_unsupported("model type " + sluice::quoted(type), "BPE, Unigram, WordPiece");
+  if (type == "BPE") refuse_unsupported_bpe(model);
+  const JsonPart vocab = model.at("vocab");
+  const bool is_unigram = type == "Unigram";
+  if (is_unigram && !vocab.value().is_array()) vocab.fail("a list of [TOKEN, SCORE] was expected here");
+  if (!is_unigram && !vocab.value().is_object()) vocab.fail("an object of token to id was expected here");
 }
 
-BpeRules read_model(const JsonPart& model, const Ids& ids, bool is_byte_level) {
-  BpeRules rules;
-  rules.symbols = read_symbols(model, ids, is_byte_level);
-  rules.ignore_merges = model.boolean_or("ignore_merges", false);
-  read_merges(model.at("merges"), ids, rules);
-  for (const auto& [text, id] : ids) {
-    const auto word = is_byte_level ? from_byte_alphabet(text) : text;  // other words cannot occur
-    if (word) rules.words.emplace(*word, static_cast<int32_t>(id));
-  }
-  return rules;
+TokenModel::Rules read_model(const JsonPart& model, const VocabularyIds& ids, bool is_byte_level) {
+  const std::string type = model_type(model);
+  if (type == "BPE") return read_bpe(model, ids, is_byte_level);
+  if (is_byte_level) model.fail_unsupported("a " + type + " model after ByteLevel", "BPE after it");
+  if (type == "WordPiece") return read_word_piece(model, ids);
+  return read_unigram(model);
 }
 
 }  // namespace sluice::text

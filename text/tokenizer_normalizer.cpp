@@ -1,17 +1,25 @@
 #include "text/tokenizer_normalizer.h"
 
 #include "base/strings.h"
+#include "text/base64.h"
+#include "text/character_steps.h"
 #include "text/growth.h"
 #include "text/tokenizer_json.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 #include "text/white_space.h"
 
 namespace sluice::text {
 namespace {
 
 constexpr size_t kMostNormalizerSteps = 64;
-constexpr const char* kNormalizerTypes = "null, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace, Sequence";
+constexpr const char* kNormalizerTypes =
+    "null, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, Replace, Precompiled, BertNormalizer, Nmt, Sequence";
+
+std::shared_ptr<const Charsmap> read_charsmap(const JsonPart& part) {
+  const auto bytes = from_base64(part.string());
+  if (!bytes) part.fail("a charsmap of SentencePiece in base64 was expected here");
+  return std::make_shared<const Charsmap>(*bytes, part.place());
+}
 
 }  // namespace
 
@@ -37,6 +45,14 @@ void Normalizer::read(const JsonPart& part) {
     steps_.emplace_back(Lowercase{});
   } else if (type == "Strip") {
     steps_.emplace_back(Strip{part.boolean_or("strip_left", true), part.boolean_or("strip_right", true)});
+  } else if (type == "StripAccents") {
+    steps_.emplace_back(Drop{code_point_class::kMark});
+  } else if (type == "BertNormalizer") {
+    read_bert(part);
+  } else if (type == "Nmt") {
+    steps_.emplace_back(CleanForNmt{});
+  } else if (type == "Precompiled") {
+    steps_.emplace_back(Precompiled{read_charsmap(part.at("precompiled_charsmap")), part.boolean_or("longest_match", false)});
   } else if (type == "Prepend") {
     steps_.emplace_back(Prepend{part.at("prepend").string()});
   } else if (type == "Replace") {
@@ -44,6 +60,17 @@ void Normalizer::read(const JsonPart& part) {
   } else {
     part.fail_unsupported("normalizer type " + sluice::quoted(type), kNormalizerTypes);
   }
+}
+
+void Normalizer::read_bert(const JsonPart& part) {
+  const bool lowercase = part.boolean_or("lowercase", true);
+  if (part.boolean_or("clean_text", true)) steps_.emplace_back(CleanForBert{});
+  if (part.boolean_or("handle_chinese_chars", true)) steps_.emplace_back(SpaceIdeographs{});
+  if (part.boolean_or("strip_accents", lowercase)) {
+    steps_.emplace_back(NormalForm::kNfd);
+    steps_.emplace_back(Drop{code_point_class::kBertAccent});
+  }
+  if (lowercase) steps_.emplace_back(Lowercase{});
 }
 
 std::string Normalizer::apply(std::string_view text, bool& is_first) const {
@@ -76,17 +103,22 @@ std::string Normalizer::run(const Replace& step, std::string_view text, bool& is
   return replaced;
 }
 
-std::string Normalizer::run(const Lowercase&, std::string_view text, bool&) {
-  std::string lower;
-  lower.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    const CodePoint c = code_point_at(text.data() + i);
-    i += c.length;
-    const auto [first, second] = lower_case(c.value);
-    append_utf8(first, lower);
-    if (second) append_utf8(second, lower);
-  }
-  return lower;
+std::string Normalizer::run(const Lowercase&, std::string_view text, bool&) { return lower_cased(text); }
+
+std::string Normalizer::run(const Drop& step, std::string_view text, bool& is_first) {
+  return without(text, step.classes, is_first);
+}
+
+std::string Normalizer::run(const CleanForBert&, std::string_view text, bool& is_first) {
+  return cleaned_for_bert(text, is_first);
+}
+
+std::string Normalizer::run(const SpaceIdeographs&, std::string_view text, bool&) { return spaced_ideographs(text); }
+
+std::string Normalizer::run(const CleanForNmt&, std::string_view text, bool& is_first) { return cleaned_for_nmt(text, is_first); }
+
+std::string Normalizer::run(const Precompiled& step, std::string_view text, bool&) {
+  return step.takes_longest ? step.charsmap->apply_longest(text) : step.charsmap->apply(text);
 }
 
 std::string Normalizer::run(const Strip& step, std::string_view text, bool& is_first) {

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "text/charsmap.h"
 #include "text/matcher.h"
 #include "text/normal_forms.h"
 
@@ -39,15 +42,32 @@ class Normalizer {
   struct Strip {
     bool left, right;
   };
-  using Step = std::variant<NormalForm, Prepend, Replace, Lowercase, Strip>;
+  struct Drop {
+    uint16_t classes;
+  };
+  struct CleanForBert {};
+  struct SpaceIdeographs {};
+  struct CleanForNmt {};
+  struct Precompiled {
+    std::shared_ptr<const Charsmap> charsmap;
+    bool takes_longest;  // as SentencePiece does; no tokenizer.json says so
+  };
+  using Step =
+      std::variant<NormalForm, Prepend, Replace, Lowercase, Strip, Drop, CleanForBert, SpaceIdeographs, CleanForNmt, Precompiled>;
 
   void read(const JsonPart& part);
+  void read_bert(const JsonPart& part);
 
   static std::string run(NormalForm form, std::string_view text, bool& is_first);
   static std::string run(const Prepend& step, std::string_view text, bool& is_first);
   static std::string run(const Replace& step, std::string_view text, bool& is_first);
   static std::string run(const Lowercase&, std::string_view text, bool& is_first);
   static std::string run(const Strip& step, std::string_view text, bool& is_first);
+  static std::string run(const Drop& step, std::string_view text, bool& is_first);
+  static std::string run(const CleanForBert&, std::string_view text, bool& is_first);
+  static std::string run(const SpaceIdeographs&, std::string_view text, bool& is_first);
+  static std::string run(const CleanForNmt&, std::string_view text, bool& is_first);
+  static std::string run(const Precompiled& step, std::string_view text, bool& is_first);
 
   std::vector<Step> steps_;
   std::string where_;

@@ -4,13 +4,15 @@
 
 #include "base/strings.h"
 #include "text/tokenizer_json.h"
+#include "text/utf8.h"
 
 namespace sluice::text {
 namespace {
 
 constexpr size_t kMostPreTokenizerSteps = 64;  // they nest on the stack
 constexpr const char* kPreTokenizerTypes =
-    "ByteLevel, Split, Digits, Punctuation, Metaspace, Whitespace, WhitespaceSplit, Sequence";
+    "ByteLevel, Split, Digits, Punctuation, Metaspace, Whitespace, WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit, "
+    "Sequence";
 
 }  // namespace
 
@@ -38,6 +40,13 @@ void PreTokenizer::read(const JsonPart& part) {
     add_split({Matcher::characters(kSpace), kRemoved});
   } else if (type == "Whitespace") {
     add_split({Matcher::words_and_signs(), kRemoved, true});
+  } else if (type == "BertPreTokenizer") {
+    add_split({Matcher::characters(kSpace), kRemoved});
+    add_split({Matcher::characters(kPunctuation), kIsolated});
+  } else if (type == "CharDelimiterSplit") {
+    const JsonPart delimiter = part.at("delimiter");
+    if (count_code_points(delimiter.string()) != 1) delimiter.fail("one character was expected here");
+    add_split({Matcher::literal(delimiter.string(), part.place()), kRemoved});
   } else if (type == "Metaspace") {
     if (is_byte_level_) part.fail_unsupported("Metaspace after ByteLevel", "Metaspace before it, or without it");
     steps_.emplace_back(MetaspaceStep(part));

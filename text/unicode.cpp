@@ -18,7 +18,7 @@ struct LowercaseRule {
 
 #include "text/unicode_tables.inc"
 
-void mark(std::vector<uint8_t>& classes, std::span<const char32_t> ranges, uint8_t bit) {
+void mark(std::vector<uint16_t>& classes, std::span<const char32_t> ranges, uint16_t bit) {
   for (size_t i = 0; i < ranges.size(); i += 2) {
     for (char32_t c = ranges[i]; c <= ranges[i + 1]; ++c) classes[c] |= bit;
   }
@@ -36,6 +36,9 @@ CodePointClasses::CodePointClasses() : classes_(kCodePoints) {
   mark(classes_, kWordCharacters, kWord);
   mark(classes_, kNfcUnsureCharacters, kNfcUnsure);
   mark(classes_, kNormalizedCharacters, kNormalized);
+  mark(classes_, kMarks, kMark);
+  mark(classes_, kBertAccents, kBertAccent);
+  mark(classes_, kBertControls, kBertControl);
 }
 
 const CodePointClasses& CodePointClasses::get() {

@@ -10,8 +10,8 @@ namespace {
 
 using namespace code_point_class;
 
-constexpr uint8_t kKinds = kLetter | kNumber | kSpace;  // a sign is none of them
-constexpr char32_t kLongS = 0x17F;                      // lower case folding makes it an s
+constexpr uint16_t kKinds = kLetter | kNumber | kSpace;  // a sign is none of them
+constexpr char32_t kLongS = 0x17F;                       // lower case folding makes it an s
 
 // One pass over one text. Positions are bytes.
 class Cursor {
@@ -27,7 +27,7 @@ class Cursor {
   size_t after(size_t i) const { return i + code_point_at(text_.data() + i).length; }
 
   // Where the code points of one kind end: those whose classes, masked with kKinds, are `kind`.
-  size_t run_end(size_t i, uint8_t kind) const {
+  size_t run_end(size_t i, uint16_t kind) const {
     while (i < text_.size()) {
       const CodePoint c = code_point_at(text_.data() + i);
       if ((classes_[c.value] & kKinds) != kind) break;
@@ -72,7 +72,7 @@ class Cursor {
   }
 
  private:
-  uint8_t class_at(size_t i) const { return classes_[code_point_at(text_.data() + i).value]; }
+  uint16_t class_at(size_t i) const { return classes_[code_point_at(text_.data() + i).value]; }
   char letter(size_t i, bool any_case) const {
     const char c = text_[i];
     return any_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;

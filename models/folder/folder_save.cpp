@@ -16,9 +16,17 @@ namespace sluice::models {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kCopiedFiles[] = {
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json", "vocab.json",
-    "merges.txt",     "tokenizer.model",       "added_tokens.json",       "chat_template.jinja",    "chat_template.json"};
+constexpr const char* kCopiedFiles[] = {"tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "generation_config.json",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "tokenizer.model",
+                                        "spiece.model",
+                                        "added_tokens.json",
+                                        "chat_template.jinja",
+                                        "chat_template.json"};
 
 const char* dtype_text(at::ScalarType dtype) {
   if (dtype == at::kBFloat16) return "bfloat16";

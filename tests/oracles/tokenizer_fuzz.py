@@ -70,7 +70,7 @@ def compare(program, name, text, count, random_stream):
 
 def tokenizer_files(data, random_stream):
     """(name, text) of every tokenizer.json."""
-    from tokenizer_samples import small_tokenizers
+    from tokenizer_samples import large_tokenizers, small_tokenizers
     paths = sorted(pathlib.Path(data).glob("tokenizers/*/tokenizer.json"))
     if not paths:
         print(f"no tokenizers of real models: {data}/tokenizers is missing; set SLUICE_TEST_DATA")
@@ -78,8 +78,9 @@ def tokenizer_files(data, random_stream):
             sys.exit(1)
     for path in paths:
         yield path.parent.name, path.read_text(encoding="utf8")
-    for name, tokenizer in small_tokenizers(random_stream):
-        yield name, tokenizer.to_str()
+    for make in (small_tokenizers, large_tokenizers):
+        for name, tokenizer in make(random_stream):
+            yield name, tokenizer.to_str()
 
 
 def main():

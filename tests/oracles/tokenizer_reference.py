@@ -8,6 +8,7 @@ DATA holds tokenizers/{gpt2,qwen2,falcon,phi-3-mini}/tokenizer.json.
 gpt2.jsonl, qwen2.jsonl, ...   one case a line: {"text", "ids", "decoded"}
 families.jsonl                 one small tokenizer a line: {"name", "tokenizer", "texts": cases as above with special tokens,
                                "ids": cases {"ids", "decoded", "skipped"}, where special tokens are skipped}
+sentencepiece/*.model          small models of SentencePiece, and sentencepiece.jsonl: {"name", "texts": cases as above, by it}
 variants.json                  a small tokenizer.json and changes to it (JSON merge patches, RFC 7396), each with cases
 """
 
@@ -17,8 +18,10 @@ import pathlib
 import random
 import sys
 
+from sentencepiece import SentencePieceProcessor
+from sentencepiece_fuzz import model_files, texts_without_special_tokens
 from tokenizer_fuzz import expected, random_ids
-from tokenizer_samples import random_text, small_tokenizers
+from tokenizer_samples import corpus, random_text, small_tokenizers
 from tokenizers import Tokenizer
 
 OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "golden" / "text" / "tokenizer"
@@ -34,12 +37,26 @@ def real_cases(tokenizer, seed):
 
 def family_lines():
     random_stream = random.Random(7)
-    for name, tokenizer in small_tokenizers(random_stream):
+    for name, made in small_tokenizers(random_stream):
+        tokenizer = Tokenizer.from_str(made.to_str())  # a file keeps the last bit of a score only mostly
         texts = [random_text(random_stream) for _ in range(25)]
         ids = [random_ids(random_stream, tokenizer.get_vocab_size()) for _ in range(10)]
         yield {"name": name, "tokenizer": json.loads(tokenizer.to_str()),
                "texts": [{"text": text} | expected(tokenizer, text) for text in texts],
                "ids": [{"ids": list_} | expected(tokenizer, list_) for list_ in ids]}
+
+
+def sentencepiece_lines():
+    random_stream = random.Random(11)
+    for name, model in model_files(corpus(random_stream)):
+        if len(model) > 100_000:
+            continue  # has one of SentencePiece's own maps
+        (OUTPUT / "sentencepiece" / f"{name}.model").write_bytes(model)
+        processor = SentencePieceProcessor(model_proto=model)
+        texts = texts_without_special_tokens(model, 40, random_stream)
+        cases = [{"text": text, "ids": processor.encode(text)} for text in texts]
+        yield {"name": name, "texts": [case | {"decoded": processor.decode(case["ids"])} for case in cases
+                                       if processor.unk_id() not in case["ids"]]}
 
 
 # ---- a small tokenizer and its variants -------------------------------------------------------------------------------------
@@ -164,6 +181,7 @@ def main(data):
         write_lines(OUTPUT / f"{name}.jsonl", real_cases(tokenizer, seed))
 
     write_lines(OUTPUT / "families.jsonl", family_lines())
+    write_lines(OUTPUT / "sentencepiece" / "sentencepiece.jsonl", sentencepiece_lines())
 
     small = base()
     lines = []

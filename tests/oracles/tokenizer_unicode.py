@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes text/unicode_tables.inc and text/unicode_categories.inc: what the `tokenizers` package knows about each character.
-Version 0.23.3 wrote the committed files.
+"""Writes text/unicode_tables.inc, unicode_categories.inc and grapheme_classes.inc: what the `tokenizers` package knows about
+each character. Version 0.23.3 wrote the committed files.
 
     python tests/oracles/tokenizer_unicode.py
 
@@ -10,6 +10,7 @@ The package mixes Unicode tables of several ages. These are found out by asking 
 import pathlib
 import unicodedata
 
+from sentencepiece_models import charsmap
 from tokenizers import Regex, normalizers, pre_tokenizers
 
 OUTPUT = pathlib.Path(__file__).resolve().parent.parent.parent / "text"
@@ -17,6 +18,7 @@ HEADER = "// Written by tests/oracles/tokenizer_unicode.py."
 # A category's number is its place; the others are 0.
 CATEGORIES = [r"\p{Lu}", r"\p{Ll}", r"\p{Lt}", r"\p{Lm}", r"\p{Lo}", r"\p{M}", r"\p{Nd}", r"[\p{Nl}\p{No}]", r"\p{P}", r"\p{S}"]
 ALL = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+HANGUL_SYLLABLES = (0xAC00, 0xD7A3)
 HANGUL_PARTS = set(range(0x1100, 0x1113)) | set(range(0x1161, 0x1176)) | set(range(0x11A8, 0x11C3))
 
 
@@ -48,6 +50,11 @@ def marks(canonical):
     return {c for c in ALL if c not in canonical and
             (nfd.normalize_str("x" + high + chr(c)) != "x" + high + chr(c) or
              nfd.normalize_str("x" + chr(c) + low) != "x" + chr(c) + low)}
+
+
+def erased(normalizer, before=""):
+    """Code points that leave nothing behind `before`."""
+    return {c for c in ALL if normalizer.normalize_str(before + chr(c)) == before}
 
 
 def ranges(code_points, may_fill=lambda c: False):
@@ -92,23 +99,60 @@ def table(comment, name, code_points, **options):
     return [f"// {comment}", f"constexpr char32_t {name}[] = {{", *("    " + line for line in lines_of(values)), "};", ""]
 
 
-def category_runs():
-    """16 * code point + category of its first character, for each run of one category."""
-    category = dict.fromkeys(ALL, 0)
-    for number, pattern in enumerate(CATEGORIES, 1):
-        category |= dict.fromkeys(removed(pre_tokenizers.Split(Regex(pattern), "removed")), number)
+def runs(number_of):
+    """16 * code point + number of its first character, for each run of one number; 0 where there is none."""
     last = 0
     for c in ALL:
-        if category[c] != last:
-            yield 16 * c + category[c]
-        last = category[c]
+        number = number_of.get(c, 0)
+        if number != last:
+            yield 16 * c + number
+        last = number
+
+
+def categories():
+    return {c: number for number, pattern in enumerate(CATEGORIES, 1)
+            for c in removed(pre_tokenizers.Split(Regex(pattern), "removed"))}
 
 
 def write_categories():
     text = [f"{HEADER} 16 * first code point + category of each run, in order; the categories are",
             f"// numbered from 1: {' '.join(CATEGORIES)}",
-            "constexpr uint32_t kCategoryRuns[] = {", *("    " + line for line in lines_of(map(hex, category_runs()))), "};"]
+            "constexpr uint32_t kCategoryRuns[] = {", *("    " + line for line in lines_of(map(hex, runs(categories())))), "};"]
     (OUTPUT / "unicode_categories.inc").write_text("\n".join(text) + "\n", encoding="utf8")
+
+
+def graphemes():
+    """Code point to its place in GraphemeClass of text/graphemes.cpp; those of syllables of Hangul are computed there.
+
+    A charsmap that rewrites `x` drops what follows it in a grapheme of less than six bytes. So \u0300 behind it tells whether a
+    grapheme begins with it, or is joined to what is before it.
+    """
+    mapped = ["a", "\u0301", "\u00a9", "\u1100", "\u1161", "\u11a8", "\u0915"]
+    normalize = normalizers.Precompiled(charsmap({text: "x" for text in mapped})).normalize_str
+
+    def joined(before, x, mark="\u0300"):
+        return {c for c in ALL if not HANGUL_SYLLABLES[0] <= c <= HANGUL_SYLLABLES[1] and
+                normalize(before.replace("?", chr(c)) + x + mark).endswith(mark)}
+
+    follows = {c for c in ALL if normalize("a" + chr(c)) == "x"}  # marks of every kind
+    control = {c for c in ALL if not normalize(chr(c) + "\u0301\u0300").endswith("\u0300")} - follows - set(map(ord, mapped))
+    before_l, before_v, before_t = joined("?", "\u1100"), joined("?", "\u1161"), joined("?", "\u11a8")
+    prepend = joined("?", "a", "\u20d0") - follows
+    extend = follows & joined("\u00a9?\u200d", "\u00a9")
+    in_conjunct = follows & joined("\u0915?\u094d", "\u0915")
+    linker = follows & joined("\u0915?", "\u0915")
+    classes = [
+        control, extend & in_conjunct - linker - {0x200D}, linker, extend - in_conjunct, {0x200D},
+        follows - extend - {0x200D}, prepend, set(range(0x1F1E6, 0x1F200)), before_l - prepend, before_v & before_t - before_l,
+        before_t - before_v - prepend, set(), set(), joined("?\u200d", "\u00a9") - follows - prepend,
+        joined("?\u094d", "\u0915") - follows - prepend]
+    return {c: number for number, members in enumerate(classes, 1) for c in members}
+
+
+def write_graphemes():
+    text = [f"{HEADER} 16 * first code point + class of each run, in order.",
+            "constexpr uint32_t kGraphemeRuns[] = {", *("    " + line for line in lines_of(map(hex, runs(graphemes())))), "};"]
+    (OUTPUT / "grapheme_classes.inc").write_text("\n".join(text) + "\n", encoding="utf8")
 
 
 def write_tables():
@@ -136,6 +180,11 @@ def write_tables():
                   "kNfcUnsureCharacters", set(composed) | ordered | followers)
     text += table("All that normalisation moves, takes apart or joins, and some that it does not touch", "kNormalizedCharacters",
                   set(compatible) | ordered | parts | HANGUL_PARTS, may_fill=lambda c: forever.category(chr(c)) != "Cn")
+    accents = normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False)
+    cleaned = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=False)
+    text += table("What the StripAccents step drops", "kMarks", erased(normalizers.StripAccents()))
+    text += table("What BertNormalizer drops as accents, decomposed", "kBertAccents", erased(accents))
+    text += table("What BertNormalizer drops as no text", "kBertControls", erased(cleaned, "a"))
     rules = (f"{{{first:#x}, {last:#x}, {step}, {distance}}}" for first, last, step, distance in lowercase_rules(lowered))
     text += ["// Every `step`th code point from first to last has its lower case `distance` further on.",
              "constexpr LowercaseRule kLowercase[] = {", *("    " + line for line in lines_of(rules)), "};"]
@@ -145,6 +194,7 @@ def write_tables():
 def main():
     write_tables()
     write_categories()
+    write_graphemes()
 
 
 if __name__ == "__main__":

@@ -47,6 +47,25 @@ TEST(TokensInRanges, TokensThatHoldPartOfARangeAreInIt) {
   EXPECT_THAT(*tokens_in_ranges(tokenizer, "abcd", ids, ranges), ElementsAre(0, 1, 0, 1));
 }
 
+TEST(TokensInRanges, UnigramTokensHaveTheirPlacesThoughBlanksAreSqueezed) {
+  const Tokenizer tokenizer = load_json(json::parse(R"({"model": {"type": "Unigram", "unk_id": 0,
+      "vocab": [["<unk>", 0], ["\u2581a", -1], ["\u2581b", -1], ["c", -1]]},
+      "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"},
+                                                              {"type": "Metaspace", "replacement": "\u2581"}]},
+      "decoder": {"type": "Metaspace", "replacement": "\u2581"}})"));
+  const std::vector<ByteRange> ranges{{4, 5}};
+  EXPECT_THAT(*tokens_in_ranges(tokenizer, "a\n  bc b", tokenizer.encode("a\n  bc b"), ranges), ElementsAre(0, 1, 0, 0));
+}
+
+TEST(TokensInRanges, WordPieceTokensHaveTheirPlaces) {
+  const Tokenizer tokenizer = load_json(json::parse(R"({"model": {"type": "WordPiece", "unk_token": "[UNK]",
+      "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+      "vocab": {"[UNK]": 0, "a": 1, "##b": 2, ".": 3}},
+      "pre_tokenizer": {"type": "BertPreTokenizer"}, "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true}})"));
+  const std::vector<ByteRange> ranges{{1, 2}, {4, 5}};
+  EXPECT_THAT(*tokens_in_ranges(tokenizer, "ab  a.", tokenizer.encode("ab  a."), ranges), ElementsAre(0, 1, 1, 0));
+}
+
 TEST(TokensInRanges, TokensOfAnotherTextAreNotPlaced) {
   const Tokenizer tokenizer = load_json(small_tokenizer());
   const std::vector<int64_t> ids{'a', 'x', 'c'};

@@ -61,13 +61,13 @@ TEST(MalformedTokenizer, DeepNestingIsRefused) {
 }
 
 TEST(MalformedTokenizer, UnsupportedPartsAreNamedWithWhatIsSupported) {
-  EXPECT_THAT(error_with("/normalizer", {{"type", "Nmt"}}),
-              HasSubstr("tokenizer.json: normalizer: normalizer type \"Nmt\" is not supported; supported: null, NFC, NFD, NFKC"));
+  EXPECT_THAT(error_with("/normalizer", {{"type", "Old"}}),
+              HasSubstr("tokenizer.json: normalizer: normalizer type \"Old\" is not supported; supported: null, NFC, NFD, NFKC"));
   EXPECT_THAT(
-      error_with("/normalizer", json::parse(R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Nmt"}]})")),
-      HasSubstr("normalizer.normalizers[1]: normalizer type \"Nmt\" is not supported"));
-  EXPECT_THAT(error_with("/model/type", "WordPiece"),
-              HasSubstr("model: model type \"WordPiece\" is not supported; supported: BPE"));
+      error_with("/normalizer", json::parse(R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Old"}]})")),
+      HasSubstr("normalizer.normalizers[1]: normalizer type \"Old\" is not supported"));
+  EXPECT_THAT(error_with("/model/type", "WordLevel"),
+              HasSubstr("model: model type \"WordLevel\" is not supported; supported: BPE, Unigram, WordPiece"));
   EXPECT_THAT(error_with("/model/dropout", 0.1), HasSubstr("model.dropout: dropout of merges is not supported"));
   EXPECT_THAT(error_with("/pre_tokenizer/type", "UnicodeScripts"),
               HasSubstr("pre_tokenizer type \"UnicodeScripts\" is not supported"));
@@ -75,6 +75,46 @@ TEST(MalformedTokenizer, UnsupportedPartsAreNamedWithWhatIsSupported) {
               HasSubstr("pre_tokenizer.pretokenizers[1]: a second ByteLevel is not supported"));
   EXPECT_THAT(error_with("/decoder/type", "CTC"), HasSubstr("decoder: decoder type \"CTC\" is not supported"));
   EXPECT_THAT(error_with("/post_processor", {{"type", "Other"}}), HasSubstr("post_processor type \"Other\""));
+}
+
+TEST(MalformedTokenizer, AUnigramModelIsChecked) {
+  const json good = json::parse(R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", -1.5]]}})");
+  ASSERT_EQ(error_of(good.dump()), "accepted");
+  const auto error = [&](const char* pointer, const json& value) {
+    json tokenizer = good;
+    tokenizer[json::json_pointer(pointer)] = value;
+    return error_of(tokenizer.dump());
+  };
+  EXPECT_THAT(error("/model/unk_id", 2), HasSubstr("model.unk_id: no token has id 2"));
+  EXPECT_THAT(error("/model/unk_id", nullptr), HasSubstr("model.unk_id: an integer was expected here"));
+  EXPECT_THAT(error("/model/vocab/1", json::array({"a"})), HasSubstr("model.vocab: entry [1] must be [TOKEN, SCORE]"));
+  EXPECT_THAT(error("/model/vocab/1/1", "x"), HasSubstr("model.vocab: entry [1] must be [TOKEN, SCORE]"));
+  EXPECT_THAT(error("/model/vocab/1/0", ""), HasSubstr("model.vocab: entry [1]: the empty string cannot be a token"));
+  EXPECT_THAT(error("/model/vocab", {{"a", 0}}), HasSubstr("model.vocab: a list of [TOKEN, SCORE] was expected here"));
+  EXPECT_THAT(error("/pre_tokenizer", {{"type", "ByteLevel"}}), HasSubstr("a Unigram model after ByteLevel is not supported"));
+  EXPECT_THAT(error("/normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "AAA"}}),
+              HasSubstr("normalizer.precompiled_charsmap: a charsmap of SentencePiece in base64 was expected here"));
+  EXPECT_THAT(error("/normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "AAAA"}}),
+              HasSubstr("normalizer.precompiled_charsmap: the charsmap is malformed"));
+}
+
+TEST(MalformedTokenizer, AWordPieceModelIsChecked) {
+  const json good = json::parse(R"({"model": {"unk_token": "[UNK]", "continuing_subword_prefix": "##",
+      "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "a": 1}}})");
+  ASSERT_EQ(error_of(good.dump()), "accepted") << "older files have no type";
+  const auto error = [&](const char* pointer, const json& value) {
+    json tokenizer = good;
+    tokenizer["model"]["type"] = "WordPiece";
+    tokenizer[json::json_pointer(pointer)] = value;
+    return error_of(tokenizer.dump());
+  };
+  EXPECT_THAT(error("/model/unk_token", "[NO]"), HasSubstr("model.unk_token: token \"[NO]\" is not in model.vocab"));
+  EXPECT_THAT(error("/model/max_input_chars_per_word", -1), HasSubstr("model.max_input_chars_per_word: a number of characters"));
+  EXPECT_THAT(error("/model/continuing_subword_prefix", nullptr), HasSubstr("a string was expected here"));
+  EXPECT_THAT(error("/model/vocab", json::array()), HasSubstr("model.vocab: an object of token to id was expected here"));
+  EXPECT_THAT(error("/decoder", {{"type", "WordPiece"}}), HasSubstr("decoder: the key \"prefix\" is missing"));
+  EXPECT_THAT(error("/pre_tokenizer", {{"type", "CharDelimiterSplit"}, {"delimiter", "ab"}}),
+              HasSubstr("pre_tokenizer.delimiter: one character was expected here"));
 }
 
 TEST(MalformedTokenizer, ByteFallbackWithASuffixIsRefused) {
