@@ -20,7 +20,10 @@
 #include "nodes/models/language_model_type.h"
 #include "nodes/models/model_device.h"
 #include "nodes/objectives/cispo.h"
+#include "nodes/objectives/clip_cov.h"
 #include "nodes/objectives/gspo.h"
+#include "nodes/objectives/kl_cov.h"
+#include "nodes/objectives/m2po.h"
 #include "nodes/objectives/ppo_clip.h"
 #include "nodes/objectives/preference/dpo.h"
 #include "nodes/objectives/preference/hinge.h"
@@ -112,6 +115,9 @@ void register_builtin(engine::Registry& registry) {
   registry.add_component<Objective, Gspo>();
   registry.add_component<Objective, Cispo>();
   registry.add_component<Objective, Sapo>();
+  registry.add_component<Objective, M2po>();
+  registry.add_component<Objective, ClipCov>();
+  registry.add_component<Objective, KlCov>();
   registry.add_component<Objective, Reinforce>();
   registry.add_component<ValueObjective, ValueClip>();
   registry.add_component<ValueObjective, ValueMse>();

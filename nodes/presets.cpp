@@ -20,7 +20,8 @@ struct Line {
 // Those with the parameters of policy_loss.h: "objective:*" in the tables below. How a loss is averaged is said of each by
 // itself, since GSPO and SAPO average over samples in all systems.
 std::vector<std::string> policy_objectives() {
-  return {"objective:ppo_clip", "objective:gspo", "objective:cispo", "objective:sapo", "objective:reinforce"};
+  return {"objective:ppo_clip", "objective:gspo",     "objective:cispo",  "objective:sapo",
+          "objective:m2po",     "objective:clip_cov", "objective:kl_cov", "objective:reinforce"};
 }
 
 Preset preset(const char* name, const char* summary, std::initializer_list<Line> lines) {
