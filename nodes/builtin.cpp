@@ -59,8 +59,10 @@
 #include "nodes/sources/jsonl_examples.h"
 #include "nodes/sources/jsonl_prompts.h"
 #include "nodes/sources/preference_pairs.h"
+#include "nodes/sources/unpaired_preferences.h"
 #include "nodes/train/sync_weights.h"
 #include "nodes/train/train_dpo.h"
+#include "nodes/train/train_kto.h"
 #include "nodes/train/train_ppo.h"
 #include "nodes/train/train_reward.h"
 #include "nodes/train/train_sft.h"
@@ -74,6 +76,7 @@ void register_builtin(engine::Registry& registry) {
   registry.add<JsonlPrompts>();
   registry.add<JsonlExamples>();
   registry.add<PreferencePairs>();
+  registry.add<UnpairedPreferences>();
   registry.add<Generate>();
   registry.add<ExactMatch>();
   registry.add<NumericMatch>();
@@ -107,6 +110,7 @@ void register_builtin(engine::Registry& registry) {
   registry.add<TrainPpo>();
   registry.add<TrainSft>();
   registry.add<TrainDpo>();
+  registry.add<TrainKto>();
   registry.add<TrainReward>();
   registry.add<SyncWeights>();
   registry.add<WriteJsonl>();
