@@ -1,8 +1,11 @@
 #include "cli/try_objective.h"
 
+#include <numeric>
+
 #include "base/error.h"
 #include "base/strings.h"
 #include "cli/try_tensors.h"
+#include "nodes/objectives/action_draws.h"
 
 namespace sluice::cli {
 namespace {
@@ -15,6 +18,14 @@ Json metrics_to_json(const std::vector<nodes::ObjectiveMetric>& metrics) {
   Json json = Json::object();
   for (const nodes::ObjectiveMetric& metric : metrics) json[metric.name] = real_to_json(metric.value);
   return json;
+}
+
+// As in the first epoch of iteration 0 of a run with seed 0.
+at::Tensor draws_of_all(const engine::Layout& layout) {
+  std::vector<size_t> all(layout.samples());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return nodes::draws_of(
+      {}, layout, [](size_t group) { return static_cast<int64_t>(group); }, all);
 }
 
 }  // namespace
@@ -50,14 +61,17 @@ nodes::ObjectiveResult TriedObjective::compute(const Tensors& given, const Colum
   };
   const at::Tensor mask = input.has("mask") ? tensor_of(input.reals("mask")) : at::Tensor();
   if (policy_) {
-    return policy_->compute({.logprobs = column("logprobs"),
-                             .old_logprobs = column("old_logprobs"),
-                             .rollout_logprobs = column("rollout_logprobs"),
-                             .reference_logprobs = column("reference_logprobs"),
-                             .entropy = column("entropy"),
-                             .advantages = column("advantages"),
-                             .mask = mask,
-                             .action_offsets = input.layout().action_offsets});
+    nodes::ObjectiveInputs inputs{.logprobs = column("logprobs"),
+                                  .old_logprobs = column("old_logprobs"),
+                                  .rollout_logprobs = column("rollout_logprobs"),
+                                  .reference_logprobs = column("reference_logprobs"),
+                                  .entropy = column("entropy"),
+                                  .advantages = column("advantages"),
+                                  .mask = mask,
+                                  .action_offsets = input.layout().action_offsets,
+                                  .draws = draws_of_all(input.layout())};
+    inputs.step = nodes::found_in_step(*policy_, {inputs});
+    return policy_->compute(inputs);
   }
   return value_->compute(
       {.values = column("values"), .old_values = column("old_values"), .returns = column("returns"), .mask = mask});

@@ -19,9 +19,9 @@ bool fits(FieldKind field, ColumnKind column) {
     case ColumnKind::kMissing:
       return true;  // rows are proved only if it may be missing
     case ColumnKind::kText:
-      return field != FieldKind::kMessages;
+      return field == FieldKind::kText || field == FieldKind::kTextOrMessages;
     case ColumnKind::kMessages:
-      return field != FieldKind::kText;
+      return field == FieldKind::kMessages || field == FieldKind::kTextOrMessages;
     case ColumnKind::kOther:
       break;
   }

@@ -18,6 +18,7 @@ enum class FieldKind {
   kText,      // a string, or a number: then it is its JSON text
   kMessages,  // a conversation, see messages.h
   kTextOrMessages,
+  kFlag,  // true or false, or the numbers 1 and 0
 };
 
 /// A field that every row must have. `name` may reach into objects: "meta.answer".

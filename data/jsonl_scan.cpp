@@ -26,7 +26,10 @@ bool is_text(Json::value_t type) {
          type == Json::value_t::number_float;
 }
 
+bool is_flag(const Json& value) { return value.is_boolean() || (value.is_number_integer() && (value == 0 || value == 1)); }
+
 bool may_be(FieldKind kind, Json::value_t type) {
+  if (kind == FieldKind::kFlag) return type == Json::value_t::boolean;
   return (kind != FieldKind::kMessages && is_text(type)) || (kind != FieldKind::kText && type == Json::value_t::array);
 }
 
@@ -42,6 +45,8 @@ const char* expected_text(FieldKind kind) {
       return "must be a string or a number";
     case FieldKind::kMessages:
       return "must be a list of messages";
+    case FieldKind::kFlag:
+      return "must be true or false";
     case FieldKind::kTextOrMessages:
       break;
   }
@@ -75,6 +80,7 @@ bool is_binary(const RowPlace& place, const std::string& field) {
 
 // What is wrong with a field's value; nothing if it is as it should be.
 std::optional<std::string> fault_of(FieldKind kind, const Json& value) {
+  if (kind == FieldKind::kFlag) return is_flag(value) ? std::nullopt : std::optional("it is " + type_text(value.type()));
   if (kind != FieldKind::kMessages && is_text(value.type())) return std::nullopt;
   if (kind == FieldKind::kText || (kind == FieldKind::kTextOrMessages && !value.is_array()))
     return "it is " + type_text(value.type());

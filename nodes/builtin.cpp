@@ -22,9 +22,12 @@
 #include "nodes/models/language_model_type.h"
 #include "nodes/models/model_device.h"
 #include "nodes/objectives/cispo.h"
+#include "nodes/objectives/clip_cov.h"
 #include "nodes/objectives/dppo.h"
 #include "nodes/objectives/gmpo.h"
 #include "nodes/objectives/gspo.h"
+#include "nodes/objectives/kl_cov.h"
+#include "nodes/objectives/m2po.h"
 #include "nodes/objectives/ppo_clip.h"
 #include "nodes/objectives/preference/dpo.h"
 #include "nodes/objectives/preference/hinge.h"
@@ -64,8 +67,10 @@
 #include "nodes/sources/jsonl_examples.h"
 #include "nodes/sources/jsonl_prompts.h"
 #include "nodes/sources/preference_pairs.h"
+#include "nodes/sources/unpaired_preferences.h"
 #include "nodes/train/sync_weights.h"
 #include "nodes/train/train_dpo.h"
+#include "nodes/train/train_kto.h"
 #include "nodes/train/train_ppo.h"
 #include "nodes/train/train_reward.h"
 #include "nodes/train/train_sft.h"
@@ -79,6 +84,7 @@ void register_builtin(engine::Registry& registry) {
   registry.add<JsonlPrompts>();
   registry.add<JsonlExamples>();
   registry.add<PreferencePairs>();
+  registry.add<UnpairedPreferences>();
   registry.add<Generate>();
   registry.add<ExactMatch>();
   registry.add<NumericMatch>();
@@ -116,6 +122,7 @@ void register_builtin(engine::Registry& registry) {
   registry.add<TrainPpo>();
   registry.add<TrainSft>();
   registry.add<TrainDpo>();
+  registry.add<TrainKto>();
   registry.add<TrainReward>();
   registry.add<SyncWeights>();
   registry.add<WriteJsonl>();
@@ -128,6 +135,9 @@ void register_builtin(engine::Registry& registry) {
   registry.add_component<Objective, Sapo>();
   registry.add_component<Objective, Dppo>();
   registry.add_component<Objective, Vespo>();
+  registry.add_component<Objective, M2po>();
+  registry.add_component<Objective, ClipCov>();
+  registry.add_component<Objective, KlCov>();
   registry.add_component<Objective, Reinforce>();
   registry.add_component<ValueObjective, ValueClip>();
   registry.add_component<ValueObjective, ValueMse>();

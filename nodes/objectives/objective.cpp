@@ -12,6 +12,19 @@ void record(const std::vector<ObjectiveMetric>& metrics, engine::MetricsRecorder
   }
 }
 
+std::vector<double> found_in_step(const Objective& objective, std::vector<ObjectiveInputs> step) {
+  std::vector<double> found;
+  for (int look = 0; look < objective.looks(); ++look) {
+    StepSums sums;
+    for (ObjectiveInputs& part : step) {
+      part.step = found;
+      objective.look_at(look, part, sums);
+    }
+    found = objective.find(look, found, sums);
+  }
+  return found;
+}
+
 ObjectiveMetric mean_metric(std::string name, const at::Tensor& x) {
   const double mean = x.detach().to(at::kDouble).mean().item().toDouble();
   return {.name = std::move(name), .value = mean, .weight = static_cast<double>(x.numel())};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/contract/metrics.h"
+#include "nodes/objectives/step_sums.h"
 
 namespace sluice::nodes {
 
@@ -36,6 +37,7 @@ struct ObjectiveNeeds {
   bool rollout_logprobs = false;
   bool reference_logprobs = false;
   bool entropy = false;
+  bool draws = false;
 };
 
 /// What a policy objective sees: A actions of S whole samples, back to back. All of one floating type, on one device; what the
@@ -50,10 +52,17 @@ struct ObjectiveInputs {
   at::Tensor mask;                      // [A] constant; how much an action counts, 0: not at all; undefined: 1 each
   std::vector<int64_t> action_offsets;  // [S+1] where the actions of each sample begin
   int64_t iteration = 0;                // of the run, that the samples belong to: what scheduled numbers follow
+  at::Tensor draws = {};                // [A] int64, 32 random bits of each action, whatever it is packed with (action_draws.h)
+  std::vector<double> step = {};        // what the objective's looks have found; empty unless it looks at the step
 };
 
 /// A differentiable loss on action log-probabilities, apart from the node that makes the optimizer step. Stateless and immutable:
 /// const use from any thread. Nothing that counts: a loss_sum of 0 and count 0. Most derive from PolicyObjective (policy_loss.h).
+///
+/// The loss of a sample may depend on all samples of the optimizer step, over all micro-batches and ranks: then the objective looks
+/// at them first, looks() times. In each look it adds to sums that no packing changes, and what it finds in those of all ranks is
+/// there in the next look and in compute(). The trainer computes the log-probabilities once more for it, under the weights before
+/// the step.
 class Objective {
  public:
   static constexpr const char* kComponent = "objective";
@@ -70,8 +79,22 @@ class Objective {
   /// added.
   virtual bool counts_actions() const { return false; }
 
+  virtual int looks() const { return 0; }
+
+  /// Adds what look `look` is to find of some samples of the step: `inputs` as for compute(), the log-probabilities constant and the
+  /// entropies undefined.
+  virtual void look_at(int /*look*/, const ObjectiveInputs& /*inputs*/, StepSums& /*sums*/) const {}
+
+  /// What look `look` finds, from the sums over the whole step; `found` by the one before it, empty at first.
+  virtual std::vector<double> find(int /*look*/, const std::vector<double>& found, const StepSums& /*of_all*/) const {
+    return found;
+  }
+
   virtual ObjectiveResult compute(const ObjectiveInputs& inputs) const = 0;
 };
+
+/// What the looks of `objective` find in a step that is at hand as a whole, in parts as they are packed.
+std::vector<double> found_in_step(const Objective& objective, std::vector<ObjectiveInputs> step);
 
 /// What a value objective sees, likewise.
 struct ValueObjectiveInputs {

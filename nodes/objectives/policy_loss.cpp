@@ -19,6 +19,20 @@ at::Tensor kl_term(const PolicyLossParams& params, const at::Tensor& logprobs, c
   return slope.sub(slope.detach()).add(estimate.detach());
 }
 
+KeptActions kept_of(const ObjectiveInputs& inputs) {
+  return {inputs.mask, inputs.action_offsets, inputs.logprobs.options().requires_grad(false)};
+}
+
+PolicyTerms terms_of(const ObjectiveInputs& inputs, const KeptActions& kept) {
+  return {.logprobs = kept.of(inputs.logprobs),
+          .old_logprobs = kept.of(inputs.old_logprobs),
+          .advantages = kept.of(inputs.advantages),
+          .kept = kept,
+          .iteration = inputs.iteration,
+          .draws = kept.of(inputs.draws),
+          .step = inputs.step};
+}
+
 void add_ratio_metrics(const PolicyTerms& terms, std::vector<ObjectiveMetric>& metrics) {
   const at::Tensor log_ratio = terms.log_ratio().detach();
   const at::Tensor ratio = exp_log_ratio(log_ratio);
@@ -74,16 +88,18 @@ ObjectiveNeeds PolicyObjective::needs() const {
   return {.old_logprobs = takes_ratio() || reads_behaviour,
           .rollout_logprobs = reads_behaviour,
           .reference_logprobs = !loss_.kl_coefficient.is(0),
-          .entropy = !loss_.entropy_coefficient.is(0)};
+          .entropy = !loss_.entropy_coefficient.is(0),
+          .draws = takes_draws()};
+}
+
+void PolicyObjective::look_at(int look, const ObjectiveInputs& inputs, StepSums& sums) const {
+  const KeptActions kept = kept_of(inputs);
+  if (kept.count() > 0) this->look(look, terms_of(inputs, kept), sums);
 }
 
 ObjectiveResult PolicyObjective::compute(const ObjectiveInputs& inputs) const {
-  const KeptActions kept(inputs.mask, inputs.action_offsets, inputs.logprobs.options().requires_grad(false));
-  const PolicyTerms terms{.logprobs = kept.of(inputs.logprobs),
-                          .old_logprobs = kept.of(inputs.old_logprobs),
-                          .advantages = kept.of(inputs.advantages),
-                          .kept = kept,
-                          .iteration = inputs.iteration};
+  const KeptActions kept = kept_of(inputs);
+  const PolicyTerms terms = terms_of(inputs, kept);
   if (kept.count() == 0) return {.loss_sum = terms.logprobs.sum(), .count = 0, .metrics = {}};
 
   Surrogate surrogate = this->surrogate(terms);

@@ -91,6 +91,8 @@ struct PolicyTerms {
   at::Tensor advantages;    // constant
   const KeptActions& kept;
   int64_t iteration = 0;  // of the run
+  at::Tensor draws;       // int64; defined where the objective needs them
+  const std::vector<double>& step;
 
   at::Tensor log_ratio() const { return logprobs.sub(old_logprobs); }  // [K]
 };
@@ -109,6 +111,7 @@ class PolicyObjective : public Objective {
   ObjectiveNeeds needs() const final;
   bool corrects_off_policy() const override { return takes_ratio() || loss_.correction != Correction::kNone; }
   bool counts_actions() const final { return loss_.aggregation == Aggregation::kTokenMean; }
+  void look_at(int look, const ObjectiveInputs& inputs, StepSums& sums) const final;
   ObjectiveResult compute(const ObjectiveInputs& inputs) const final;
 
  protected:
@@ -116,6 +119,12 @@ class PolicyObjective : public Objective {
 
   /// True if surrogate() reads old_logprobs.
   virtual bool takes_ratio() const { return true; }
+
+  /// True if it reads draws.
+  virtual bool takes_draws() const { return false; }
+
+  /// Of an objective that looks at the step; at least one action.
+  virtual void look(int /*look*/, const PolicyTerms& /*terms*/, StepSums& /*sums*/) const {}
 
   /// At least one action.
   virtual Surrogate surrogate(const PolicyTerms& terms) const = 0;

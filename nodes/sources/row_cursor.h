@@ -14,6 +14,8 @@ class RowCursor {
   /// The next row of `rows`, which is drawn by that. Nothing when the data has ended.
   std::optional<data::Dataset::RowId> draw(data::Dataset& rows);
 
+  uint64_t drawn() const { return drawn_; }
+
   void save(const data::Dataset& rows, engine::StateWriter& state) const;
 
   /// Throws UserError when the state was saved with other rows, or in another order.

@@ -1,15 +1,12 @@
 #include "nodes/train/sample_pairs.h"
 
-#include <ATen/ops/ones.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "nodes/forward/passes.h"
 #include "nodes/forward/ragged.h"
+#include "nodes/train/weighed_actions.h"
 
 namespace sluice::nodes {
 namespace {
@@ -30,16 +27,6 @@ std::vector<SamplePair> pairs_of(const Layout& layout, std::span<const float> sc
     if (pair.chosen != pair.rejected) pairs.push_back(pair);  // equal: no sample, or no two scores
   }
   return pairs;
-}
-
-// The sample of each action, as a place in `samples`. [A']
-at::Tensor sample_of_action(const Layout& layout, std::span<const size_t> samples) {
-  std::vector<int64_t> places;
-  for (size_t i = 0; i < samples.size(); ++i) {
-    const int64_t actions = layout.action_offsets[samples[i] + 1] - layout.action_offsets[samples[i]];
-    places.insert(places.end(), static_cast<size_t>(actions), static_cast<int64_t>(i));
-  }
-  return places_tensor(places);
 }
 
 }  // namespace
@@ -92,20 +79,12 @@ at::Tensor PairedSamples::rejected(const at::Tensor& x) const { return x.index_s
 
 PreferenceInputs preference_inputs(const PairedSamples& paired, const Layout& layout, std::span<const float> mask,
                                    const at::Tensor& logprobs, const at::Tensor& reference) {
-  const at::Tensor places = sample_of_action(layout, paired.samples());  // [A']
-  const at::Tensor weights =
-      mask.empty() ? at::ones({places.numel()}, at::kDouble) : action_tensor(mask, layout, paired.samples()).to(at::kDouble);
-  const at::Tensor counts = weights.ne(0);
-  const auto sums = [&](const at::Tensor& entries) {  // [2P]
-    const at::Tensor counted = at::where(counts, entries.to(at::kDouble), at::zeros({}, at::kDouble)).mul(weights);
-    return at::zeros({static_cast<int64_t>(paired.samples().size())}, at::kDouble).index_add(0, places, counted);
-  };
-
-  const at::Tensor policy = sums(logprobs), lengths = sums(at::ones({places.numel()}, at::kDouble));
+  const WeighedActions actions(layout, paired.samples(), mask);
+  const at::Tensor policy = actions.sums(logprobs), lengths = actions.lengths();  // [2P]
   PreferenceInputs inputs{.chosen = {.policy = paired.chosen(policy), .reference = {}, .lengths = paired.chosen(lengths)},
                           .rejected = {.policy = paired.rejected(policy), .reference = {}, .lengths = paired.rejected(lengths)}};
   if (reference.defined()) {
-    const at::Tensor of_reference = sums(reference);
+    const at::Tensor of_reference = actions.sums(reference);
     inputs.chosen.reference = paired.chosen(of_reference);
     inputs.rejected.reference = paired.rejected(of_reference);
   }

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "nodes/columns/columns.h"
 #include "nodes/forward/passes.h"
 #include "nodes/models/model_parts.h"
+#include "nodes/objectives/action_draws.h"
 #include "nodes/objectives/kept_actions.h"
 #include "nodes/train/optimizer_step.h"
 #include "nodes/train/ppo_minibatches.h"
@@ -31,6 +33,9 @@ constexpr const char* kCriticRouter = "value_router";
 // What the gradients of a step are sums over, and the advantages of a mini-batch that are whitened.
 constexpr const char *kActorCount = "policy_count", *kCriticCount = "value_count", *kAdvantageTotal = "advantages";
 
+// What an objective adds up in a look: the moments, and beside the first of them the counts.
+constexpr std::array<const char*, 2> kLookTotals{"look", "look_second"};
+
 engine::ColumnSpec action_column(const std::string& name) { return {name, DType::kFloat32, Extent::kAction}; }
 
 bool has_critic(const TrainPpoParams& params) { return !params.critic.empty(); }
@@ -43,7 +48,11 @@ bool reads_old_values(const TrainPpoParams& params) {
   return has_critic(params) && params.value_objective.object->reads_old_values();
 }
 
-bool is_barrier(const TrainPpoParams& params) { return params.epochs > 1 || params.mini_batches > 1 || params.whiten_advantages; }
+int looks_of(const TrainPpoParams& params) { return params.objective.object->looks(); }
+
+bool is_barrier(const TrainPpoParams& params) {
+  return params.epochs > 1 || params.mini_batches > 1 || params.whiten_advantages || looks_of(params) > 0;
+}
 
 bool takes_several_steps(const TrainPpoParams& params) { return params.epochs > 1 || params.mini_batches > 1; }
 
@@ -124,6 +133,11 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
     else if (params.recompute_old_logprobs && !of_objective.rollout_logprobs)
       needs.uncorrected_by = "recompute_old_logprobs";
     if (is_exact(params)) needs.exact_by = "on_policy";
+    if (looks_of(params) > 0) {
+      needs.scope = engine::Scope::kIteration;
+      needs.scope_reason = "objective = \"" + params.objective.type + "\"";
+      needs.totals.insert(needs.totals.end(), kLookTotals.begin(), kLookTotals.end());
+    }
     needs.must_agree["temperature"] = params.temperature;
   });
   c.iteration_scope_if([](const P& p) { return p.mini_batches > 1; }, "mini_batches > 1");
@@ -145,7 +159,7 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.total(kActorCount);
   c.total_if(has_critic, kCriticCount);
   c.total_if([](const P& p) { return p.whiten_advantages; }, kAdvantageTotal);
-  c.steps([](const P& p) { return p.epochs * p.mini_batches + (p.whiten_advantages ? 1 : 0); });
+  c.steps([](const P& p) { return p.epochs * p.mini_batches * (looks_of(p) + 1) + (p.whiten_advantages ? 1 : 0); });
 }
 
 TrainPpo::TrainPpo(const TrainPpoParams& params, engine::NodeResources& resources)
@@ -154,6 +168,7 @@ TrainPpo::TrainPpo(const TrainPpoParams& params, engine::NodeResources& resource
       critic_(has_critic(params) ? trained_model(resources, params.critic) : nullptr),
       pass_tokens_(resources.pass_tokens),
       seed_(resources.seed),
+      looks_(looks_of(params)),
       metrics_(*resources.metrics),
       totals_(*resources.totals),
       policy_metrics_(metrics_, totals_),
@@ -180,23 +195,74 @@ void TrainPpo::gather(int64_t step, std::span<MicroBatch> batches) {
     const bool recomputes = params_.recompute_old_logprobs && needs_of(params_).old_logprobs;
     for (const MicroBatch& batch : batches) recomputed_.push_back(recomputes ? old_logprobs_of(batch) : std::vector<float>());
   }
-  const int64_t mini_batch = mini_batch_of(step);
-  if (is_mini_batch(mini_batch)) {
-    const ChosenGroups groups = groups_of(mini_batch, batches);
-    const auto is_empty = [](const auto& chosen) { return chosen.empty(); };
-    const auto behind = std::find_if_not(groups.rbegin(), groups.rend(), is_empty).base();  // the last that has some
-    for (size_t i = 0; i < batches.size(); ++i) {
-      const bool is_last = groups.begin() + static_cast<std::ptrdiff_t>(i) + 1 == behind;
-      accumulate(batches[i], samples_of_groups(batches[i].layout(), groups[i]), recomputed_[i], is_last);
-    }
+  const Stage stage = stage_of(step);
+  if (is_mini_batch(stage.mini_batch)) {
+    const ChosenGroups groups = groups_of(stage.mini_batch, batches);
+    epoch_ = stage.mini_batch / params_.mini_batches;
+    if (trains(stage))
+      train_on(batches, groups);
+    else
+      look_at_mini_batch(stage, batches, groups);
   }
-  if (params_.whiten_advantages && is_mini_batch(mini_batch + 1)) add_advantages(batches, groups_of(mini_batch + 1, batches));
+  if (whitens_next(stage)) add_advantages(batches, groups_of(stage.mini_batch + 1, batches));
 }
 
 void TrainPpo::process_iteration(int64_t step, std::span<MicroBatch>) {
-  const int64_t mini_batch = mini_batch_of(step);
-  if (is_mini_batch(mini_batch)) make_step();
-  if (params_.whiten_advantages && is_mini_batch(mini_batch + 1)) take_moments();
+  const Stage stage = stage_of(step);
+  if (!trains(stage))
+    find(stage.look);
+  else if (is_mini_batch(stage.mini_batch))
+    make_step();
+  if (whitens_next(stage)) take_moments();
+}
+
+TrainPpo::Stage TrainPpo::stage_of(int64_t step) const {
+  if (params_.whiten_advantages && step-- == 0) return {.mini_batch = -1, .look = looks_};
+  return {.mini_batch = step / (looks_ + 1), .look = static_cast<int>(step % (looks_ + 1))};
+}
+
+bool TrainPpo::whitens_next(const Stage& stage) const {
+  return params_.whiten_advantages && trains(stage) && is_mini_batch(stage.mini_batch + 1);
+}
+
+void TrainPpo::train_on(std::span<MicroBatch> batches, const ChosenGroups& groups) {
+  const auto is_empty = [](const auto& chosen) { return chosen.empty(); };
+  const auto behind = std::find_if_not(groups.rbegin(), groups.rend(), is_empty).base();  // the last that has some
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const bool is_last = groups.begin() + static_cast<std::ptrdiff_t>(i) + 1 == behind;
+    accumulate(batches[i], samples_of_groups(batches[i].layout(), groups[i]), recomputed_[i], is_last);
+  }
+}
+
+// The first look computes log-probabilities, which are those of all looks: no weight changes between them.
+void TrainPpo::look_at_mini_batch(const Stage& stage, std::span<MicroBatch> batches, const ChosenGroups& groups) {
+  const at::NoGradGuard no_gradient;
+  if (stage.look == 0) looked_at_.clear(), found_.clear();
+  StepSums sums;
+  size_t next = 0;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    for (std::vector<size_t>& pass : passes(batches[i], samples_of_groups(batches[i].layout(), groups[i]))) {
+      const Part part = part_of(batches[i], std::move(pass), recomputed_[i]);
+      if (stage.look == 0) looked_at_.push_back(logprobs_now(part));
+      const PolicyOutputs outputs{.logprobs = looked_at_.at(next++), .entropy = {}};
+      params_.objective.object->look_at(stage.look, objective_inputs(part, outputs), sums);
+    }
+  }
+  for (size_t i = 0; i < kLookTotals.size(); ++i) totals_.mine(kLookTotals[i]).add(sums.moments[i]);
+  totals_.my_counts(kLookTotals.front()) = std::move(sums.counts);
+}
+
+void TrainPpo::find(int look) {
+  StepSums of_all{.moments = {}, .counts = totals_.counts_of_all(kLookTotals.front())};
+  for (size_t i = 0; i < kLookTotals.size(); ++i) of_all.moments[i] = totals_.of_all(kLookTotals[i]);
+  found_ = params_.objective.object->find(look, found_, of_all);
+}
+
+// Before the first step those of the weights may be known already, bit for bit.
+at::Tensor TrainPpo::logprobs_now(const Part& part) const {
+  if (steps_ == 0 && !part.recomputed.empty()) return old_logprobs(part, {});
+  if (steps_ == 0 && is_exact(params_)) return column(part, columns::kRolloutLogprobs.spec());
+  return policy_logprobs(actor_->forward(), part.samples, temperature());
 }
 
 bool TrainPpo::is_mini_batch(int64_t mini_batch) const {
@@ -246,15 +312,21 @@ void TrainPpo::accumulate(const MicroBatch& batch, std::span<const size_t> chose
                           bool is_last) {
   actor_->enter_slot(batch.slot());
   if (trains_two_models()) critic_->enter_slot(batch.slot());
-  const auto mask = batch.has(columns::kMask.spec()) ? batch.read(columns::kMask) : std::span<const float>();
-  const std::vector<size_t> counting = samples_that_count(batch.layout(), mask, chosen);
-  std::vector<std::vector<size_t>> passes = passes_of(batch.layout(), counting, pass_tokens_);
+  std::vector<std::vector<size_t>> passes = this->passes(batch, chosen);
   for (size_t i = 0; i < passes.size(); ++i) {
     if (is_last && i + 1 == passes.size()) expect_last_backward();
-    Part part{.batch = batch, .chosen = std::move(passes[i]), .samples = {}, .recomputed = recomputed};
-    part.samples = some_samples(batch.read(columns::kTokens), batch.layout(), part.chosen);
-    accumulate_pass(part);
+    accumulate_pass(part_of(batch, std::move(passes[i]), recomputed));
   }
+}
+
+std::vector<std::vector<size_t>> TrainPpo::passes(const MicroBatch& batch, std::span<const size_t> chosen) const {
+  const auto mask = batch.has(columns::kMask.spec()) ? batch.read(columns::kMask) : std::span<const float>();
+  return passes_of(batch.layout(), samples_that_count(batch.layout(), mask, chosen), pass_tokens_);
+}
+
+TrainPpo::Part TrainPpo::part_of(const MicroBatch& batch, std::vector<size_t> pass, std::span<const float> recomputed) {
+  RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), pass);
+  return {.batch = batch, .chosen = std::move(pass), .samples = std::move(samples), .recomputed = recomputed};
 }
 
 void TrainPpo::expect_last_backward() {
@@ -283,6 +355,13 @@ at::Tensor TrainPpo::old_logprobs(const Part& part, const at::Tensor& logprobs) 
 at::Tensor TrainPpo::advantages(const Part& part) const {
   const at::Tensor plain = column(part, columns::kAdvantages.spec());
   return params_.whiten_advantages ? plain.sub(advantage_mean_).mul(advantage_scale_) : plain;
+}
+
+at::Tensor TrainPpo::draws(const Part& part) const {
+  if (!needs_of(params_).draws) return {};
+  const auto group_index = [&](size_t group) { return part.batch.group_index(group); };
+  const ActionDraws of_step{.seed = seed_, .iteration = iteration_, .epoch = epoch_};
+  return draws_of(of_step, part.batch.layout(), group_index, part.chosen);
 }
 
 // Objectives count actions or samples, and of those that are computed each has one that counts.
@@ -331,15 +410,21 @@ bool TrainPpo::wants_entropy() const { return needs_of(params_).entropy || steps
 
 ObjectiveResult TrainPpo::policy_loss(const Part& part, const PolicyOutputs& outputs) {
   if (steps_ == 0) add_policy_metrics(part, outputs);
-  return params_.objective.object->compute({.logprobs = outputs.logprobs,
-                                            .old_logprobs = old_logprobs(part, outputs.logprobs),
-                                            .rollout_logprobs = column(part, columns::kRolloutLogprobs.spec()),
-                                            .reference_logprobs = column(part, columns::kReferenceLogprobs.spec()),
-                                            .entropy = outputs.entropy,
-                                            .advantages = advantages(part),
-                                            .mask = column(part, columns::kMask.spec()),
-                                            .action_offsets = action_offsets(part.batch.layout(), part.chosen),
-                                            .iteration = iteration_});
+  return params_.objective.object->compute(objective_inputs(part, outputs));
+}
+
+ObjectiveInputs TrainPpo::objective_inputs(const Part& part, const PolicyOutputs& outputs) const {
+  return {.logprobs = outputs.logprobs,
+          .old_logprobs = old_logprobs(part, outputs.logprobs),
+          .rollout_logprobs = column(part, columns::kRolloutLogprobs.spec()),
+          .reference_logprobs = column(part, columns::kReferenceLogprobs.spec()),
+          .entropy = outputs.entropy,
+          .advantages = advantages(part),
+          .mask = column(part, columns::kMask.spec()),
+          .action_offsets = action_offsets(part.batch.layout(), part.chosen),
+          .iteration = iteration_,
+          .draws = draws(part),
+          .step = found_};
 }
 
 ObjectiveResult TrainPpo::value_loss(const Part& part, const at::Tensor& values) {

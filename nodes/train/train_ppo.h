@@ -48,9 +48,11 @@ namespace sluice::nodes {
 /// Gradients accumulate as sums and are divided by the objective's count over the step and all ranks: how groups are packed into
 /// micro-batches, and these are cut into passes of [budget] pass_tokens, changes nothing but rounding. With one epoch and one
 /// mini-batch the gradients are taken as micro-batches arrive, and the step is made at the end of the iteration; otherwise the
-/// node is a barrier. A mini-batch without actions makes
-/// no step, an iteration without any a warning. A loss or a gradient that is not finite is a UserError, before a weight has
-/// changed in that step.
+/// node is a barrier. So it is for an objective whose loss depends on the whole step (Objective::looks()): ahead of each step the
+/// log-probabilities of its samples are computed once more, under the weights as they are then; where they are known (before the
+/// first step, with recompute_old_logprobs or on_policy = "exact") they are not. A mini-batch without actions makes no step, an
+/// iteration without any a warning. A loss or a gradient that is not finite is a UserError, before a weight has changed in that
+/// step.
 struct TrainPpoParams {
   std::string actor;
   std::string critic;
@@ -88,14 +90,32 @@ class TrainPpo final : public engine::Node {
     std::span<const float> recomputed;  // [A] of the whole micro-batch; empty unless they were
   };
 
-  // Of a barrier: optimizer step k trains on mini-batch k, counted over all epochs. Where advantages are whitened there is one
-  // step of the engine more, in front, since the moments of a mini-batch are added up one step before it is trained on.
-  int64_t mini_batch_of(int64_t step) const { return params_.whiten_advantages ? step - 1 : step; }
+  // Of a barrier: optimizer step k trains on mini-batch k, counted over all epochs. Each takes as many steps of the engine as the
+  // objective has looks, and one more. Where advantages are whitened there is one in front, since the moments of a mini-batch are
+  // added up while the one before it is trained on.
+  struct Stage {
+    int64_t mini_batch = -1;
+    int look = 0;  // that is due; the number of looks where the mini-batch is trained on
+  };
+  Stage stage_of(int64_t step) const;
+  bool trains(const Stage& stage) const { return stage.look == looks_; }
+  bool whitens_next(const Stage& stage) const;
   bool is_mini_batch(int64_t mini_batch) const;
   ChosenGroups groups_of(int64_t mini_batch, std::span<engine::MicroBatch> batches) const;
   void add_advantages(std::span<engine::MicroBatch> batches, const ChosenGroups& groups);
   void take_moments();
   std::vector<float> old_logprobs_of(const engine::MicroBatch& batch) const;
+
+  // A look of the objective at the mini-batch: what this rank adds to it, and what it finds.
+  void look_at_mini_batch(const Stage& stage, std::span<engine::MicroBatch> batches, const ChosenGroups& groups);
+  void find(int look);
+  at::Tensor logprobs_now(const Part& part) const;
+
+  void train_on(std::span<engine::MicroBatch> batches, const ChosenGroups& groups);
+
+  // What the samples `chosen` of a micro-batch are computed in.
+  std::vector<std::vector<size_t>> passes(const engine::MicroBatch& batch, std::span<const size_t> chosen) const;
+  static Part part_of(const engine::MicroBatch& batch, std::vector<size_t> pass, std::span<const float> recomputed);
 
   // Adds the gradients of the samples `chosen` of a micro-batch, pass by pass. `is_last`: no other is added to in this step.
   void accumulate(const engine::MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed,
@@ -108,6 +128,7 @@ class TrainPpo final : public engine::Node {
   bool trains_two_models() const;  // not one, with two heads or alone
   bool wants_entropy() const;
   double temperature() const { return params_.temperature.at(iteration_); }
+  ObjectiveInputs objective_inputs(const Part& part, const PolicyOutputs& outputs) const;
   std::vector<double> counted_by_policy(const Part& part) const;
   std::vector<double> counted_by_critic(const Part& part) const;
   ObjectiveResult policy_loss(const Part& part, const PolicyOutputs& outputs);
@@ -116,6 +137,7 @@ class TrainPpo final : public engine::Node {
   at::Tensor column(const Part& part, const engine::ColumnSpec& spec) const;  // undefined if no node writes it
   at::Tensor advantages(const Part& part) const;
   at::Tensor old_logprobs(const Part& part, const at::Tensor& logprobs) const;
+  at::Tensor draws(const Part& part) const;
   void add_policy_metrics(const Part& part, const PolicyOutputs& outputs);
 
   // The optimizer step for what was accumulated since the last one.
@@ -126,6 +148,7 @@ class TrainPpo final : public engine::Node {
   const std::shared_ptr<TrainedModel> critic_;  // null: none; may be the actor
   const int64_t pass_tokens_;
   const uint64_t seed_;
+  const int looks_;
   engine::MetricsRecorder& metrics_;
   engine::Totals& totals_;
   PolicyMetrics policy_metrics_;
@@ -134,6 +157,9 @@ class TrainPpo final : public engine::Node {
 
   int64_t iteration_ = 0;
   std::vector<std::vector<float>> recomputed_;  // old log-probabilities of each micro-batch of a barrier
+  int64_t epoch_ = 0;                           // of a barrier
+  std::vector<at::Tensor> looked_at_;           // log-probabilities of each pass of the mini-batch that is looked at
+  std::vector<double> found_;                   // by the looks at it
   double advantage_mean_ = 0;                   // of the step; 0 and 1 unless advantages are whitened
   double advantage_scale_ = 1;
   int64_t steps_ = 0;  // of this iteration

@@ -3,8 +3,10 @@
 
   arithmetic_preferences.jsonl          {"prompt": "37+45=", "chosen": "82", "rejected": "92"}, a pair for each sum that is practised
   arithmetic_preferences_heldout.jsonl  likewise, for the sums that appear nowhere else
+  arithmetic_labels.jsonl               {"prompt": "37+45=", "completion": "82", "label": true}, an answer for each sum that is practised
 
 The chosen answer is right; the rejected one is a mistake of the careless clerk, 10 too high twice as often as 20 too high.
+Of the answers with a label every other one is right.
 """
 import json
 import pathlib
@@ -20,10 +22,21 @@ def pairs(name):
         yield {"prompt": row["prompt"], "chosen": row["label"], "rejected": str(wrong)}
 
 
+def labels(name):
+    for number, pair in enumerate(pairs(name)):
+        right = number % 2 == 0
+        yield {"prompt": pair["prompt"], "completion": pair["chosen" if right else "rejected"], "label": right}
+
+
+def written(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
 def main():
     for source, target in (("arithmetic_train.jsonl", "arithmetic_preferences.jsonl"),
                            ("arithmetic_heldout.jsonl", "arithmetic_preferences_heldout.jsonl")):
-        (FOLDER / target).write_text("".join(json.dumps(row) + "\n" for row in pairs(source)))
+        (FOLDER / target).write_text(written(pairs(source)))
+    (FOLDER / "arithmetic_labels.jsonl").write_text(written(labels("arithmetic_train.jsonl")))
 
 
 if __name__ == "__main__":

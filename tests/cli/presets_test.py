@@ -237,7 +237,7 @@ class Table(PresetCase):
         found = {}
         for system in SYSTEMS:
             for line in self.output("describe", f"preset:{system}").splitlines():
-                if row := re.match(r"    ([a-z_:.]+)\.(\w+) = (\"[^\"]*\"|\[[^]]*\]|\S+)  ", line):
+                if row := re.match(r"    ([a-z0-9_:.]+)\.(\w+) = (\"[^\"]*\"|\[[^]]*\]|\S+)  ", line):
                     found[system, row[1], row[2]] = tomllib.loads(f"x = {row[3]}")["x"]
         return found
 

@@ -248,5 +248,15 @@ TEST_F(JsonlReaderTest, FilesWithoutRowsAreRefused) {
   EXPECT_THAT(error(gzip("")), HasSubstr("data.jsonl holds no rows"));
 }
 
+TEST_F(JsonlReaderTest, AFlagIsTrueOrFalseOrOneOrZero) {
+  const std::vector<JsonlField> fields{{"label", "label_field", FieldKind::kFlag}};
+  const JsonlReader reader = open("{\"label\": true}\n{\"label\": false}\n{\"label\": 1}\n{\"label\": 0}\n", fields);
+  EXPECT_EQ(reader.values(0)[0], true);
+  EXPECT_EQ(reader.values(3)[0], 0);
+  for (const char* other : {"\"true\"", "2", "0.5", "null", "[]"})
+    EXPECT_THAT(error("{\"label\": " + std::string(other) + "}\n", fields), HasSubstr("must be true or false")) << other;
+  EXPECT_THAT(error("{\"labels\": true, \"text\": \"a\"}\n", fields), HasSubstr("label_field = \"labels\"?"));
+}
+
 }  // namespace
 }  // namespace sluice::data

@@ -50,6 +50,15 @@ class Offline(PipelineCase):
                 self.assertGreater(mean(rows[-5:], "preference/reward_margin"), mean(rows[:2], "preference/reward_margin"))
                 self.assertGreater(mean(rows[-5:], "preference/accuracy"), 0.7)
 
+    def test_kto_makes_the_likeliest_answer_right(self):
+        rows = self.metrics("kto.toml", "kto")
+        before, after = self.accuracy(SHIPPED, "before-kto"), self.accuracy(self.folder / "kto/checkpoint/actor", "after-kto")
+        print(f"kto: held-out accuracy {before:.3f} -> {after:.3f}")
+        self.assertGreater(after, before + 0.2)
+        self.assertAlmostEqual(rows[0]["policy/loss"], 0.5, places=6)  # the policy is its reference
+        self.assertGreater(mean(rows[-10:], "preference/accuracy"), 0.8)
+        self.assertGreater(mean(rows[-10:], "preference/desirable_reward_mean"), mean(rows[-10:], "preference/undesirable_reward_mean") + 1)
+
     def test_online_dpo_raises_the_score(self):
         rows = self.metrics("online_dpo.toml", "online")
         first, last = mean(rows[:3], "reward/score_mean"), mean(rows[-10:], "reward/score_mean")

@@ -30,6 +30,16 @@ class Ranks(RanksCase):
             self.assertGreaterEqual(row["router/load_max_worst_layer"], row["router/load_max"])
             self.assertGreater(row["router/load_max"], 1)
 
+    def test_objectives_that_look_at_the_whole_step(self):
+        """What is found in a step, and drawn in it, is the same whoever has its samples."""
+        for objective, chosen in (('{type="m2po", m2_threshold=1e-4}', "policy/m2_masked"), ('{type="kl_cov", cov_share=0.01}', "policy/cov_chosen"),
+                                  ('{type="clip_cov", cov_share=0.01, cov_low=0.01}', "policy/cov_chosen")):
+            with self.subTest(objective):
+                steps = {"pipeline.iterations": 2, "nodes.train.mini_batches": 2, "nodes.train.epochs": 2, "nodes.train.objective": objective}
+                alone, shared = (self.run_on(ranks, "grpo.toml", objective[7:11], **steps) for ranks in (1, 2))
+                self.assert_equal_runs(shared, alone)
+                self.assertTrue(any(row[chosen] > 0 for row in self.lines_of(shared)))
+
     def test_with_little_credit(self):
         """Ranks make groups for each other: whoever makes them, in whatever order."""
         held_out = {"grpo.toml": 256, "dapo.toml": 256, "ppo.toml": 256, "calculator.toml": 0}

@@ -63,8 +63,9 @@ void set_gradients(const at::Tensor& x, const Order& order, const std::vector<in
 using Piece = std::function<Sums(const Order&)>;
 
 Piece policy_piece(const Objective& objective, const std::vector<RandomSample>& samples, at::ScalarType type) {
-  return [&, type](const Order& order) {
-    const ObjectiveInputs inputs = packed(samples, order, type);
+  return [&, type, step = testing::found_in(objective, samples, type)](const Order& order) {
+    ObjectiveInputs inputs = packed(samples, order, type);
+    inputs.step = step;
     const ObjectiveResult result = objective.compute(inputs);
     result.loss_sum.backward();
     Sums sums{.loss = result.loss_sum.item().toDouble(), .count = result.count, .gradients = {}, .means = {}, .maxima = {}};
@@ -261,10 +262,14 @@ TEST(ObjectiveProperty, PairsLoseTheSameInAnyMicroBatchesOfAnyRanks) {
 // other systems (policy_reference_test.cpp).
 const std::set<std::string> kWeighedByConstants{"cispo", "vespo"};
 
+// What looks at a step may choose actions by their size, and the last one chosen stands on the edge: of these step_objectives_test.cpp
+// has differences that no choice stands in.
+bool chooses_by_size(const engine::ComponentType& type) { return made_objective<Objective>(type.type, "")->looks() > 0; }
+
 TEST(ObjectiveProperty, GradientsOfPoliciesAgreeWithDifferences) {
   std::mt19937 random(8);
   for (const engine::ComponentType* type : registered<Objective>()) {
-    if (kWeighedByConstants.contains(type->type)) continue;
+    if (kWeighedByConstants.contains(type->type) || chooses_by_size(*type)) continue;
     for (const std::string& own : own_settings(*type)) {
       for (const std::string& shared : shared_settings()) {
         SCOPED_TRACE(type->type + "\n" + own + shared);

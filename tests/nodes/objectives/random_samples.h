@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "tests/nodes/objectives/objective_support.h"
@@ -11,7 +12,7 @@ namespace sluice::nodes::testing {
 
 /// The columns of one sample, an entry an action.
 struct RandomSample {
-  Vector logprobs, old_logprobs, rollout_logprobs, reference_logprobs, entropy, advantages, mask;
+  Vector logprobs, old_logprobs, rollout_logprobs, reference_logprobs, entropy, advantages, mask, draws;
 };
 
 inline RandomSample random_sample(std::mt19937& random, size_t actions) {
@@ -26,6 +27,7 @@ inline RandomSample random_sample(std::mt19937& random, size_t actions) {
     sample.entropy.push_back(std::abs(normal(random)));
     sample.advantages.push_back(normal(random));
     sample.mask.push_back(third(random) * 0.5);  // 0, 0.5 or 1
+    sample.draws.push_back(static_cast<double>(random()));
   }
   return sample;
 }
@@ -44,7 +46,7 @@ inline ObjectiveInputs packed(const std::vector<RandomSample>& samples, const st
   const auto column = [&](Vector RandomSample::*member) {
     Vector all;
     for (const size_t s : order) all.insert(all.end(), (samples[s].*member).begin(), (samples[s].*member).end());
-    return tensor(all).to(type);
+    return member == &RandomSample::draws ? tensor(all) : tensor(all).to(type);  // 32 bits are too many for a float
   };
   std::vector<int64_t> offsets{0};
   for (const size_t s : order) offsets.push_back(offsets.back() + static_cast<int64_t>(samples[s].logprobs.size()));
@@ -55,7 +57,16 @@ inline ObjectiveInputs packed(const std::vector<RandomSample>& samples, const st
           .entropy = column(&RandomSample::entropy).requires_grad_(true),
           .advantages = column(&RandomSample::advantages),
           .mask = column(&RandomSample::mask),
-          .action_offsets = offsets};
+          .action_offsets = offsets,
+          .iteration = 0,
+          .draws = column(&RandomSample::draws).to(at::kLong)};
+}
+
+/// What the objective finds in a step of these samples, each by itself.
+inline std::vector<double> found_in(const Objective& objective, const std::vector<RandomSample>& samples, at::ScalarType type) {
+  std::vector<ObjectiveInputs> step;
+  for (size_t s = 0; s < samples.size(); ++s) step.push_back(packed(samples, {s}, type));
+  return found_in_step(objective, std::move(step));
 }
 
 }  // namespace sluice::nodes::testing

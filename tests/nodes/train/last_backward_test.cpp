@@ -6,6 +6,7 @@
 #include "nodes/columns/columns.h"
 #include "nodes/objectives/preference/simpo.h"
 #include "nodes/train/train_dpo.h"
+#include "nodes/train/train_kto.h"
 #include "nodes/train/train_ppo.h"
 #include "nodes/train/train_reward.h"
 #include "nodes/train/train_sft.h"
@@ -66,6 +67,17 @@ TEST_F(LastBackward, OfPairs) {
   TrainDpoParams params{.model = "actor", .objective = {}};
   params.objective = {.type = "simpo", .object = std::make_shared<Simpo>(SimpoParams{}), .parts = {}};
   run_node<TrainDpo>(params, {{"actor", actor}}, scored_groups(), {1, 1, 2});
+  expect_all_gone(*actor, groups_);
+}
+
+TEST_F(LastBackward, OfLabelledSamples) {
+  const auto actor = model(groups_.rank(0));
+  TrainKtoParams params;
+  params.model = "actor";
+  std::vector<engine::Group> groups = scored_groups();
+  std::erase_if(groups, [](const engine::Group& group) { return group.layout.samples() < 2; });
+  for (engine::Group& group : groups) group.write(columns::kReferenceLogprobs);
+  run_node<TrainKto>(params, {{"actor", actor}}, groups, std::vector<size_t>(groups.size(), 1), kPassTokens);
   expect_all_gone(*actor, groups_);
 }
 

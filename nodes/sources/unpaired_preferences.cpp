@@ -1,0 +1,142 @@
+#include "nodes/sources/unpaired_preferences.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "nodes/columns/columns.h"
+#include "nodes/models/model_parts.h"
+#include "nodes/sources/row_look.h"
+
+namespace sluice::nodes {
+namespace {
+
+// The id behind completions that are texts, if there is to be one.
+std::optional<int64_t> end_of_completions(const UnpairedPreferencesParams& params, const ModelText& model) {
+  if (!params.add_end_of_sequence || prompt_format(params).chats()) return std::nullopt;
+  return model.end_of_sequence("set add_end_of_sequence = false");
+}
+
+void find_contradictions_of_labels(const UnpairedPreferencesParams& params, engine::Findings& findings) {
+  if (params.prompt_field.empty())
+    findings.error("prompt_field", "prompt_field is empty", "name the field that holds the prompt");
+  if (params.completion_field.empty()) findings.error("completion_field", "completion_field is empty", "name the field to learn");
+  if (params.label_field.empty())
+    findings.error("label_field", "label_field is empty", "name the field that is true where the completion is desirable");
+  if (params.groups_per_iteration == 1)
+    findings.error("groups_per_iteration", "of a single row no other completion is there to compare with", "2 rows at least");
+  if (prompt_format(params).chats() && findings.changed("add_end_of_sequence"))
+    findings.without_effect("add_end_of_sequence", "add_end_of_sequence has no effect on what a chat template writes",
+                            "remove it");
+  check_chat_variables(params.chat_variables, /*uses_template=*/true, findings);  // rows may be conversations whatever is written
+}
+
+// Before a run: all rows as the run will see them, or the first without the tokenizer.
+void look_at_labels(const UnpairedPreferencesParams& params, engine::DataLook& look) {
+  const PromptFormat format = prompt_format(params);
+  if (!has_needed_template(format, params.model, look)) return;
+  const ModelText model(params.model, look.folder_of(params.model));
+  const LabelledRows labelled(params, model, look.all() ? end_of_completions(params, model) : std::nullopt);
+  data::Dataset rows(rows_to_look_at(params, look), labelled.fields());
+  RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) -> std::optional<RowCheck::Fault> {
+    const std::vector<Json> values = rows.values(id);
+    labelled.examples().check(LabelledRows::example(values));
+    if (!look.all()) return std::nullopt;
+    return labelled.fault_of(values, rows.values({0, 0}));
+  });
+  if (const auto prompt = labelled.examples().plain_prompt(LabelledRows::example(rows.values({0, 0}))))
+    warn_of_skipped_template(format, params.model, *prompt, look);
+  warn_of_skipped_input(format, rows_to_look_at(params, look), look);
+}
+
+}  // namespace
+
+void UnpairedPreferences::describe(engine::Contract<UnpairedPreferencesParams>& c) {
+  using P = UnpairedPreferencesParams;
+  c.type("unpaired_preferences",
+         "prompts with a completion that is desirable or not, from JSON lines, JSON arrays, Parquet or Arrow");
+  describe_paths(c);
+  describe_prompt(c);
+  c.param("completion_field", &P::completion_field).doc("field of the completion: a string or a list of {role, content}");
+  c.param("label_field", &P::label_field).doc("field that is true (or 1) where the completion is desirable, else false (or 0)");
+  c.model("model", &P::model, engine::ModelUse::kReads).required().doc("the model whose tokenizer and chat template are used");
+  c.param("max_tokens", &P::max_tokens).required().at_least(2).doc("the longest sample, prompt and completion").unit("tokens");
+  c.param("too_long", &P::too_long).doc("a longer row is an error, or left out and counted");
+  c.param("add_end_of_sequence", &P::add_end_of_sequence).doc("put the end of sequence behind completions that are strings");
+  describe_order(c, "rows");
+  c.writes(columns::kPrompt, columns::kTokens, columns::kScore);
+  c.needs([](const P& params, engine::NodeNeeds& needs) {
+    needs.groups_per_iteration = params.groups_per_iteration;
+    needs.samples_per_group = 2;
+    needs.worst_sample_tokens = params.max_tokens;
+    needs.string_bytes[columns::kPrompt.spec().name] = most_prompt_bytes(prompt_format(params), longest_text(params.path));
+  });
+  c.check(find_contradictions_of_labels);
+  c.data(look_at_labels);
+  describe_dropped(c);
+}
+
+std::vector<data::JsonlField> LabelledRows::fields() const {
+  std::vector<data::JsonlField> fields = examples_.fields();
+  for (data::JsonlField& field : fields) field.list_param.clear();
+  fields.push_back({label_field_, "label_field", data::FieldKind::kFlag});
+  return fields;
+}
+
+std::optional<RowCheck::Fault> LabelledRows::fault_of(const std::vector<Json>& values, const std::vector<Json>& first) const {
+  const auto says = [](const std::vector<Json>& row) { return row[row.size() - 2].is_array(); };  // its completion
+  if (says(values) != says(first))
+    return RowCheck::Fault{
+        "of this row and the first one is a text and one a conversation, so neither can get the other's completion",
+        "write all rows in the same form"};
+  return examples_.fault_of(examples_.example(example(values)));
+}
+
+LearnedConversation LabelledRows::mismatched(const std::vector<Json>& prompt, const std::vector<Json>& completion) const {
+  std::vector<Json> values = example(prompt);
+  values.back() = example(completion).back();
+  LearnedConversation sample = examples_.example(values);
+  if (static_cast<int64_t>(sample.tokens.size()) > max_tokens_) {
+    sample.tokens.resize(static_cast<size_t>(max_tokens_));
+    std::erase_if(sample.actions, [&](int64_t place) { return place >= max_tokens_; });
+  }
+  return sample;
+}
+
+UnpairedPreferences::UnpairedPreferences(const UnpairedPreferencesParams& params, engine::NodeResources& resources)
+    : metrics_(resources.metrics),
+      groups_per_iteration_(params.groups_per_iteration),
+      model_(model_text(resources, params.model)),
+      labelled_(params, *model_, end_of_completions(params, *model_)),
+      rows_(dataset_options(params, resources), labelled_.fields()),
+      check_(params.too_long) {
+  check_.run(rows_,
+             [&, first = rows_.values({0, 0})](data::Dataset::RowId id) { return labelled_.fault_of(rows_.values(id), first); });
+}
+
+// The last row of the data has none behind it, where it ends within an iteration.
+data::Dataset::RowId UnpairedPreferences::other_of(int64_t group) {
+  const int64_t place = group % groups_per_iteration_;
+  const uint64_t first = cursor_.drawn() - 1 - static_cast<uint64_t>(place);
+  const bool is_last = place + 1 == groups_per_iteration_;
+  const auto behind = is_last ? std::nullopt : rows_.row_at(cursor_.drawn());
+  return behind ? *behind : *rows_.row_at(first);
+}
+
+bool UnpairedPreferences::next_group(engine::Group& group) {
+  const auto row = cursor_.draw(rows_);
+  if (!row) return false;
+  const std::vector<Json> values = rows_.values(*row);
+  LearnedConversation own = labelled_.examples().example(LabelledRows::example(values));
+  const LearnedConversation other = labelled_.mismatched(values, rows_.values(other_of(group.index)));
+  for (const LearnedConversation* sample : {&std::as_const(own), &other})
+    group.layout.add_sample(static_cast<int64_t>(sample->tokens.size()), sample->actions);
+  group.layout.end_group();
+  const auto tokens = group.write(columns::kTokens);
+  std::ranges::copy(other.tokens, std::ranges::copy(own.tokens, tokens.begin()).out);
+  group.write(columns::kScore)[0] = LabelledRows::is_desirable(values) ? 1.0F : 0.0F;
+  group.write(columns::kPrompt)[0] = std::move(own.prompt);
+  return true;
+}
+
+}  // namespace sluice::nodes

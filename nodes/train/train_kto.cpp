@@ -1,0 +1,172 @@
+#include "nodes/train/train_kto.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "nodes/columns/columns.h"
+#include "nodes/forward/forward.h"
+#include "nodes/forward/passes.h"
+#include "nodes/forward/ragged.h"
+#include "nodes/models/model_parts.h"
+#include "nodes/rewards/score_columns.h"
+#include "nodes/train/optimizer_step.h"
+#include "nodes/train/weighed_actions.h"
+
+namespace sluice::nodes {
+namespace {
+
+// Log ratios of mismatched samples, and the samples that are learned from.
+constexpr const char *kMismatchedTotal = "mismatched", *kLearnedTotal = "learned";
+
+std::span<const float> mask_of(const engine::MicroBatch& batch) {
+  return batch.has(columns::kMask.spec()) ? batch.read(columns::kMask) : std::span<const float>();
+}
+
+// The first sample of each group; or all others.
+std::vector<size_t> firsts(const engine::Layout& layout) {
+  std::vector<size_t> samples;
+  for (const engine::Range group : layout.samples_by_group()) {
+    if (group.size() > 0) samples.push_back(group.begin);
+  }
+  return samples;
+}
+
+std::vector<size_t> mismatched(const engine::MicroBatch& batch) {
+  std::vector<size_t> samples;
+  size_t index = 0;
+  for (const engine::Range group : batch.layout().samples_by_group()) {
+    if (group.size() == 1)
+      throw UserError("group " + std::to_string(batch.group_index(index)) + " has one sample, and none with another completion",
+                      "train_kto takes groups as a node of type \"unpaired_preferences\" makes them");
+    for (size_t sample = group.begin + 1; sample < group.end; ++sample) samples.push_back(sample);
+    ++index;
+  }
+  return samples;
+}
+
+}  // namespace
+
+void TrainKto::describe(engine::Contract<TrainKtoParams>& c) {
+  using P = TrainKtoParams;
+  c.type("train_kto", "one optimizer step an iteration on samples that are desirable or not");
+  c.model("model", &P::model, engine::ModelUse::kUpdates, "language_model").required().doc("the policy");
+  describe_kto_loss(c);
+  c.param("temperature", &P::temperature).above(0).doc("divides the logits; as in the node that computes the reference");
+  c.reads(columns::kTokens, columns::kScore, columns::kReferenceLogprobs);
+  c.reads_if_written(columns::kMask);
+  c.needs([](const P& params, engine::NodeNeeds& needs) { needs.must_agree["temperature"] = params.temperature; });
+  c.iteration_scope_if([](const P&) { return true; }, "the baseline of all losses");
+  c.steps([](const P&) { return 2; });
+  c.total(kMismatchedTotal);
+  c.total(kLearnedTotal);
+  c.check([](const P& params, engine::Findings& findings) {
+    if (params.desirable_weight == 0 && params.undesirable_weight == 0)
+      findings.error("desirable_weight", "desirable_weight and undesirable_weight are both 0: nothing is learned",
+                     "1.0 for both, or more for what there is less of");
+  });
+  c.metric("policy/loss", engine::Metric::kMean, "mean loss of a sample");
+  c.metric("policy/grad_norm", engine::Metric::kValue, "norm of all gradients before clipping");
+  c.metric("preference/baseline", engine::Metric::kValue, "mean log ratio of the mismatched samples, at least 0");
+  c.metric("preference/accuracy", engine::Metric::kMean, "share of the samples whose log ratio is on their side of the baseline");
+  c.metric("preference/desirable_reward_mean", engine::Metric::kMean, "beta times the log ratio of a desirable sample");
+  c.metric("preference/undesirable_reward_mean", engine::Metric::kMean, "the same of the others");
+  describe_learning_rate(c, "policy");
+  RouterMetrics::describe(c, "model");
+}
+
+TrainKto::TrainKto(const TrainKtoParams& params, engine::NodeResources& resources)
+    : params_(params),
+      model_(trained_model(resources, params.model)),
+      pass_tokens_(resources.pass_tokens),
+      metrics_(*resources.metrics),
+      totals_(*resources.totals),
+      router_metrics_(*model_, RouterMetrics::kGroup, resources) {}
+
+void TrainKto::begin_iteration(const engine::Iteration& iteration) {
+  begin_training(*model_, iteration, metrics_, "policy");
+  learned_ = 0;
+}
+
+void TrainKto::gather(int64_t step, std::span<engine::MicroBatch> batches) {
+  if (step == 0) {
+    for (const engine::MicroBatch& batch : batches) add_to_baseline(batch);
+    return;
+  }
+  std::vector<Passes> all;
+  for (const engine::MicroBatch& batch : batches) all.push_back(passes(batch, firsts(batch.layout())));
+  const auto behind = std::find_if_not(all.rbegin(), all.rend(), [](const Passes& one) { return one.empty(); }).base();
+  for (size_t i = 0; i < batches.size(); ++i)
+    accumulate(batches[i], all[i], all.begin() + static_cast<std::ptrdiff_t>(i) + 1 == behind);
+}
+
+void TrainKto::process_iteration(int64_t step, std::span<engine::MicroBatch>) {
+  if (step == 0) {
+    baseline_ = std::max(0.0, totals_.of_all(kMismatchedTotal).mean());
+    return;
+  }
+  router_metrics_.record_step();
+  learned_ = totals_.sum_of_all(kLearnedTotal);
+  if (learned_ == 0) return;
+  metrics_.value("preference/baseline", baseline_);
+  metrics_.value("policy/grad_norm", step_optimizer(*model_, learned_));
+}
+
+void TrainKto::end_iteration(const engine::Iteration& iteration) {
+  if (learned_ == 0) warn_of_no_step(*model_, iteration);
+}
+
+TrainKto::Passes TrainKto::passes(const engine::MicroBatch& batch, std::span<const size_t> samples) const {
+  return passes_of(batch.layout(), samples_that_count(batch.layout(), mask_of(batch), samples), pass_tokens_);
+}
+
+void TrainKto::add_to_baseline(const engine::MicroBatch& batch) {
+  const at::NoGradGuard no_gradient;
+  for (const std::vector<size_t>& pass : passes(batch, mismatched(batch))) {
+    const at::Tensor ratios = log_ratios(batch, pass);
+    for (int64_t i = 0; i < ratios.numel(); ++i) totals_.add(kMismatchedTotal, ratios.const_data_ptr<double>()[i]);
+  }
+}
+
+void TrainKto::accumulate(const engine::MicroBatch& batch, const Passes& passes, bool is_last) {
+  const auto scores = finite_scores(batch, columns::kScore.name);  // [S]
+  model_->enter_slot(batch.slot());
+  for (const std::vector<size_t>& pass : passes) {
+    if (is_last && &pass == &passes.back()) model_->expect_last_backward();
+    router_metrics_.expect(std::vector<double>(pass.size(), 1.0));
+    std::vector<double> of_pass;
+    for (const size_t sample : pass) of_pass.push_back(scores[sample]);
+    const at::Tensor desirable = at::tensor(of_pass, at::kDouble).gt(0);  // [S']
+    const at::Tensor ratios = log_ratios(batch, pass);                    // [S']
+    const double loss_sum = accumulate_gradient(kto_losses(params_, ratios, desirable, baseline_).sum(), "loss");
+    record(ratios.detach(), desirable, loss_sum);
+    router_metrics_.record_passes();
+    totals_.add(kLearnedTotal, static_cast<double>(pass.size()));
+  }
+}
+
+at::Tensor TrainKto::log_ratios(const engine::MicroBatch& batch, std::span<const size_t> samples) {
+  const engine::Layout& layout = batch.layout();
+  const at::Tensor logprobs = policy_logprobs(model_->forward(), some_samples(batch.read(columns::kTokens), layout, samples),
+                                              params_.temperature.at(batch.iteration()));
+  const at::Tensor reference = action_tensor(batch.read(columns::kReferenceLogprobs), layout, samples);
+  const WeighedActions actions(layout, samples, mask_of(batch));
+  return actions.sums(logprobs).sub(actions.sums(reference));
+}
+
+void TrainKto::record(const at::Tensor& log_ratios, const at::Tensor& desirable, double loss_sum) {
+  const auto count = static_cast<double>(log_ratios.numel());
+  metrics_.mean("policy/loss", loss_sum / count, count);
+  const auto mean = [](const at::Tensor& x) { return x.to(at::kDouble).mean().item().toDouble(); };
+  metrics_.mean("preference/accuracy", mean(log_ratios.gt(baseline_).eq(desirable)), count);
+  const auto rewards_of = [&](const char* name, const at::Tensor& which) {
+    const at::Tensor rewards = log_ratios.masked_select(which).mul(params_.beta);
+    if (rewards.numel() > 0) metrics_.mean(name, mean(rewards), static_cast<double>(rewards.numel()));
+  };
+  rewards_of("preference/desirable_reward_mean", desirable);
+  rewards_of("preference/undesirable_reward_mean", desirable.logical_not());
+}
+
+}  // namespace sluice::nodes
