@@ -6,8 +6,12 @@
 //       after the same once unmeasured
 //   {"ask": "prefill", "samples": 16, "prompt": 512, "shared": true}
 //       {"seconds"} until each sample has its first token; with "shared" all have one prompt, else all have different ones
+//   {"ask": "continue", "samples": 1, "prompt": 64, "tokens": 256, "likeliest": true, "drafts": 8, "alone": 1}
+//       {"seconds", "steps", "guessed", "right"} of sampling so many tokens behind prompts that were read before, the likeliest each time
+//       or at random, with so many guessed of a sample in a step, while no more samples run than so many (0: always); the same prompts
+//       whenever it is asked
 //
-// No prompt is used twice, so nothing of an earlier question helps.
+// No other prompt is used twice, so nothing of an earlier question helps.
 
 #include <algorithm>
 #include <array>
@@ -38,26 +42,33 @@ class Bench {
   Json answer(const Json& question) {
     if (question.at("ask") == "prefill")
       return {{"seconds", prefill(question.at("samples"), question.at("prompt"), question.at("shared"))}};
+    if (question.at("ask") == "continue") return go_on(question);
     return {{"seconds", decode(question.at("batch"), question.at("context"), question.at("steps"))}};
   }
 
  private:
-  GenerationEngine engine(int64_t samples, int64_t longest) const {
-    return {config_,
-            {.sampling = {}, .end_of_sequence = {}, .precision = weights_.precision(), .device = device_},
-            {.max_running_samples = samples,
-             .max_step_tokens = std::max(kStepTokens, samples),
-             .kv_block_size = kBlock,
-             .kv_blocks = samples * (longest / kBlock + 1)}};
+  models::GenerationOptions options() const {
+    return {.sampling = {}, .end_of_sequence = {}, .precision = weights_.precision(), .device = device_};
   }
+
+  models::GenerationLimits limits_for(int64_t samples, int64_t longest) const {
+    return {.max_running_samples = samples,
+            .max_step_tokens = std::max(kStepTokens, samples),
+            .kv_block_size = kBlock,
+            .kv_blocks = samples * (longest / kBlock + 1)};
+  }
+
+  GenerationEngine engine(int64_t samples, int64_t longest) const { return {config_, options(), limits_for(samples, longest)}; }
 
   void step(GenerationEngine& engine) const { engine.step(weights_); }
 
-  std::vector<int64_t> new_prompt(int64_t length) {
-    std::vector<int64_t> prompt(static_cast<size_t>(length));
-    for (int64_t& id : prompt) id = static_cast<int64_t>(prompts_.below(static_cast<uint64_t>(config_.vocab_size)));
-    return prompt;
+  std::vector<int64_t> random_tokens(RandomStream& random, int64_t length) const {
+    std::vector<int64_t> tokens(static_cast<size_t>(length));
+    for (int64_t& id : tokens) id = static_cast<int64_t>(random.below(static_cast<uint64_t>(config_.vocab_size)));
+    return tokens;
   }
+
+  std::vector<int64_t> new_prompt(int64_t length) { return random_tokens(prompts_, length); }
 
   void submit(GenerationEngine& engine, int64_t index, std::vector<int64_t> prompt, int64_t new_tokens) const {
     const auto id = static_cast<uint64_t>(index);
@@ -92,6 +103,32 @@ class Bench {
     return seconds_of([&] {
       while (!engine.idle()) step(engine);
     });
+  }
+
+  Json go_on(const Json& question) const {
+    const int64_t samples = question.at("samples"), length = question.at("prompt"), tokens = question.at("tokens");
+    models::GenerationLimits limits = limits_for(samples, length + tokens);
+    limits.drafts = {.tokens = question.at("drafts"), .samples = question.at("alone")};
+    GenerationEngine engine(config_, options(), limits);
+    RandomStream text(3, 0);
+    for (int64_t i = 0; i < samples; ++i) {
+      const auto id = static_cast<uint64_t>(i);
+      engine.submit({.id = id,
+                     .prompt = random_tokens(text, length),
+                     .max_new_tokens = tokens,
+                     .stream = RandomStream(1, id),
+                     .greedy = question.at("likeliest")});
+    }
+    do step(engine);
+    while (engine.last_step().prompt_tokens > 0 || engine.waiting() > 0);
+    int64_t steps = 0, guessed = 0, right = 0;
+    const double seconds = seconds_of([&] {
+      for (; !engine.idle(); ++steps) {
+        step(engine);
+        guessed += engine.last_step().drafted_tokens, right += engine.last_step().kept_drafts;
+      }
+    });
+    return {{"seconds", seconds}, {"steps", steps}, {"guessed", guessed}, {"right", right}};
   }
 
   const models::ModelConfig config_;

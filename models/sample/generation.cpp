@@ -18,6 +18,7 @@ const GenerationLimits& checked(const GenerationLimits& limits) {
                     "every running sample decodes one token a step: raise the one or lower the other");
   if (limits.kv_block_size < 16 || limits.kv_block_size % 16 != 0) throw UserError("kv_block_size must be a multiple of 16");
   if (limits.kv_blocks < 1) throw UserError("kv_blocks must be at least 1");
+  if (limits.drafts.tokens < 0 || limits.drafts.samples < 0) throw UserError("drafts cannot be fewer than none");
   return limits;
 }
 
@@ -41,9 +42,10 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const GenerationOp
                                                 .block_size = limits.kv_block_size,
                                                 .blocks = limits.kv_blocks,
                                                 .together = options.together})) {
-  batch_.reserve(static_cast<size_t>(limits.max_running_samples));
-  draws_.reserve(static_cast<size_t>(limits.max_running_samples));
-  drawn_.reserve(static_cast<size_t>(limits.max_running_samples));
+  const int64_t rows = limits.max_running_samples + (limits.drafts.tokens > 0 ? limits.max_step_tokens : 0);
+  batch_.reserve(static_cast<size_t>(rows));
+  draws_.reserve(static_cast<size_t>(rows));
+  drawn_.reserve(static_cast<size_t>(rows));
   results_.reserve(static_cast<size_t>(limits.max_running_samples));
 }
 
@@ -102,40 +104,73 @@ void GenerationEngine::compute(const PackedWeights& weights) {
                       .cached = sample->cached,
                       .blocks = sample->blocks,
                       .wants_logits = sample->row >= 0});
+    for (size_t i = 0; i < sample->drafts.size(); ++i) {
+      batch_.push_back({.tokens = std::span<const int64_t>(sample->drafts).subspan(i, 1),
+                        .cached = sample->cached + 1 + static_cast<int64_t>(i),
+                        .blocks = sample->blocks});
+    }
   }
   scheduler_.advance();
   plan_draws();
   if (!batch_.empty()) backend_->step(weights, batch_, draws_, drawn_);  // else all that run are paused
 }
 
-// A sample's stream gives one number for each token that is drawn at random, and none else.
+bool GenerationEngine::draws_at_random(const Sample& sample) const {
+  return !sample.request.greedy && options_.sampling.temperature > 0;
+}
+
+// A sample's stream gives one number for each token that is drawn at random, and none else. What follows a guess is drawn with the
+// number that its turn would have, from behind the guesses before it, which stand behind the response until it is known.
 void GenerationEngine::plan_draws() {
   draws_.clear();
   for (const auto& sample : scheduler_.running()) {
     if (sample->row < 0) continue;
-    const bool random = !sample->request.greedy && options_.sampling.temperature > 0;
-    draws_.push_back({.id = sample->request.id,
-                      .row = sample->row,
-                      .uniform = random ? sample->request.stream.uniform() : 0,
-                      .greedy = sample->request.greedy,
-                      .prompt = sample->request.prompt.ids(),
-                      .response = sample->result.tokens});
+    RandomStream stream = sample->request.stream;
+    std::vector<int64_t>& tokens = sample->result.tokens;
+    const size_t sampled = tokens.size();
+    tokens.insert(tokens.end(), sample->drafts.begin(), sample->drafts.end());
+    for (size_t i = 0; i <= sample->drafts.size(); ++i) {
+      draws_.push_back({.id = sample->request.id,
+                        .row = sample->row + static_cast<int64_t>(i),
+                        .uniform = draws_at_random(*sample) ? stream.uniform() : 0,
+                        .greedy = sample->request.greedy,
+                        .prompt = sample->request.prompt.ids(),
+                        .response = std::span<const int64_t>(tokens).first(sampled + i)});
+    }
   }
   drawn_.resize(draws_.size());
 }
 
 void GenerationEngine::take_drawn() {
-  auto next = drawn_.begin();
+  std::span<const SampledToken> drawn = drawn_;
   for (const auto& sample : scheduler_.running()) {
+    sample->ended = false;
     if (sample->row < 0) continue;
-    sample->result.tokens.push_back(next->id);
-    sample->result.logprobs.push_back(next++->logprob);
-    ++scheduler_.work().sampled_tokens;
+    const size_t count = 1 + sample->drafts.size();
+    take_drawn(*sample, drawn.first(count));
+    drawn = drawn.subspan(count);
   }
 }
 
-bool GenerationEngine::ended(Sample& sample) {
-  if (sample.row < 0) return false;
+void GenerationEngine::take_drawn(Sample& sample, std::span<const SampledToken> drawn) {
+  std::vector<int64_t>& tokens = sample.result.tokens;
+  tokens.resize(tokens.size() - sample.drafts.size());
+  size_t right = 0;
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    if (draws_at_random(sample)) sample.request.stream.uniform();
+    tokens.push_back(drawn[i].id);
+    sample.result.logprobs.push_back(drawn[i].logprob);
+    ++scheduler_.work().sampled_tokens;
+    sample.ended = ends(sample);
+    const bool goes_on = !sample.ended && !sample.paused && i < sample.drafts.size() && drawn[i].id == sample.drafts[i];
+    if (!goes_on) break;
+    ++right;
+  }
+  scheduler_.keep_drafts(sample, static_cast<int64_t>(right));
+}
+
+// With its last token.
+bool GenerationEngine::ends(Sample& sample) {
   const std::vector<int64_t>& tokens = sample.result.tokens;
   const Next next = judge_ ? judge_(sample.request.id, tokens) : Next::kGoesOn;
   const auto& ends = options_.end_of_sequence;
@@ -150,7 +185,7 @@ bool GenerationEngine::ended(Sample& sample) {
 void GenerationEngine::collect() {
   results_.clear();
   for (const auto& sample : scheduler_.running()) {
-    if (ended(*sample)) results_.push_back(take(*sample));
+    if (sample->ended) results_.push_back(take(*sample));
   }
   if (!results_.empty()) scheduler_.drop_done();
 }

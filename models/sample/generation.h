@@ -48,8 +48,12 @@ std::string limit_of_rotary_scaling(const ModelConfig& config);
 /// the backend's: the engine gives it the step and a number from each sample's stream, and gets tokens. Cooperative: nothing
 /// happens outside step(). Not thread-safe.
 ///
+/// Speculative sampling (GenerationLimits::drafts): a sample's next tokens are guessed and computed beside the one that is due, and
+/// what is drawn behind each of them is what would be drawn there anyway. As long as that is what was guessed, it is taken, and the
+/// numbers of its stream; the rest is forgotten.
+///
 /// A sample's tokens and log-probabilities are bit-identical whatever it runs beside, whatever the limits are, whatever it
-/// shares, however long it paused, however often it was preempted, and for any number of threads. They depend on its prompt, on
+/// shares, whatever is guessed, however long it paused, however often it was preempted, and for any number of threads. They depend on its prompt, on
 /// what it was given, its stream and the weights, which must be the same from its first step to its last.
 class GenerationEngine {
  public:
@@ -113,7 +117,9 @@ class GenerationEngine {
   void compute(const PackedWeights& weights);
   void plan_draws();
   void take_drawn();
-  bool ended(Sample& sample);
+  void take_drawn(Sample& sample, std::span<const SampledToken> drawn);
+  bool ends(Sample& sample);
+  bool draws_at_random(const Sample& sample) const;
   void collect();
   SampleResult take(Sample& sample);
   Sample& paused_sample(uint64_t id);

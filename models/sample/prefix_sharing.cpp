@@ -10,6 +10,7 @@ void Scheduler::start(Sample& sample) {
   sample.blocks.reserve(static_cast<size_t>(worst_blocks(sample.request)));
   sample.result.tokens.reserve(static_cast<size_t>(sample.request.max_new_tokens));
   sample.result.logprobs.reserve(static_cast<size_t>(sample.request.max_new_tokens));
+  sample.drafts.reserve(static_cast<size_t>(limits_.drafts.tokens));
   match(sample);
   find_leader(sample);
 }

@@ -33,6 +33,7 @@ void Scheduler::plan() {
   for (const Owned& sample : running_) catch_up(*sample);
   admit();
   share_out();
+  draft();
   take_blocks();
   number_rows();
   work_.preemptions = std::exchange(preempted_, 0);
@@ -95,11 +96,39 @@ void Scheduler::share_out() {
   }
 }
 
+// At most so many that the last of them is not the sample's last token, which need not be guessed: it is sampled behind them.
+void Scheduler::draft() {
+  int64_t decoding = 0, computed = 0;
+  for (const Owned& sample : running_) {
+    sample->drafts.clear();
+    computed += sample->scheduled;
+    decoding += sample->scheduled == 1 && sample->decoding() ? 1 : 0;
+  }
+  if (!may_draft(decoding, computed)) return;
+  int64_t left = limits_.max_step_tokens - computed;
+  for (const Owned& sample : running_) {
+    if (sample->scheduled != 1 || !sample->decoding()) continue;
+    const int64_t share = left / decoding--;  // of those that come; what one leaves the others have
+    const int64_t end = sample->request.max_new_tokens - static_cast<int64_t>(sample->result.tokens.size()) - 1;
+    const int64_t most = std::min({limits_.drafts.tokens, share, end});
+    if (most <= 0) continue;
+    if (const int64_t wanted = sample->draft_length.next(most); wanted > 0)
+      draft_by_ngram(sample->request.prompt.ids(), sample->result.tokens, wanted, sample->drafts);
+    left -= std::ssize(sample->drafts);
+    work_.drafted_tokens += std::ssize(sample->drafts);
+  }
+}
+
+bool Scheduler::may_draft(int64_t decoding, int64_t computed) const {
+  if (limits_.drafts.tokens == 0 || decoding == 0 || limits_.admission == KvAdmission::kOnDemand) return false;
+  return limits_.drafts.samples == 0 || (decoding <= limits_.drafts.samples && computed == decoding);
+}
+
 void Scheduler::take_blocks() {
   for (size_t i = 0; i < running_.size(); ++i) {
     Sample& sample = *running_[i];
     if (sample.scheduled == 0) continue;
-    const int64_t count = blocks_for(sample.cached + sample.scheduled);
+    const int64_t count = blocks_for(sample.cached + sample.scheduled + std::ssize(sample.drafts));
     const auto missing = [&] { return count - static_cast<int64_t>(sample.blocks.size()) + (sample.borrows ? 1 : 0); };
     while (i + 1 < running_.size() && missing() > pool_.free()) give_up_youngest();
     if (missing() > pool_.free()) return give_up_youngest();  // itself
@@ -125,7 +154,8 @@ void Scheduler::number_rows() {
   int64_t rows = 0;
   for (const Owned& sample : running_) {
     const bool whole = sample->scheduled > 0 && sample->cached + sample->scheduled == sample->size();
-    sample->row = whole ? rows++ : -1;
+    sample->row = whole ? rows : -1;
+    if (whole) rows += 1 + std::ssize(sample->drafts);
     if (!sample->decoding()) work_.prompt_tokens += sample->scheduled;
   }
 }
@@ -147,6 +177,13 @@ void Scheduler::advance() {
     const Sample* leader = running_of_age(sample->leader);
     if (leader != nullptr && leader->row >= 0) fork(*leader, *sample);
   }
+}
+
+void Scheduler::keep_drafts(Sample& sample, int64_t right) {
+  sample.draft_length.learn(std::ssize(sample.drafts), right);
+  sample.cached += right;
+  work_.kept_drafts += right;
+  sample.drafts.clear();
 }
 
 Sample* Scheduler::find(uint64_t id) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/sample/block_pool.h"
+#include "models/sample/drafts.h"
 #include "models/sample/prefix_index.h"
 #include "models/sample/sample.h"
 
@@ -26,13 +27,16 @@ struct GenerationLimits {
   int64_t kv_block_size = 16;         // tokens, a multiple of 16
   int64_t kv_blocks = 0;              // of the KV cache
   KvAdmission admission = KvAdmission::kWorstCase;
+  DraftLimits drafts;  // with KvAdmission::kWorstCase: on demand nothing is guessed, since a sample grows by one token
 };
 
 /// What one step did.
 struct StepWork {
   int64_t prompt_tokens =
       0;  // read: of prompts, given, and again behind a preemption; behind a pause the token before it as well
-  int64_t sampled_tokens = 0;  // one for each sample that got a token
+  int64_t sampled_tokens = 0;  // one for each sample that got a token, and those that were guessed right
+  int64_t drafted_tokens = 0;  // guessed
+  int64_t kept_drafts = 0;     // of these, those that were sampled
   int64_t reused_tokens = 0;   // of prompts, not read because the cache had them
   int64_t preemptions = 0;     // samples that lost their blocks since the step before
 };
@@ -45,10 +49,13 @@ struct Sample {
   bool paused = false;    // by the judge
   bool held = false;      // by preempt(), until restart()
   bool done = false;      // to be dropped
-  int64_t row = -1;       // of the step's logits, from which its next token is sampled; -1: none
+  int64_t row = -1;       // of the step's logits, from which its next token is sampled; -1: none; behind it those of `drafts`
   int64_t cached = 0;     // tokens with keys and values in its blocks
   int64_t to_read = 0;    // its tokens up to there are read, as many at a time as there is room for; those behind it one by one
   int64_t scheduled = 0;  // tokens of the step at hand
+  std::vector<int64_t> drafts;          // what may be its next tokens, computed in the step at hand, too
+  DraftLength draft_length;             // how many
+  bool ended = false;                   // with what it got in the last step
   std::vector<int32_t> blocks;          // with room for the cached tokens
   bool borrows = false;                 // the last block is another's: it is copied before this sample writes
   uint64_t leader = 0;                  // age of an older sample that reads the same prefix: this one waits for it; 0: none
@@ -76,6 +83,9 @@ struct Sample {
 ///
 /// Preemption, when a sample needs a block and none is free: the youngest that runs gives back its blocks and waits, in order of
 /// age, until it is read again: its prompt and all behind it. The sample that asks may be the youngest itself.
+///
+/// Drafts. What is left of a step's tokens goes to guesses of samples that decode; a guess needs blocks of its sample's worst case
+/// alone.
 ///
 /// The oldest sample, of those that are not paused or held, can always finish. It runs: nobody starts before it, and where it
 /// waits, behind a pause, for a place or blocks, paused younger ones give them up, and the others end, pause or are preempted.
@@ -109,6 +119,9 @@ class Scheduler {
   /// Takes the tokens of the step as computed: what is to be computed has been noted by then. Samples that waited for one of the
   /// same prompt get its row, so that who draws from which row is known before anything is computed.
   void advance();
+
+  /// The first so many of a sample's drafts were sampled, and their keys and values stay. Once for each sample with a row.
+  void keep_drafts(Sample& sample, int64_t right);
 
   /// Those with a place, oldest first.
   std::span<const std::unique_ptr<Sample>> running() const { return running_; }
@@ -151,6 +164,8 @@ class Scheduler {
   void admit();
   bool displace_paused(const Sample& older);
   void share_out();
+  void draft();
+  bool may_draft(int64_t decoding, int64_t computed) const;
   void take_blocks();
   void number_rows();
   void own_last_block(Sample& sample);

@@ -57,6 +57,13 @@ TurnRules rules_of(const GenerateParams& params, std::vector<int64_t> end_of_seq
   return rules;
 }
 
+// The step of one sample takes as long as reading the weights, and a few rows more hardly longer. Those of several samples cost more,
+// and hold up the one among them that takes longest.
+models::DraftLimits drafts_of(const GenerateParams& params) {
+  if (params.speculation == Speculation::kNone) return {};
+  return {.tokens = params.speculation_tokens, .samples = params.speculation == Speculation::kAuto ? 1 : 0};
+}
+
 // The pool has the blocks that the plan promised.
 models::GenerationLimits limits_of(const GenerateParams& params, const SampledWeights& model,
                                    const engine::NodeResources& resources) {
@@ -69,6 +76,7 @@ models::GenerationLimits limits_of(const GenerateParams& params, const SampledWe
   const int64_t block_bytes = models::kv_bytes(heads, limits.kv_block_size, model.precision());
   limits.kv_blocks = pool_bytes / block_bytes;
   const int64_t worst_sample = params.max_prompt_tokens + params.max_new_tokens;
+  limits.drafts = drafts_of(params);
   SLUICE_CHECK(limits.kv_blocks * limits.kv_block_size >= worst_sample, "a KV pool of " + std::to_string(pool_bytes) +
                                                                             " bytes does not hold one sample of " +
                                                                             std::to_string(worst_sample) + " tokens");
@@ -208,6 +216,7 @@ void Generate::step(Sink& sink) {
   most_kv_bytes_ = std::max(most_kv_bytes_, kv_bytes);
   const models::StepWork& work = engine_.last_step();
   sink.worked(work.prompt_tokens, work.sampled_tokens);
+  record_drafts(work.drafted_tokens, work.kept_drafts);
   for (models::SampleResult& result : finished) take(std::move(result), sink);
   if (on_demand_) settle_credit(sink);
   if (work.prompt_tokens + work.sampled_tokens == 0) turns_.wait();  // every running sample waits for a reply
@@ -375,7 +384,14 @@ void Generate::write_versions(std::span<const Response> samples, Group& group) c
   }
 }
 
+void Generate::record_drafts(int64_t drafted, int64_t kept) {
+  if (params_.speculation == Speculation::kNone) return;
+  metrics_.sum("engine/drafted_tokens", static_cast<double>(drafted));
+  metrics_.sum("engine/kept_drafts", static_cast<double>(kept));
+}
+
 void Generate::end_iteration(const engine::Iteration&) {
+  record_drafts(0, 0);  // told of every iteration, also of one without
   metrics_.maximum("memory/kv_used_bytes_max", static_cast<double>(std::exchange(iteration_kv_bytes_, 0)));
   if (weights_.may_change()) metrics_.sum("engine/weight_updates", 0);
   if (on_demand_) {  // told of every iteration, also of one without

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,6 +20,18 @@
 #include "nodes/sources/row_source.h"
 
 namespace sluice::nodes {
+
+/// Whether tokens are guessed before they are sampled.
+enum class Speculation {
+  kNone,
+  kNgrams,  // whatever runs beside
+  kAuto,    // while one sample runs alone
+};
+
+constexpr auto enum_names(Speculation) {
+  return std::array{std::pair{Speculation::kNone, "none"}, std::pair{Speculation::kNgrams, "ngrams"},
+                    std::pair{Speculation::kAuto, "auto"}};
+}
 
 /// Samples responses from the published weights of a model, many at a time, one decoded token a step for each.
 ///
@@ -46,6 +59,8 @@ namespace sluice::nodes {
 ///   environment = "none"              # or { type = "calculator", ... }: who replies when a turn of the policy ends
 ///   turn_ends = ["</call>"]           # what ends a turn, beside an end of sequence and what the environment says
 ///   max_turns = 0                     # the policy's turns in a sample; 0: as many as max_new_tokens has room for
+///   speculation = "none"              # "ngrams", "auto": guesses what comes next, which changes the time and nothing else
+///   speculation_tokens = 8            # guessed of a sample in a step, at most
 ///
 /// Reads prompt; writes tokens[T] (prompt and response), rollout_logprobs[A], response[S] and finish[S] (see Finish). With
 /// add_special_tokens the prompt gets the special tokens that the tokenizer puts around a text. A response that ends has its
@@ -65,6 +80,11 @@ namespace sluice::nodes {
 /// docs/multi-turn.md). A reply's tokens go into the context behind the turn and are no actions. max_new_tokens bounds turns and
 /// replies together; a reply that leaves no room for an action is cut there, and the sample has finished by length. The sum of
 /// its rewards goes to environment_score[S]. Reads label, if there is one.
+///
+/// With `speculation` the next tokens of a sample are guessed from its own text and computed beside the one that is due (speculative
+/// sampling, Leviathan et al. 2023, arXiv 2211.17192, with drafts from the text: models/sample/drafts.h). A token is drawn as it would
+/// be without, with the same number of the sample's stream, so on the CPU all bits are the same; a guess that is right saves a step.
+/// "auto" guesses while one sample runs alone, the last of those that are under way: its steps take as long as reading the weights.
 ///
 /// Where credit is taken on demand ([budget] admission), a sample that lacks it is preempted: it keeps its text and reads it
 /// again when its turn comes. Groups are handed on in the order of their index then.
@@ -94,6 +114,8 @@ struct GenerateParams {
   engine::Component<Environment> environment{.type = "none"};
   std::vector<std::string> turn_ends;
   int64_t max_turns = 0;
+  Speculation speculation = Speculation::kNone;
+  int64_t speculation_tokens = 8;
 
   bool has_environment() const { return environment.type != "none"; }
   int64_t responses_per_prompt() const { return samples_per_prompt + (baseline ? 1 : 0); }
@@ -156,6 +178,7 @@ class Generate final : public engine::Rollout {
   void hand_on(std::map<int64_t, RunningGroup>::iterator complete, Sink& sink);
   void record(const RunningGroup& group);
   void record(const Response& response);
+  void record_drafts(int64_t drafted, int64_t kept);
   engine::Group completed(RunningGroup running) const;
   void write_samples(std::span<const Response> responses, std::span<const int64_t> prompt, engine::Group& group) const;
   void write_versions(std::span<const Response> responses, engine::Group& group) const;

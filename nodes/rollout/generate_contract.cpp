@@ -114,6 +114,17 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.param("max_turns", &P::max_turns)
       .at_least(0)
       .doc("the policy's turns in a sample; 0: as many as max_new_tokens has room for");
+  c.param("speculation", &P::speculation)
+      .harmless()
+      .doc(
+          "guesses the next tokens of a sample from its own text, to compute several in one step: the same tokens in less time "
+          "where "
+          "text repeats itself; auto: while one sample runs alone");
+  c.param("speculation_tokens", &P::speculation_tokens)
+      .between(1, 64)
+      .harmless()
+      .unit("tokens")
+      .doc("guessed of a sample in a step, at most");
   c.reads(columns::kPrompt);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     if (params.add_special_tokens) {
@@ -143,6 +154,11 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   });
   c.check(find_greedy_contradictions);
   c.check(find_turn_contradictions);
+  c.check([](const P& params, engine::Findings& findings) {
+    if (params.speculation == Speculation::kNone && findings.changed("speculation_tokens"))
+      findings.without_effect("speculation_tokens", "speculation_tokens has no effect where nothing is guessed",
+                              "speculation = \"auto\", or remove speculation_tokens");
+  });
   c.metric("rollout/response_length_mean", engine::Metric::kMean, "mean tokens of a response, replies among them");
   c.metric("rollout/response_length_max", engine::Metric::kMaximum, "tokens of the longest response");
   c.metric("rollout/truncated", engine::Metric::kMean, "share of the responses that max_new_tokens cut");
@@ -158,6 +174,10 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.metric("engine/preempted_samples", engine::Metric::kSum,
            "samples that lost their credit to older ones, where it is taken on demand");
   c.metric("engine/recomputed_tokens", engine::Metric::kSum, "tokens of these that are to be read again");
+  c.metric_if([](const P& params) { return params.speculation != Speculation::kNone; }, "engine/drafted_tokens",
+              engine::Metric::kSum, "tokens that were guessed, with speculation");
+  c.metric_if([](const P& params) { return params.speculation != Speculation::kNone; }, "engine/kept_drafts",
+              engine::Metric::kSum, "of these, those that were sampled: each saved a step of its sample");
   c.metric("memory/kv_used_bytes_max", engine::Metric::kMaximum, "most bytes of the KV pool that running samples used at a time");
 }
 

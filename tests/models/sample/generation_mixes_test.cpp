@@ -40,7 +40,9 @@ class Mixer {
   bool one_in(int64_t n) { return below(n) == 0; }
 
   Mix mix() {
-    Mix mix{.options = {.sampling = {.temperature = 0.9, .top_p = one_in(2) ? 0.95 : 1.0}, .end_of_sequence = {3}}};
+    Mix mix{
+        .options = {.sampling = {.temperature = 0.9, .top_p = one_in(2) ? 0.95 : 1.0, .presence_penalty = one_in(4) ? 0.4 : 0.0},
+                    .end_of_sequence = {3}}};
     const std::vector<int64_t> beginning = tokens(48);  // of most prompts, to different lengths
     for (int64_t group = 1 + below(4); group > 0; --group) {
       std::vector<int64_t> prompt(beginning.begin(), beginning.begin() + below(49));
@@ -58,7 +60,8 @@ class Mixer {
             .max_step_tokens = places + (one_in(2) ? below(8) : 60),
             .kv_block_size = 16,
             .kv_blocks = 6 + below(10),  // the longest sample has 50 + 29 tokens: 5 blocks
-            .admission = one_in(2) ? KvAdmission::kOnDemand : KvAdmission::kWorstCase};
+            .admission = one_in(2) ? KvAdmission::kOnDemand : KvAdmission::kWorstCase,
+            .drafts = one_in(2) ? DraftLimits{.tokens = 1 + below(8), .samples = below(4)} : DraftLimits{}};
   }
 
  private:
@@ -117,6 +120,8 @@ class Together {
       for (SampleResult& result : engine_.step(weights)) results.push_back(std::move(result));
       preempted += engine_.last_step().preemptions;
       reused += engine_.last_step().reused_tokens;
+      drafted += engine_.last_step().drafted_tokens;
+      kept += engine_.last_step().kept_drafts;
       reply();
       preempt(results);
     }
@@ -125,7 +130,7 @@ class Together {
     return results;
   }
 
-  int64_t preempted = 0, reused = 0;
+  int64_t preempted = 0, reused = 0, drafted = 0, kept = 0;
 
  private:
   void reply() {
@@ -165,7 +170,7 @@ void compare_mixes(uint64_t seed, int mixes, int threads) {
   const PackedWeights weights(reference::random_weights(kConfig, 0.15));
   const int64_t had = loop_threads();
   Mixer random(seed);
-  int64_t preempted = 0, reused = 0;
+  int64_t preempted = 0, reused = 0, drafted = 0, kept = 0;
   for (int i = 0; i < mixes && !testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE("seed " + std::to_string(seed) + " mix " + std::to_string(i));
     const Mix mix = random.mix();
@@ -176,6 +181,8 @@ void compare_mixes(uint64_t seed, int mixes, int threads) {
     set_loop_threads(1);
     preempted += together.preempted;
     reused += together.reused;
+    drafted += together.drafted;
+    kept += together.kept;
     ASSERT_EQ(results.size(), mix.requests.size());
     for (size_t s = 0; s < results.size(); ++s) {
       const SampleResult expected = alone(mix, s, weights);
@@ -187,6 +194,8 @@ void compare_mixes(uint64_t seed, int mixes, int threads) {
   set_loop_threads(had);
   EXPECT_GT(preempted, mixes / 4);
   EXPECT_GT(reused, mixes);
+  EXPECT_GT(kept, mixes / 12);
+  EXPECT_GT(drafted, kept + mixes / 4);
 }
 
 TEST(GenerationMixes, SayWhatTheirSamplesSayAlone) { compare_mixes(1, 450, 1); }
