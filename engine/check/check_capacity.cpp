@@ -63,7 +63,8 @@ int64_t positions_of(const ModelFacts& facts, ModelUse use) {
 
 // A node may compute longer samples than its path makes: the same with more in their prompts. Then its contract says how long.
 bool lengthens(const DraftNode& node, const Worst& worst) {
-  return &node != worst.maker && node.needs && node.needs->worst_sample_tokens > worst.tokens;
+  return node.type != nullptr && node.type->kind == NodeKind::kOrdinary && node.needs &&
+         node.needs->worst_sample_tokens > worst.tokens;
 }
 
 const DraftNode& who_bounds(const DraftNode& node, const Worst& worst) { return lengthens(node, worst) ? node : *worst.maker; }

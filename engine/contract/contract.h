@@ -58,7 +58,7 @@ struct NodeNeeds {
   std::string scope_reason;          // why it is a barrier: `whiten = "iteration"`
   int64_t groups_per_iteration = 0;  // sources
   int64_t samples_per_group = 0;     // sources and rollouts, whichever makes the samples
-  int64_t worst_sample_tokens = 0;   // likewise: prompt and response
+  int64_t worst_sample_tokens = 0;   // likewise: prompt and response; of others where they compute longer ones than are made
   int64_t least_sample_tokens = 1;   // the least credit that a sample is admitted with
   int64_t on_demand_tokens = 0;      // rollouts: likewise where credit is taken on demand; 0: it takes the worst case at once
   int64_t shared_prompt_tokens =

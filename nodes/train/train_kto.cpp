@@ -7,11 +7,11 @@
 
 #include "base/error.h"
 #include "nodes/columns/columns.h"
+#include "nodes/columns/score_columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/passes.h"
 #include "nodes/forward/ragged.h"
 #include "nodes/models/model_parts.h"
-#include "nodes/rewards/score_columns.h"
 #include "nodes/train/optimizer_step.h"
 #include "nodes/train/weighed_actions.h"
 

@@ -44,7 +44,7 @@ TEST(Builtin, AnUnknownNameIsAnsweredWithAllThatThereAreTheNearestFirst) {
   const std::string text = render(result.problems);
   EXPECT_THAT(text, HasSubstr("p.toml:2:11: error: no pipeline that comes with the program is called \"sfft\""));
   EXPECT_THAT(text, HasSubstr("did you mean \"builtin:sft\"?"));
-  EXPECT_THAT(text, HasSubstr("there are: sft, calculator, "));
+  EXPECT_THAT(text, HasSubstr("there are: sft, best_of_n, calculator, "));
 }
 
 // Only names of the list are taken: no path leads out of the folder.

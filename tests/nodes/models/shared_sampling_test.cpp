@@ -152,7 +152,7 @@ TEST(SharedSamplingMemory, EachRankHasAPartOfAVersion) {
   const auto bytes_of = [](const LanguageModel& model) { return static_cast<double>(model.sampled().bytes()); };
   for (const std::shared_ptr<LanguageModel>& model : shared.all()) {
     const SampledWeights& sampled = model->sampled();
-    EXPECT_LT(bytes_of(*model), 0.6 * bytes_of(*alone));  // norms are everywhere, and panels of 32 outputs not full
+    EXPECT_LT(bytes_of(*model), 0.75 * bytes_of(*alone));  // panels of 32 outputs are half full in so small a model
     EXPECT_EQ(sampled.bytes(), models::PackedWeights::bytes_for(sampled.config(), sampled.precision(), sampled.share()));
   }
 }

@@ -124,11 +124,16 @@ TEST(PolicyLoss, WhatTheMaskExcludesMayBeNan) {
     std::mt19937 random(3);
     RandomSample sample = random_sample(random, 4);
     sample.mask = {1, 0, 1, 1};
-    const ObjectiveResult whole = objective->compute(packed({sample}, {0}));
+    const auto inputs_of = [&objective](const RandomSample& sample) {
+      ObjectiveInputs inputs = packed({sample}, {0});
+      inputs.step = testing::found_in(*objective, {sample}, at::kDouble);
+      return inputs;
+    };
+    const ObjectiveResult whole = objective->compute(inputs_of(sample));
     for (Vector* column : {&sample.logprobs, &sample.old_logprobs, &sample.rollout_logprobs, &sample.reference_logprobs,
                            &sample.entropy, &sample.advantages})
       (*column)[1] = std::nan("");
-    const ObjectiveInputs inputs = packed({sample}, {0});
+    const ObjectiveInputs inputs = inputs_of(sample);
     const ObjectiveResult result = objective->compute(inputs);
     result.loss_sum.backward();
     EXPECT_EQ(result.loss_sum.item().toDouble(), whole.loss_sum.item().toDouble());

@@ -50,6 +50,7 @@ inline ObjectiveInputs packed(const std::vector<RandomSample>& samples, const st
   };
   std::vector<int64_t> offsets{0};
   for (const size_t s : order) offsets.push_back(offsets.back() + static_cast<int64_t>(samples[s].logprobs.size()));
+  const at::Tensor draws = column(&RandomSample::draws).to(at::kLong);  // samples of a file have none
   return {.logprobs = column(&RandomSample::logprobs).requires_grad_(true),
           .old_logprobs = column(&RandomSample::old_logprobs),
           .rollout_logprobs = column(&RandomSample::rollout_logprobs),
@@ -59,7 +60,7 @@ inline ObjectiveInputs packed(const std::vector<RandomSample>& samples, const st
           .mask = column(&RandomSample::mask),
           .action_offsets = offsets,
           .iteration = 0,
-          .draws = column(&RandomSample::draws).to(at::kLong)};
+          .draws = draws.numel() == offsets.back() ? draws : at::Tensor()};
 }
 
 /// What the objective finds in a step of these samples, each by itself.
