@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <ranges>
 #include <unordered_map>
 
 #include "text/utf8.h"
@@ -57,7 +56,8 @@ void Unigram::encode(std::string_view word, Workspace& workspace, std::vector<in
   const auto end_run = [&] {
     if (run < run_end) add_unknown(word.substr(run, run_end - run), ids);
   };
-  for (const auto& token : workspace.tokens | std::views::reverse) {
+  std::ranges::reverse(workspace.tokens);  // they were found from the end
+  for (const auto& token : workspace.tokens) {
     if (token.id == unknown_) {
       run_end = static_cast<size_t>(token.end);
       continue;

@@ -48,8 +48,8 @@ struct ColumnShare {
 /// The model as a rank's KV cache and attention see it: with its part of the heads. `ranks` divides the heads of keys.
 ModelConfig heads_of(const ModelConfig& config, int ranks);
 
-/// The part of a rank, without a copy: norms, learned positions and biases that a whole row gets are all there, and
-/// so are the linear layers that a network does not share out (FeedForward::is_shared_out()).
+/// The part of a rank, without a copy. Norms and learned positions are all there, and so are the linear layers that a network does not
+/// share out (FeedForward::is_shared_out()).
 Weights part_of(const Weights& weights, const ColumnShare& share);
 
 }  // namespace sluice::models

@@ -172,10 +172,10 @@ class Going(SequenceCase):
         self.assertIn("[cluster] sequence_parallel: 2 -> 1", done.stderr)
 
     def test_a_rank_that_assists_and_is_killed_takes_the_others_along(self):
-        self.kill_a_rank(2, "ppo.toml", rank=1, **pairs(2))
+        self.kill_a_rank(2, "ppo.toml", rank=1, **pairs(2), **{"cluster.tensor_parallel": 2})
 
     def test_an_interrupt_ends_all_ranks(self):
-        launched = self.launched(2, "ppo.toml", **pairs(2))
+        launched = self.launched(2, "ppo.toml", **pairs(2), **{"cluster.tensor_parallel": 2})
         launched.send_signal(signal.SIGINT)
         _, said = launched.communicate(timeout=60)
         self.assertEqual(launched.returncode, 130, said)
