@@ -64,6 +64,7 @@ void ColumnShare::gather(const OperandRows& own, int64_t rows, int64_t size, con
 }
 
 void ColumnShare::gather(float* x, int64_t rows, int64_t size) const {
+  if (is_whole()) return;
   const at::Tensor of_all = tensor_over(x, rows, size, at::kFloat);
   exchange_columns(*this, columns_of(of_all, of(size)), of_all, size, /*at_first=*/false);
 }
@@ -76,6 +77,7 @@ void ColumnShare::gather_at_first(const float* own, int64_t rows, int64_t size, 
 }
 
 void ColumnShare::gather_rows(float* x, int64_t size, std::span<const int> places) const {
+  if (is_whole()) return;
   std::vector<std::vector<int64_t>> rows_of_place(static_cast<size_t>(ranks));
   for (size_t row = 0; row < places.size(); ++row)
     rows_of_place[static_cast<size_t>(places[row])].push_back(static_cast<int64_t>(row));

@@ -31,14 +31,24 @@ struct ColumnShare {
   /// Which place has a column.
   int place_of(int64_t size, int64_t column) const;
 
-  /// own[rows,n] are the columns of this place, side by side: all[rows,size] becomes those of all places. Waits and ends as the
-  /// exchange does, as do the others.
+  // What follows waits and ends as the exchange does. Of a whole model there is nothing to wait for, and all columns are here.
+
+  /// own[rows,n] are the columns of this place, side by side; returns those of all places, [rows,size], in memory of room().
+  template <class Room>
+  OperandRows gathered(const OperandRows& own, int64_t rows, int64_t size, const Room& room) const {
+    if (is_whole()) return own;
+    const OperandRows all = room();
+    gather(own, rows, size, all);
+    return all;
+  }
+
+  /// Likewise, into `all`: where there are several ranks.
   void gather(const OperandRows& own, int64_t rows, int64_t size, const OperandRows& all) const;
 
   /// x[rows,size] has the columns of this place; those of the others come.
   void gather(float* x, int64_t rows, int64_t size) const;
 
-  /// Likewise to the rank at place 0 alone.
+  /// As the second, to the rank at place 0 alone.
   void gather_at_first(const float* own, int64_t rows, int64_t size, float* all) const;
 
   /// x[rows,size], of which this place has those rows that `places` says; those of the others come.

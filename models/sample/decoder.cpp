@@ -80,7 +80,7 @@ void Decoder::look_up(const PackedWeights& weights, std::span<const DecodeSequen
       row += config_.hidden_size;
     }
   }
-  if (!share_.is_whole()) share_.gather_rows(hidden_.data(), config_.hidden_size, embedded_at_);
+  share_.gather_rows(hidden_.data(), config_.hidden_size, embedded_at_);
 }
 
 void Decoder::embed(const PackedWeights& weights, std::span<const DecodeSequence> sequences) {
@@ -122,15 +122,12 @@ void Decoder::attend(const PackedLayer& layer, int64_t index, const KvCache& cac
                               .softcap = static_cast<float>(config_.attention_softcap),
                               .window = config_.window_of(index)};
   const void* queries = narrow() ? static_cast<const void*>(narrow_queries_.data()) : qkv_.data();
-  OperandRows attended = operand(attended_, narrow_attended_, queries_size());
+  const OperandRows own = operand(attended_, narrow_attended_, queries_size());
   attention_.run(cache, index, heads_.heads, scores,
-                 {.queries = queries, .query_stride = query_stride(cache), .out = const_cast<void*>(attended.data())});
-  if (!share_.is_whole()) {
-    const int64_t all = config_.heads * config_.head_dim;
-    const OperandRows own = attended;
-    attended = operand(all_attended_, all_narrow_attended_, all);
-    share_.gather(own, tokens_, all, attended);
-  }
+                 {.queries = queries, .query_stride = query_stride(cache), .out = const_cast<void*>(own.data())});
+  const int64_t all = config_.heads * config_.head_dim;
+  const OperandRows attended =
+      share_.gathered(own, tokens_, all, [&] { return operand(all_attended_, all_narrow_attended_, all); });
   add(layer.attention_output_norm, [&](float* out, bool accumulate) {
     const int64_t hidden = config_.hidden_size;
     project(layer.matrices.attention_output, attended.data(), tokens_, out + share_.of(hidden).begin, hidden, accumulate);
@@ -217,7 +214,7 @@ void Decoder::add(const at::Tensor& norm_weight, const Compute& compute) {
   float* const hidden = hidden_.data();
   float* const added = at_once ? hidden : added_.at_least(tokens_ * size);
   compute(added, at_once);
-  if (!share_.is_whole()) share_.gather(added, tokens_, size);
+  share_.gather(added, tokens_, size);
   if (at_once) return;
   normalize(norm(norm_weight, {}), added, tokens_, size, {.wide = added});
   for (int64_t i = 0; i < tokens_ * size; ++i) hidden[i] += added[i];

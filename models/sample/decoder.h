@@ -43,8 +43,8 @@ class Decoder {
   void reserve(int64_t positions) { reach(std::min(positions, config_.steady_positions())); }
 
   /// Writes keys and values of the new tokens into their blocks and returns the logits that follow the last token of each
-  /// sequence with wants_logits, [S,V] in order; valid until the next step. Nothing where others lead the step. A row is bit-identical whatever else is in the step,
-  /// however its prompt was cut into steps, and for any number of threads.
+  /// sequence with wants_logits, [S,V] in order; valid until the next step. Nothing where others lead the step. A row is
+  /// bit-identical whatever else is in the step, however its prompt was cut into steps, and for any number of threads.
   std::span<const float> step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences);
 
  private:

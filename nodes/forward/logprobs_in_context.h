@@ -32,9 +32,9 @@ namespace sluice::nodes {
 /// written from messages: then the context takes its place, and the model's chat template writes the conversation. Else it is the
 /// prompt, and the context is the whole text. {label} is the column label. {{ and }} are braces.
 ///
-/// Reads tokens[T], prompt[G], label[G] if the context names it, and messages[G] if there are any; writes `writes`[A], natural logs, under the live weights.
-/// No gradient. Computed in passes of [budget] pass_tokens, which change no bit of it on the CPU. A sample of more than max_tokens is
-/// a UserError that names its group.
+/// Reads tokens[T], prompt[G], label[G] if the context names it, and messages[G] if there are any; writes `writes`[A], natural
+/// logs, under the live weights. No gradient. Computed in passes of [budget] pass_tokens, which change no bit of it on the CPU. A
+/// sample of more than max_tokens is a UserError that names its group.
 struct LogprobsInContextParams {
   std::string model;
   std::string context;

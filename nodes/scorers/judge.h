@@ -39,8 +39,8 @@ namespace sluice::nodes {
 /// braces. What a response says is never read as a rubric, but the judge may well believe it.
 ///
 /// Reads response[S], and of prompt[G], label[G] and messages[G] what the rubric names; writes score[S]. A request for each sample.
-/// One that fails for good, and a reply without a verdict after `asks` requests, fails the sample. Nothing is kept from one request to the next,
-/// and the token is written nowhere.
+/// One that fails for good, and a reply without a verdict after `asks` requests, fails the sample. Nothing is kept from one request
+/// to the next, and the token is written nowhere.
 struct JudgeParams : ScorerParams, OnErrorParams, HttpParams, VerdictParams {
   std::string served_model;
   std::string rubric;

@@ -1,6 +1,7 @@
 #include "nodes/train/train_dpo.h"
 
 #include "nodes/columns/columns.h"
+#include "nodes/columns/mask.h"
 #include "nodes/columns/score_columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
@@ -50,8 +51,7 @@ void TrainDpo::begin_iteration(const engine::Iteration& iteration) { begin_train
 void TrainDpo::process(engine::MicroBatch& batch) {
   const engine::Layout& layout = batch.layout();
   const auto scores = finite_scores(batch, columns::kScore.name);  // [S]
-  std::span<const float> mask;                                     // [A], or empty
-  if (batch.has(columns::kMask.spec())) mask = batch.read(columns::kMask);
+  const std::span<const float> mask = mask_of(batch);              // [A], or empty
   const std::vector<SamplePair> pairs = pairs_with_actions(layout, scores, mask);
   const double count = record_pairs(metrics_, pairs.size(), batch.groups());
   if (pairs.empty()) return;

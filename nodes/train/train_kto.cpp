@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "nodes/columns/columns.h"
+#include "nodes/columns/mask.h"
 #include "nodes/columns/score_columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/passes.h"
@@ -20,10 +21,6 @@ namespace {
 
 // Log ratios of mismatched samples, and the samples that are learned from.
 constexpr const char *kMismatchedTotal = "mismatched", *kLearnedTotal = "learned";
-
-std::span<const float> mask_of(const engine::MicroBatch& batch) {
-  return batch.has(columns::kMask.spec()) ? batch.read(columns::kMask) : std::span<const float>();
-}
 
 // The first sample of each group; or all others.
 std::vector<size_t> firsts(const engine::Layout& layout) {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "nodes/advantages/whitening.h"
 #include "nodes/columns/columns.h"
+#include "nodes/columns/mask.h"
 #include "nodes/forward/passes.h"
 #include "nodes/models/model_parts.h"
 #include "nodes/objectives/action_draws.h"
@@ -86,6 +87,13 @@ void find_contradictions(const TrainPpoParams& params, engine::Findings& finding
     findings.without_effect("recompute_old_logprobs",
                             "with on_policy = \"exact\" the same log-probabilities would be computed again",
                             "remove recompute_old_logprobs");
+  }
+  if (needs_of(params).rollout_logprobs && reads_old_column(params) && params.old_logprobs == columns::kRolloutLogprobs.name) {
+    findings.warning(
+        "objective",
+        "correction and rejection of the objective do nothing: old_logprobs is \"rollout_logprobs\", so both policies "
+        "are the one that sampled",
+        "recompute_old_logprobs = true, or remove them");
   }
   const char* repeated = params.epochs > 1 ? "epochs" : "mini_batches";
   if (!params.objective.object->corrects_off_policy() && takes_several_steps(params)) {
@@ -320,8 +328,7 @@ void TrainPpo::accumulate(const MicroBatch& batch, std::span<const size_t> chose
 }
 
 std::vector<std::vector<size_t>> TrainPpo::passes(const MicroBatch& batch, std::span<const size_t> chosen) const {
-  const auto mask = batch.has(columns::kMask.spec()) ? batch.read(columns::kMask) : std::span<const float>();
-  return passes_of(batch.layout(), samples_that_count(batch.layout(), mask, chosen), pass_tokens_);
+  return passes_of(batch.layout(), samples_that_count(batch.layout(), mask_of(batch), chosen), pass_tokens_);
 }
 
 TrainPpo::Part TrainPpo::part_of(const MicroBatch& batch, std::vector<size_t> pass, std::span<const float> recomputed) {
@@ -370,7 +377,7 @@ std::vector<double> TrainPpo::counted_by_policy(const Part& part) const {
 }
 
 std::vector<double> TrainPpo::counted_by_critic(const Part& part) const {
-  const auto mask = part.batch.has(columns::kMask.spec()) ? part.batch.read(columns::kMask) : std::span<const float>();
+  const std::span<const float> mask = mask_of(part.batch);
   return counted_actions(part.batch.layout(), mask, part.chosen);
 }
 

@@ -129,14 +129,11 @@ void Mlp::step(const ModelConfig& config, std::span<const PackedLinear> packed, 
   const int64_t size = rows.share.of(config.intermediate_size).size(), width = gate_up.matrix.outputs();
   float* const projected = scratch.floats(0, rows.tokens * width);
   project(gate_up, rows.x, rows.tokens, projected);
-  OperandRows inner = scratch.operand(1, down.matrix.precision(), rows.tokens * size);
-  activate(config.activation, projected, config.gated_mlp ? projected + size : nullptr, width, rows.tokens, size, inner);
-  if (!rows.share.is_whole()) {
-    const OperandRows own = inner;
-    inner = scratch.operand(2, down.matrix.precision(), rows.tokens * config.intermediate_size);
-    rows.share.gather(own, rows.tokens, config.intermediate_size, inner);
-  }
-  const int64_t hidden = config.hidden_size;
+  const OperandRows own = scratch.operand(1, down.matrix.precision(), rows.tokens * size);
+  activate(config.activation, projected, config.gated_mlp ? projected + size : nullptr, width, rows.tokens, size, own);
+  const int64_t all = config.intermediate_size, hidden = config.hidden_size;
+  const OperandRows inner =
+      rows.share.gathered(own, rows.tokens, all, [&] { return scratch.operand(2, down.matrix.precision(), rows.tokens * all); });
   project(down, inner.data(), rows.tokens, rows.out + rows.share.of(hidden).begin, hidden, rows.accumulate);
 }
 

@@ -11,6 +11,7 @@
 #include "nodes/objectives/preference/dpo.h"
 #include "nodes/objectives/preference/simpo.h"
 #include "tests/nodes/tiny_model.h"
+#include "tests/nodes/train/with_reference.h"
 
 namespace sluice::nodes {
 namespace {
@@ -28,6 +29,7 @@ using ::testing::ThrowsMessage;
 using testing::tiny_model;
 using testing::TinyFolder;
 using testing::TinySample;
+using testing::with_reference;
 
 engine::Component<PreferenceObjective> dpo(double beta) {
   return {.type = "dpo", .object = std::make_shared<Dpo>(DpoParams{.beta = beta}), .parts = {}};
@@ -48,16 +50,6 @@ std::vector<engine::Group> pairs() {
   return {scored({{{5, 17, 42, 8, 11, 90}, 3}, {{5, 17, 42, 33}, 1}}, {0, 1}),
           scored({{{60, 61, 7, 7}, 2}, {{60, 61, 13, 2, 81}, 3}, {{60, 61, 9}, 1}}, {3, 2, -1}),
           scored({{{71, 3, 19}, 1}, {{71, 3, 44}, 1}}, {1, 1})};
-}
-
-// Under the weights of `reference`.
-std::vector<engine::Group> with_reference(std::vector<engine::Group> groups, const std::shared_ptr<LanguageModel>& reference) {
-  for (engine::Group& group : groups) {
-    const auto logprobs =
-        floats(run_node<Logprobs>(LogprobsParams{.model = "actor"}, {{"actor", reference}}, {group}), "reference_logprobs");
-    std::ranges::copy(logprobs, group.write(columns::kReferenceLogprobs).begin());
-  }
-  return groups;
 }
 
 class TrainDpoTest : public ::testing::Test {

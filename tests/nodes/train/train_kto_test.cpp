@@ -11,6 +11,7 @@
 #include "nodes/columns/columns.h"
 #include "nodes/forward/logprobs.h"
 #include "tests/nodes/tiny_model.h"
+#include "tests/nodes/train/with_reference.h"
 
 namespace sluice::nodes {
 namespace {
@@ -29,6 +30,7 @@ using ::testing::ThrowsMessage;
 using testing::tiny_model;
 using testing::TinyFolder;
 using testing::TinySample;
+using testing::with_reference;
 using Vector = std::vector<double>;
 
 at::Tensor tensor(const Vector& values) { return at::tensor(values, at::kDouble); }
@@ -81,16 +83,6 @@ std::vector<engine::Group> rows() {
   return {labelled({{5, 17, 42, 8, 11, 90}, 3}, {{5, 17, 42, 33}, 1}, 1),
           labelled({{60, 61, 7, 7}, 2}, {{60, 61, 13, 2, 81}, 3}, 0), labelled({{71, 3, 19}, 1}, {{71, 3, 44, 9}, 2}, 1),
           labelled({{9, 8, 7, 33}, 2}, {{9, 8, 42}, 1}, 0)};
-}
-
-// Under the weights of `reference`.
-std::vector<engine::Group> with_reference(std::vector<engine::Group> groups, const std::shared_ptr<LanguageModel>& reference) {
-  for (engine::Group& group : groups) {
-    const auto logprobs =
-        floats(run_node<Logprobs>(LogprobsParams{.model = "actor"}, {{"actor", reference}}, {group}), "reference_logprobs");
-    std::ranges::copy(logprobs, group.write(columns::kReferenceLogprobs).begin());
-  }
-  return groups;
 }
 
 class TrainKtoTest : public ::testing::Test {
