@@ -3,12 +3,15 @@
 //   {"ask": "attention", "sequences": 64, "context": 4096, "heads": 32, "kv_heads": 8, "head_dim": 128, "dtype": "bfloat16", "times": 10}
 //       {"seconds", "library"}: of one new token a sequence, by our kernel and by LibTorch's operators; lists. Without "seconds" where
 //       the device has no kernel of ours
+//   {"ask": "product", "rows": 16, "inputs": 4096, "outputs": 14336, "times": 20}
+//       {"seconds", "library"}: of few bfloat16 rows with a matrix, one of several in turn, so that none is in a cache; as above
 //   {"ask": "logprobs", "actions": 16384, "hidden": 4096, "vocabulary": 131072, "dtype": "bfloat16", "backward": true, "times": 5}
 //       {"seconds"}
 //   {"ask": "publish", "model": "FOLDER", "dtype": "bfloat16", "times": 5}
 //       {"seconds", "parameters"}: live weights in float32, random, become the version that is sampled from
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
@@ -16,8 +19,13 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
+
+#include "base/error.h"
 #include "bench/questions.h"
+#include "models/cuda/own_kernels.h"
 #include "models/cuda/paged_decode_attention.h"
+#include "models/cuda/step_kernels.h"
 #include "models/folder/folder.h"
 #include "models/forward/action_logprobs.h"
 #include "models/forward/transformer.h"
@@ -37,6 +45,7 @@ class Bench {
 
   Json answer(const Json& question) const {
     if (question.at("ask") == "attention") return attention(question);
+    if (question.at("ask") == "product") return product(question);
     if (question.at("ask") == "logprobs") return logprobs(question);
     return publish(question);
   }
@@ -85,6 +94,35 @@ class Bench {
     answer["library"] = seconds(question, [&] {
       models::portable::paged_attention(query.unsqueeze(1), keys, values, table, positions.unsqueeze(1), scores);
     });
+    return answer;
+  }
+
+  Json product(const Json& question) const {
+    const at::NoGradGuard no_gradient;
+    constexpr int64_t kNumbers = int64_t{1} << 28;  // of all matrices at least
+    const int64_t rows = question.at("rows"), inputs = question.at("inputs"), outputs = question.at("outputs");
+    const int64_t count = std::max<int64_t>(1, kNumbers / (inputs * outputs));
+    const at::Tensor x = normal({rows, inputs}).to(at::kBFloat16);
+    const at::Tensor matrices = normal({inputs * outputs}).to(at::kBFloat16).repeat({count}).view({count, outputs, inputs});
+    int64_t next = 0;
+    const auto matrix = [&] { return matrices[next++ % count]; };
+    Json answer;
+    if (const models::OwnKernels* const own = models::portable::own_kernels_of(device_)) {
+      const at::Tensor y = at::empty({rows, outputs}, there());
+      const auto number = [](int64_t value) { return static_cast<int32_t>(value); };
+      answer["seconds"] = seconds(question, [&] {
+        const char* const failure = own->step->product({.x = x.const_data_ptr(),
+                                                        .w = matrix().const_data_ptr(),
+                                                        .y = y.mutable_data_ptr<float>(),
+                                                        .rows = number(rows),
+                                                        .inputs = number(inputs),
+                                                        .outputs = number(outputs),
+                                                        .apart = number(outputs),
+                                                        .device = device_.index()});
+        SLUICE_CHECK(failure == nullptr, failure);
+      });
+    }
+    answer["library"] = seconds(question, [&] { models::portable::wide_product(x, matrix().t()); });
     return answer;
   }
 

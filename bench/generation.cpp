@@ -53,7 +53,7 @@ class Bench {
 
   models::GenerationLimits limits_for(int64_t samples, int64_t longest) const {
     return {.max_running_samples = samples,
-            .max_step_tokens = std::max(kStepTokens, samples),
+            .max_step_tokens = kStepTokens + samples,
             .kv_block_size = kBlock,
             .kv_blocks = samples * (longest / kBlock + 1)};
   }

@@ -13,6 +13,7 @@ import subprocess
 import time
 import traceback
 from collections.abc import Callable
+from multiprocessing.connection import wait
 
 FORK = multiprocessing.get_context("fork")
 LAST_CHARACTERS = 1500  # of what a program said before it failed
@@ -31,6 +32,7 @@ class Case:
     name: str
     seconds: float
     work: Callable[[], dict]
+    alone: bool = True  # others beside it would spoil its figures, or it looks at their answers
 
 
 def answer(pipe, work):
@@ -45,38 +47,66 @@ def answer(pipe, work):
         pipe.send({"ok": False, "why": traceback.format_exc()[-LAST_CHARACTERS:]})
 
 
-def limited(seconds, work):
-    """What the work answers within so many seconds."""
-    ours, theirs = FORK.Pipe(duplex=False)
-    child = FORK.Process(target=answer, args=(theirs, work))
-    child.start()
-    theirs.close()
-    try:
-        if not ours.poll(seconds):
-            return {"ok": False, "why": f"not done in {seconds:.0f} s"}
-        return ours.recv()
-    except EOFError:
-        child.join(5)
-        return {"ok": False, "why": f"ended without an answer, with {child.exitcode}"}
-    finally:
-        for kill, of in ((os.killpg, child.pid), (os.kill, child.pid)):
+class Running:
+    """A case in its process."""
+
+    def __init__(self, case, limit):
+        self.case, self.limit, self.begin = case, limit, time.monotonic()
+        self.pipe, theirs = FORK.Pipe(duplex=False)
+        self.child = FORK.Process(target=answer, args=(theirs, case.work))
+        self.child.start()
+        theirs.close()
+
+    def left(self):
+        return max(0, self.begin + self.limit - time.monotonic())
+
+    def result(self):
+        """What it answered in its time; all that it started is over then."""
+        try:
+            return self.pipe.recv() if self.pipe.poll() else {"ok": False, "why": f"not done in {self.limit:.0f} s"}
+        except EOFError:
+            self.child.join(5)
+            return {"ok": False, "why": f"ended without an answer, with {self.child.exitcode}"}
+        finally:
+            self.end()
+
+    def end(self):
+        for kill, of in ((os.killpg, self.child.pid), (os.kill, self.child.pid)):
             try:
                 kill(of, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        child.join()
+        self.child.join()
+        self.pipe.close()
 
 
-def run_cases(part, cases, seconds, answers, show):
+def run_cases(part, cases, seconds, answers, show, at_once=1):
     """Puts the answer of each case into `answers`, {name: answer}, where later cases find it; `show` gets it as a line as it
-    comes. What the part has no time left for has failed."""
-    ends = time.monotonic() + seconds
-    for case in cases:
-        begin = time.monotonic()
-        limit = min(case.seconds, ends - begin)
-        result = limited(limit, case.work) if limit > 0 else {"ok": False, "why": f"the {seconds} s of {part} were over"}
+    comes. What the part has no time left for has failed. Those that need not be alone run beside each other, so many at once."""
+    ends, running = time.monotonic() + seconds, []
+
+    def told(case, begin, result):
         answers[case.name] = {"part": part, "case": case.name, "seconds": round(time.monotonic() - begin, 2), **result}
         show(json.dumps(answers[case.name]))
+
+    def collect(most):
+        """Until no more than so many run."""
+        while len(running) > most:
+            wait([each.pipe for each in running], timeout=min(each.left() for each in running))
+            for each in [each for each in running if each.pipe.poll() or each.left() == 0]:
+                running.remove(each)
+                told(each.case, each.begin, each.result())
+
+    for case in cases:
+        collect(0 if case.alone else at_once - 1)
+        limit = min(case.seconds, ends - time.monotonic())
+        if limit > 0:
+            running.append(Running(case, limit))
+        else:
+            told(case, time.monotonic(), {"ok": False, "why": f"the {seconds} s of {part} were over"})
+        if case.alone:
+            collect(0)
+    collect(0)
 
 
 def output_of(words, **options):

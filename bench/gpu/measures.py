@@ -27,6 +27,16 @@ def attention(device, peaks, folder, sequences, context, heads=32, kv_heads=8, h
     return {"microseconds": ours * 1e6, "library_microseconds": library * 1e6, "bytes_per_second": rate} | shares(peaks, dtype, bytes_per_second=rate)
 
 
+def product(device, peaks, folder, rows, inputs, outputs, times=20):
+    """Of few rows with a matrix, which is read once: by our kernel where there is one, and by the library."""
+    with programs.asked("device_operations", *device.for_bench()) as bench:
+        answer = bench.ask(ask="product", rows=rows, inputs=inputs, outputs=outputs, times=times)
+    ours, library = (programs.median(answer[name]) if name in answer else None for name in ("seconds", "library"))
+    rate = inputs * outputs * ELEMENT_BYTES["bfloat16"] / (ours or library)
+    return {**({"microseconds": ours * 1e6} if ours else {}), "library_microseconds": library * 1e6, "bytes_per_second": rate} | shares(
+        peaks, "bfloat16", bytes_per_second=rate)
+
+
 def logprobs(device, peaks, folder, actions, hidden, vocabulary, backward, dtype="bfloat16", times=5):
     """FLOP are those of the products that nobody can do without: one forward, two backward."""
     with programs.asked("device_operations", *device.for_bench()) as bench:

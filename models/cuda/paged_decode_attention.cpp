@@ -1,6 +1,7 @@
 #include "models/cuda/paged_decode_attention.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
@@ -21,23 +22,28 @@ Tensor on_gpu(const Tensor& query, const Tensor& keys, const Tensor& values, con
   const Tensor in = query.contiguous(), out = at::empty_like(in);
   const Tensor blocks = table.to(at::kInt).contiguous(), lengths = positions.add(1).to(at::kInt).contiguous();
   const auto number = [](int64_t value) { return static_cast<int32_t>(value); };
-  const char* const failure = own_kernels()->paged_decode_attention({.query = in.const_data_ptr(),
-                                                                     .keys = keys.const_data_ptr(),
-                                                                     .values = values.const_data_ptr(),
-                                                                     .table = blocks.const_data_ptr<int32_t>(),
-                                                                     .lengths = lengths.const_data_ptr<int32_t>(),
-                                                                     .out = out.mutable_data_ptr(),
-                                                                     .bfloat16 = query.scalar_type() == at::kBFloat16,
-                                                                     .sequences = number(in.size(0)),
-                                                                     .heads = number(in.size(1)),
-                                                                     .kv_heads = number(keys.size(2)),
-                                                                     .head_dim = number(in.size(2)),
-                                                                     .block_size = number(keys.size(1)),
-                                                                     .table_width = number(blocks.size(1)),
-                                                                     .window = number(window),
-                                                                     .scale = static_cast<float>(scale),
-                                                                     .softcap = static_cast<float>(softcap),
-                                                                     .device = query.device().index()});
+  PagedDecodeArguments arguments{.query = in.const_data_ptr(),
+                                 .keys = keys.const_data_ptr(),
+                                 .values = values.const_data_ptr(),
+                                 .table = blocks.const_data_ptr<int32_t>(),
+                                 .lengths = lengths.const_data_ptr<int32_t>(),
+                                 .out = out.mutable_data_ptr(),
+                                 .bfloat16 = query.scalar_type() == at::kBFloat16,
+                                 .sequences = number(in.size(0)),
+                                 .heads = number(in.size(1)),
+                                 .kv_heads = number(keys.size(2)),
+                                 .head_dim = number(in.size(2)),
+                                 .block_size = number(keys.size(1)),
+                                 .table_width = number(blocks.size(1)),
+                                 .block_inverse = inverse_of(number(keys.size(1))),
+                                 .window = number(window),
+                                 .scale = static_cast<float>(scale),
+                                 .softcap = static_cast<float>(softcap),
+                                 .device = query.device().index()};
+  const int64_t numbers = own_kernels()->plan_paged_decode(arguments, blocks.size(1) * keys.size(1));
+  const Tensor partials = at::empty({numbers}, in.options().dtype(at::kFloat));
+  arguments.partials = partials.mutable_data_ptr<float>();
+  const char* const failure = own_kernels()->paged_decode_attention(arguments);
   SLUICE_CHECK(failure == nullptr, std::string("paged_decode_attention: ") + (failure ? failure : ""));
   return out;
 }

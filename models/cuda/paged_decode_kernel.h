@@ -1,141 +1,287 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
+#include "models/cuda/gpu_thread.h"
 #include "models/cuda/own_kernels.h"
 
-// nvcc compiles what follows for GPUs, and g++ for the tests, which run it on the host.
-#ifdef __CUDACC__
-#define SLUICE_ON_GPU __device__ __forceinline__
-#else
-#define SLUICE_ON_GPU inline
-#endif
-
-// The body of our attention of one new token a sequence over keys and values that lie in blocks: what one thread does. Its plain
+// The code of our attention of one new token a sequence over keys and values that lie in blocks: what one thread does. Its plain
 // reference is portable::paged_attention().
 //
-// A thread block computes one query head of one sequence. Its warps take the keys in turn; the lanes of a warp share the dimensions
-// of a head. Each warp keeps a running softmax (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"), and the
-// warps' parts are put together at the end. Sums are float32.
-//
-// Not tuned: query heads that share a key head read it each for itself.
+// A thread block computes some query heads that share a key head, for a part of one sequence's tokens, so that keys and values are
+// read once: each key by neighbouring lanes, 16 bytes a lane. Every group of lanes keeps a running softmax (Milakov and Gimelshein
+// 2018, "Online normalizer calculation for softmax"); they are put together at the end, and the parts of a sequence by combine()
+// (Dao et al. 2023, "Flash-decoding"). Sums are float32, in an order that the arguments alone decide.
 namespace sluice::models::paged_decode {
 
-constexpr int kLanes = 32, kWarps = 4, kThreads = kWarps * kLanes;
+using gpu::Element, gpu::kLanes, gpu::Words;
 
-/// Element types: float32 for sums, and back. Specialised where the type is known.
-template <class T>
-struct Element;
+constexpr int kWarps = 4, kThreads = kWarps * kLanes;
+constexpr int kMostHeads = 4;      // query heads of a thread block
+constexpr int kFewestTokens = 64;  // of a part
 
-template <>
-struct Element<float> {
-  static SLUICE_ON_GPU float wide(float x) { return x; }
-  static SLUICE_ON_GPU float narrow(float x) { return x; }
+/// A lane has kChunks times 16 bytes of a key; kGroup lanes, a power of two, share it.
+template <class T_, int kGroup_, int kChunks_, int kHeads_>
+struct Shape {
+  using T = T_;
+  static constexpr int kGroup = kGroup_, kChunks = kChunks_, kHeads = kHeads_;
+  static constexpr int kInWords = Element<T>::kInWords, kDims = kChunks * kInWords;  // of a lane
+  static constexpr int kKeys = kLanes / kGroup;                                      // that a warp reads at once
+  static constexpr int kUnrolled = kHeads * kChunks > 4 ? 2 : 4;                     // such reads in flight
 };
 
 /// Of a thread block: what each warp has seen.
+template <class S>
 struct Shared {
-  float largest[kWarps], sums[kWarps], values[kWarps][kMostHeadDim];
+  float largest[kWarps][S::kHeads], sums[kWarps][S::kHeads], values[kWarps][S::kHeads][S::kGroup * S::kDims];
 };
 
 /// Thread blocks along x and y.
 struct Grid {
   int32_t x, y;
 };
-inline Grid grid_of(const PagedDecodeArguments& in) { return {in.heads, in.sequences}; }
 
-/// Calls `use` with the number of dimensions that a lane has of a head, a constant of its type: so that they are registers.
-template <class Use>
-void with_dims_of_lane(int32_t head_dim, const Use& use) {
-  if (head_dim <= 2 * kLanes) return use(std::integral_constant<int, 2>());
-  if (head_dim <= 3 * kLanes) return use(std::integral_constant<int, 3>());
-  if (head_dim <= 4 * kLanes) return use(std::integral_constant<int, 4>());
-  use(std::integral_constant<int, kMostHeadDim / kLanes>());
+/// Query heads of a thread block.
+inline int32_t heads_at_once(const PagedDecodeArguments& in) { return in.heads == in.kv_heads ? 1 : kMostHeads; }
+/// Thread blocks that share a key head.
+inline int32_t parts_of_group(const PagedDecodeArguments& in, int32_t at_once) {
+  return (in.heads / in.kv_heads + at_once - 1) / at_once;
+}
+inline Grid grid_of(const PagedDecodeArguments& in, int32_t at_once) {
+  return {in.splits * in.kv_heads * parts_of_group(in, at_once), in.sequences};
+}
+inline Grid grid_of_combine(const PagedDecodeArguments& in) { return {in.heads, in.sequences}; }
+
+/// Parts of each sequence of `longest` tokens at most, so that a GPU is busy.
+inline int32_t splits_for(const PagedDecodeArguments& in, int32_t at_once, int64_t longest) {
+  constexpr int64_t kBlocks = 1024, kMost = 64;
+  const int64_t without = int64_t{in.sequences} * in.kv_heads * parts_of_group(in, at_once);
+  const int64_t wanted = (kBlocks + without - 1) / (without > 0 ? without : 1);
+  const int64_t most = (longest + kFewestTokens - 1) / kFewestTokens;
+  const int64_t splits = wanted < most ? wanted : most;
+  return static_cast<int32_t>(splits < 1 ? 1 : splits < kMost ? splits : kMost);
+}
+/// Numbers of float32 that `partials` needs.
+inline int64_t partial_numbers(const PagedDecodeArguments& in) {
+  return in.splits == 1 ? 0 : int64_t{in.sequences} * in.heads * in.splits * (in.head_dim + 2);
 }
 
-/// A lane's part of a head: dimensions lane, lane + 32, ... Those behind the head's last are 0.
-template <int kDims>
-struct Part {
-  float of[kDims] = {};
+template <class T, int kHeads, class Use>
+void with_shape_of_heads(int32_t head_dim, const Use& use) {
+  constexpr int kInWords = Element<T>::kInWords;
+  if (head_dim <= 8 * kInWords) return use(Shape<T, 8, 1, kHeads>());
+  if (head_dim <= 16 * kInWords) return use(Shape<T, 16, 1, kHeads>());
+  use(Shape<T, 32, kMostHeadDim / (32 * kInWords), kHeads>());
+}
+
+/// Calls `use` with the Shape for these arguments.
+template <class T, class Use>
+void with_shape(const PagedDecodeArguments& in, const Use& use) {
+  heads_at_once(in) == 1 ? with_shape_of_heads<T, 1>(in.head_dim, use) : with_shape_of_heads<T, kMostHeads>(in.head_dim, use);
+}
+
+/// Who a thread is within its block's work.
+template <class S>
+struct Place {
+  int sequence, split, kv_head, first_head, heads;  // of the block; heads <= kHeads
+  int warp, lane, key;                              // key: which of those that its warp reads at once
+  int begin, end;                                   // tokens
+
+  template <class Thread>
+  SLUICE_ON_GPU Place(const PagedDecodeArguments& in, const Thread& thread)
+      : sequence(thread.block_y()),
+        split(thread.block_x() % in.splits),
+        warp(thread.index() / kLanes),
+        lane(thread.index() % kLanes),
+        key(lane / S::kGroup) {
+    const int group = in.heads / in.kv_heads, parts = (group + S::kHeads - 1) / S::kHeads,
+              of_heads = thread.block_x() / in.splits;
+    kv_head = of_heads / parts;
+    const int behind = of_heads % parts * S::kHeads;
+    first_head = kv_head * group + behind;
+    heads = group - behind < S::kHeads ? group - behind : S::kHeads;
+    const int length = in.lengths[sequence], first = in.window > 0 && length > in.window ? length - in.window : 0;
+    const int apart = (length - first + in.splits - 1) / in.splits;
+    const int each = apart < kFewestTokens ? kFewestTokens : apart;
+    begin = first + split * each;
+    end = begin + each < length ? begin + each : length;
+  }
+
+  /// The first dimension of a chunk of the lane.
+  SLUICE_ON_GPU int dim(int chunk) const { return (chunk * S::kGroup + lane % S::kGroup) * S::kInWords; }
 };
 
-template <int kDims, class T>
-SLUICE_ON_GPU Part<kDims> part_of(const T* row, int lane, int head_dim) {
-  Part<kDims> part;
-  for (int i = 0; i < kDims; ++i) {
-    const int d = lane + i * kLanes;
-    if (d < head_dim) part.of[i] = Element<T>::wide(row[d]);
-  }
-  return part;
+/// A lane's 16 bytes of a row from dimension `dim` on; zeros behind the last.
+template <class S>
+SLUICE_ON_GPU Words words_at(const typename S::T* row, int dim, int head_dim) {
+  return dim < head_dim ? gpu::load_words(row + dim) : Words{};
 }
 
-/// What a warp has seen so far: shares relative to the largest score, their sum, and the values weighted by them.
-template <int kDims>
+/// What is left of shares that are relative to `before` where they are relative to `top`.
+SLUICE_ON_GPU float kept(float before, float top) { return before == -INFINITY ? 0.0f : expf(before - top); }
+
+/// What a group of lanes has seen so far of one head: the largest score, the sum of shares relative to it, and the values weighted
+/// by them.
+template <class S>
 struct RunningSoftmax {
-  float largest = -INFINITY;
-  float sum = 0;
-  Part<kDims> values;
+  float largest = -INFINITY, sum = 0;
+  float values[S::kDims] = {};
 
-  SLUICE_ON_GPU void add(float score, const Part<kDims>& value) {
-    const float top = fmaxf(largest, score), kept = expf(largest - top), share = expf(score - top);
-    largest = top;
-    sum = sum * kept + share;
-    for (int i = 0; i < kDims; ++i) values.of[i] = values.of[i] * kept + share * value.of[i];
+  SLUICE_ON_GPU void shrink(float top) {
+    const float share = kept(largest, top);
+    largest = top, sum *= share;
+    SLUICE_UNROLLED
+    for (int i = 0; i < S::kDims; ++i) values[i] *= share;
+  }
+
+  /// With that of other lanes, `step` across.
+  template <class Thread>
+  SLUICE_ON_GPU void join(const Thread& thread, int step) {
+    shrink(fmaxf(largest, thread.of_lane_across(step, largest)));
+    sum += thread.of_lane_across(step, sum);
+    SLUICE_UNROLLED
+    for (int i = 0; i < S::kDims; ++i) values[i] += thread.of_lane_across(step, values[i]);
   }
 };
 
-/// Query times key, scaled and capped: the same in all lanes.
-template <int kDims, class Thread>
-SLUICE_ON_GPU float score_of(const PagedDecodeArguments& in, const Part<kDims>& query, const Part<kDims>& key,
-                             const Thread& thread) {
-  float score = 0;
-  for (int i = 0; i < kDims; ++i) score += query.of[i] * key.of[i];
-  for (int step = kLanes / 2; step > 0; step /= 2) score += thread.of_lane_across(step, score);
-  score *= in.scale;
+SLUICE_ON_GPU float capped(const PagedDecodeArguments& in, float score) {
   return in.softcap > 0 ? in.softcap * tanhf(score / in.softcap) : score;
 }
 
-/// A sequence without tokens gives zeros. `Thread` tells a thread who it is, and lets it meet others:
-///
-///   int block_x(), block_y()            its thread block within grid_of()
-///   int index()                         its number within the thread block, of kThreads
-///   float of_lane_across(int step, float x)  the x of the lane of its warp whose number differs in the bit `step`; all lanes call it
-///   void meet()                         all threads of the block come here, and see what each has written
-template <int kDims, class T, class Thread>
-SLUICE_ON_GPU void attend(const PagedDecodeArguments& in, Shared& shared, const Thread& thread) {
-  const int head = thread.block_x(), sequence = thread.block_y(), warp = thread.index() / kLanes, lane = thread.index() % kLanes;
-  const int kv_head = head / (in.heads / in.kv_heads), length = in.lengths[sequence], dim = in.head_dim;
-  const int64_t query_row = (static_cast<int64_t>(sequence) * in.heads + head) * dim;
-  const T *keys = static_cast<const T*>(in.keys), *values = static_cast<const T*>(in.values);
-  const int32_t* table = in.table + static_cast<int64_t>(sequence) * in.table_width;
-
-  const auto query = part_of<kDims>(static_cast<const T*>(in.query) + query_row, lane, dim);
-  RunningSoftmax<kDims> seen;
-  const int first = in.window > 0 && length > in.window ? length - in.window : 0;
-  for (int t = first + warp; t < length; t += kWarps) {
-    const int64_t slot = static_cast<int64_t>(table[t / in.block_size]) * in.block_size + t % in.block_size;
-    const int64_t row = (slot * in.kv_heads + kv_head) * dim;
-    const float score = score_of(in, query, part_of<kDims>(keys + row, lane, dim), thread);
-    seen.add(score, part_of<kDims>(values + row, lane, dim));
+/// Reads some keys and values of each group of lanes, from token `first` of the warp on, and adds them.
+template <class S, class Thread>
+SLUICE_ON_GPU void add_tokens(const PagedDecodeArguments& in, const Place<S>& place, int first,
+                              const float (&query)[S::kHeads][S::kDims], RunningSoftmax<S> (&seen)[S::kHeads],
+                              const Thread& thread) {
+  using T = typename S::T;
+  const int32_t* table = in.table + static_cast<int64_t>(place.sequence) * in.table_width;
+  Words keys[S::kUnrolled][S::kChunks], values[S::kUnrolled][S::kChunks];
+  SLUICE_UNROLLED
+  for (int u = 0; u < S::kUnrolled; ++u) {
+    const int token = first + u * S::kKeys + place.key;
+    const bool there = token < place.end;
+    const auto whole = static_cast<uint32_t>(static_cast<uint64_t>(static_cast<uint32_t>(token)) * in.block_inverse >> 32);
+    const int64_t block = there ? table[whole] : 0,
+                  slot = block * in.block_size + token - static_cast<int64_t>(whole) * in.block_size;
+    const int64_t row = (slot * in.kv_heads + place.kv_head) * in.head_dim;
+    SLUICE_UNROLLED
+    for (int c = 0; c < S::kChunks; ++c) {
+      keys[u][c] = there ? words_at<S>(static_cast<const T*>(in.keys) + row, place.dim(c), in.head_dim) : Words{};
+      values[u][c] = there ? words_at<S>(static_cast<const T*>(in.values) + row, place.dim(c), in.head_dim) : Words{};
+    }
   }
+  SLUICE_UNROLLED
+  for (int h = 0; h < S::kHeads; ++h) {
+    float scores[S::kUnrolled], top = seen[h].largest;
+    SLUICE_UNROLLED
+    for (int u = 0; u < S::kUnrolled; ++u) {
+      float score = 0;
+      SLUICE_UNROLLED
+      for (int i = 0; i < S::kDims; ++i) score += query[h][i] * Element<T>::wide(keys[u][i / S::kInWords], i % S::kInWords);
+      score = capped(in, gpu::sum_of_lanes(thread, score, S::kGroup));
+      scores[u] = first + u * S::kKeys + place.key < place.end ? score : -INFINITY;
+      top = fmaxf(top, scores[u]);
+    }
+    seen[h].shrink(top);
+    SLUICE_UNROLLED
+    for (int u = 0; u < S::kUnrolled; ++u) {
+      const float share = kept(scores[u], top);
+      seen[h].sum += share;
+      SLUICE_UNROLLED
+      for (int i = 0; i < S::kDims; ++i)
+        seen[h].values[i] += share * Element<T>::wide(values[u][i / S::kInWords], i % S::kInWords);
+    }
+  }
+}
 
-  if (lane == 0) shared.largest[warp] = seen.largest, shared.sums[warp] = seen.sum;
-  for (int i = 0; i < kDims; ++i) shared.values[warp][lane + i * kLanes] = seen.values.of[i];
+/// What the warps of a block have seen of its heads, as Shared has it, put together: the result of a sequence, or a part of it.
+template <class T, class OfWarps, class Thread>
+SLUICE_ON_GPU void put_together(const PagedDecodeArguments& in, const OfWarps& shared, int sequence, int split, int64_t row,
+                                int first_head, int heads, const Thread& thread) {
+  for (int i = thread.index(); i < heads * in.head_dim; i += kThreads) {
+    const int h = i / in.head_dim, d = i % in.head_dim;
+    float largest = shared.largest[0][h], sum = 0, value = 0;
+    for (int w = 1; w < kWarps; ++w) largest = fmaxf(largest, shared.largest[w][h]);
+    for (int w = 0; w < kWarps; ++w) {
+      const float share = kept(shared.largest[w][h], largest);
+      sum += share * shared.sums[w][h];
+      value += share * shared.values[w][h][d];
+    }
+    if (in.splits == 1) {
+      static_cast<T*>(in.out)[(row * in.heads + first_head + h) * in.head_dim + d] =
+          Element<T>::narrow(sum > 0 ? value / sum : 0.0f);
+    } else {
+      const int64_t head = static_cast<int64_t>(sequence) * in.heads + first_head + h;
+      float* const partial = in.partials + (head * in.splits + split) * (in.head_dim + 2);
+      partial[d] = value;
+      if (d == 0) partial[in.head_dim] = largest, partial[in.head_dim + 1] = sum;
+    }
+  }
+}
+
+/// A sequence without tokens gives zeros.
+template <class S, class Thread>
+SLUICE_ON_GPU void attend(const PagedDecodeArguments& in, Shared<S>& shared, const Thread& thread) {
+  using T = typename S::T;
+  thread.follow();
+  const Place<S> place(in, thread);
+  const int64_t row = in.rows != nullptr ? in.rows[place.sequence] : place.sequence,
+                first_row = row * in.heads + place.first_head;
+  float query[S::kHeads][S::kDims];
+  RunningSoftmax<S> seen[S::kHeads];
+  SLUICE_UNROLLED
+  for (int h = 0; h < S::kHeads; ++h) {
+    SLUICE_UNROLLED
+    for (int c = 0; c < S::kChunks; ++c) {
+      const T* of_head = static_cast<const T*>(in.query) + (first_row + h) * in.head_dim;
+      const Words words = h < place.heads ? words_at<S>(of_head, place.dim(c), in.head_dim) : Words{};
+      SLUICE_UNROLLED
+      for (int i = 0; i < S::kInWords; ++i) query[h][c * S::kInWords + i] = Element<T>::wide(words, i) * in.scale;
+    }
+  }
+  constexpr int kOfWarp = S::kKeys * S::kUnrolled;
+  for (int token = place.begin + place.warp * kOfWarp; token < place.end; token += kWarps * kOfWarp)
+    add_tokens<S>(in, place, token, query, seen, thread);
+
+  SLUICE_UNROLLED
+  for (int h = 0; h < S::kHeads; ++h) {
+    SLUICE_UNROLLED
+    for (int step = S::kGroup; step < kLanes; step *= 2) seen[h].join(thread, step);
+    if (place.key == 0) {
+      if (place.lane == 0) shared.largest[place.warp][h] = seen[h].largest, shared.sums[place.warp][h] = seen[h].sum;
+      SLUICE_UNROLLED
+      for (int c = 0; c < S::kChunks; ++c) SLUICE_UNROLLED
+      for (int i = 0; i < S::kInWords; ++i) shared.values[place.warp][h][place.dim(c) + i] = seen[h].values[c * S::kInWords + i];
+    }
+  }
   thread.meet();
 
-  // A warp that saw no key has -infinity, and so no weight; the first warp saw one, if there is any.
-  float largest = shared.largest[0], sum = 0;
-  for (int w = 1; w < kWarps; ++w) largest = fmaxf(largest, shared.largest[w]);
-  for (int w = 0; w < kWarps; ++w) sum += expf(shared.largest[w] - largest) * shared.sums[w];
-  for (int d = thread.index(); d < dim; d += kThreads) {
-    float value = 0;
-    for (int w = 0; w < kWarps; ++w) value += expf(shared.largest[w] - largest) * shared.values[w][d];
-    static_cast<T*>(in.out)[query_row + d] = Element<T>::narrow(length > 0 ? value / sum : 0);
+  put_together<T>(in, shared, place.sequence, place.split, row, place.first_head, place.heads, thread);
+}
+
+/// The parts of one head of one sequence, with in.splits > 1.
+template <class T, class Thread>
+SLUICE_ON_GPU void combine(const PagedDecodeArguments& in, const Thread& thread) {
+  thread.follow();
+  const int64_t head = static_cast<int64_t>(thread.block_y()) * in.heads + thread.block_x();
+  const int64_t row = in.rows != nullptr ? in.rows[thread.block_y()] : thread.block_y();
+  const int size = in.head_dim + 2;
+  const float* const partials = in.partials + head * in.splits * size;
+  float largest = -INFINITY;
+  for (int s = 0; s < in.splits; ++s) largest = fmaxf(largest, partials[s * size + in.head_dim]);
+  for (int d = thread.index(); d < in.head_dim; d += kThreads) {
+    float sum = 0, value = 0;
+    for (int s = 0; s < in.splits; ++s) {
+      const float of_part = partials[s * size + in.head_dim];
+      if (of_part == -INFINITY) continue;
+      const float share = expf(of_part - largest);
+      sum += share * partials[s * size + in.head_dim + 1];
+      value += share * partials[s * size + d];
+    }
+    static_cast<T*>(in.out)[(row * in.heads + thread.block_x()) * in.head_dim + d] =
+        Element<T>::narrow(sum > 0 ? value / sum : 0.0f);
   }
 }
 
 }  // namespace sluice::models::paged_decode
-
-#undef SLUICE_ON_GPU

@@ -1,6 +1,7 @@
 #include "models/layers/weights.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_copy.h>
 #include <ATen/ops/clone.h>
 
 #include <unordered_map>
@@ -95,10 +96,13 @@ void Weights::copy_from(const Weights& source) {
   const at::NoGradGuard no_gradient;
   const auto from = source.named(), to = named();
   SLUICE_CHECK(from.size() == to.size(), "weights of another architecture");
+  std::vector<at::Tensor> sources, targets;
   for (size_t i = 0; i < to.size(); ++i) {
     SLUICE_CHECK(from[i].first == to[i].first && from[i].second.sizes() == to[i].second.sizes(), to[i].first);
-    to[i].second.copy_(from[i].second);
+    sources.push_back(from[i].second);
+    targets.push_back(to[i].second);
   }
+  at::_foreach_copy_(targets, sources);  // on a device few kernels for all of them
 }
 
 int64_t Weights::parameter_count() const {

@@ -39,6 +39,8 @@ bool has_paged_decode_attention(at::Device device, int64_t head_dim) {
   return head_dim <= kMostHeadDim && has_kernel(device, paged_decode_attention_operator());
 }
 
+const OwnKernels* own_kernels_of(at::Device device) { return device.is_cuda() ? own_kernels() : nullptr; }
+
 bool works_apart(at::Device device) { return at::accelerator::isAccelerator(device.type()); }
 
 at::Tensor numbers_on(at::Device device, const std::vector<int64_t>& numbers) { return numbers_of(device, numbers, at::kLong); }

@@ -5,6 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+namespace sluice::models {
+struct OwnKernels;
+}
+
 namespace sluice::models::portable {
 
 /// What a device can do beside LibTorch's operators for every device. LibTorch is asked, not the name of the device: it can do
@@ -18,6 +22,9 @@ bool has_flash_attention(at::Device device);
 
 /// Attention of one new token over keys and values in blocks (models/cuda/paged_decode_attention.h), of heads of this size.
 bool has_paged_decode_attention(at::Device device, int64_t head_dim);
+
+/// Our kernels for the device, those of models/cuda/own_kernels.h on a GPU; null: it has none, or they were not built.
+const OwnKernels* own_kernels_of(at::Device device);
 
 /// The host goes on while the device works: what it copies there may lie in pinned memory, and a copy from any other makes it
 /// wait.

@@ -24,22 +24,6 @@ at::Tensor repeated(const at::Tensor& x, int64_t heads) {
   return group == 1 ? x : x.repeat_interleave(group, 1);
 }
 
-// What the library's kernel takes: FlashAttention-2 as it is built for head sizes up to 256.
-bool flash_takes(const at::Tensor& query, const AttentionScores& scores) {
-  const int64_t head_dim = query.size(2);
-  return has_flash_attention(query.device()) && at::isReducedFloatingType(query.scalar_type()) && scores.softcap == 0 &&
-         head_dim % 8 == 0 && head_dim <= 256;
-}
-
-at::Tensor flash_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const SampleOffsets& offsets,
-                           const AttentionScores& scores) {
-  const at::Tensor& begins = offsets.there;
-  const std::optional<int64_t> before = scores.window > 0 ? std::optional<int64_t>(scores.window - 1) : std::nullopt;
-  return std::get<0>(at::_flash_attention_forward(query, key, value, begins, begins, offsets.longest, offsets.longest,
-                                                  /*dropout_p=*/0.0, /*is_causal=*/true, /*return_debug_mask=*/false,
-                                                  std::optional<double>(scores.scale), before));
-}
-
 // [1,1,L,L]: which keys (columns) a query sees
 at::Tensor causal_mask(int64_t length, int64_t window, at::Device device) {
   const at::Tensor place = at::arange(length, at::TensorOptions(at::kLong).device(device));
@@ -60,6 +44,21 @@ at::Tensor causal_attention(const at::Tensor& query, const at::Tensor& key, cons
 }
 
 }  // namespace
+
+// As it is built for head sizes up to 256.
+bool takes_flash(const at::Tensor& query, const AttentionScores& scores) {
+  const int64_t head_dim = query.size(2);
+  return has_flash_attention(query.device()) && at::isReducedFloatingType(query.scalar_type()) && scores.softcap == 0 &&
+         head_dim % 8 == 0 && head_dim <= 256;
+}
+
+at::Tensor flash_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Begins& new_tokens,
+                           const Begins& tokens, const AttentionScores& scores) {
+  const std::optional<int64_t> before = scores.window > 0 ? std::optional<int64_t>(scores.window - 1) : std::nullopt;
+  return std::get<0>(at::_flash_attention_forward(query, key, value, new_tokens.there, tokens.there, new_tokens.longest,
+                                                  tokens.longest, /*dropout_p=*/0.0, /*is_causal=*/true,
+                                                  /*return_debug_mask=*/false, std::optional<double>(scores.scale), before));
+}
 
 // The queries that share a key head stand below each other, so that nobody copies keys and values.
 at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& seen,
@@ -84,7 +83,10 @@ SampleOffsets sample_offsets(std::span<const int64_t> offsets, at::Device device
 
 at::Tensor ragged_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const SampleOffsets& offsets,
                             const AttentionScores& scores) {
-  if (flash_takes(query, scores)) return flash_attention(query, key, value, offsets, scores);
+  if (takes_flash(query, scores)) {
+    const Begins begins{offsets.there, offsets.longest};
+    return flash_attention(query, key, value, begins, begins, scores);
+  }
   std::vector<at::Tensor> samples;
   for (size_t s = 0; s + 1 < offsets.here.size(); ++s) {
     const int64_t first = offsets.here[s], length = offsets.here[s + 1] - first;

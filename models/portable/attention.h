@@ -19,6 +19,21 @@ namespace sluice::models::portable {
 at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& seen,
                             const AttentionScores& scores);
 
+/// Whether the library's flash attention (Dao 2023, "FlashAttention-2") takes these queries [T,Nq,D]: it has that for the device, the
+/// element type and the head size, and there is no soft cap.
+bool takes_flash(const at::Tensor& query, const AttentionScores& scores);
+
+/// By which sample a row belongs to: int32 [S+1] on the device, and the longest sample.
+struct Begins {
+  at::Tensor there;
+  int64_t longest = 0;
+};
+
+/// Causal flash attention of queries [T,Nq,D], samples of `new_tokens`, over keys and values [L,Nk,D], samples of `tokens`: the queries
+/// are the last of their sample.
+at::Tensor flash_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Begins& new_tokens,
+                           const Begins& tokens, const AttentionScores& scores);
+
 /// Where the samples of a ragged batch begin, as the attention of all its layers reads it. A handle.
 struct SampleOffsets {
   std::vector<int64_t> here;  // [S+1]
@@ -28,8 +43,7 @@ struct SampleOffsets {
 
 SampleOffsets sample_offsets(std::span<const int64_t> offsets, at::Device device);
 
-/// Causal attention inside each sample of a ragged batch. In bfloat16 or float16 one call of the library's flash attention
-/// over all samples (Dao 2023, "FlashAttention-2"), if it has that for the device and the head size and there is no soft cap;
+/// Causal attention inside each sample of a ragged batch: one call of flash attention over all samples where that takes them,
 /// elsewhere sample by sample.
 ///
 /// query       [T,Nq,D]

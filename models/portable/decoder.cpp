@@ -11,11 +11,9 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "models/cuda/own_kernels.h"
 #include "models/cuda/paged_decode_attention.h"
 #include "models/portable/abilities.h"
 #include "models/portable/layer_maths.h"
-#include "models/portable/paged_attention.h"
 #include "models/portable/product.h"
 
 namespace sluice::models::portable {
@@ -44,6 +42,11 @@ at::Tensor empty_cache(const ModelConfig& config, const DecoderOptions& options)
 int64_t new_tokens(const DecodeSequence& sequence) { return static_cast<int64_t>(sequence.tokens.size()); }
 int64_t end_of(const DecodeSequence& sequence) { return sequence.cached + new_tokens(sequence); }
 
+int64_t blocks_of(const DecodeSequence& sequence, int64_t size) { return (end_of(sequence) - 1) / size + 1; }
+int64_t slot_of(const DecodeSequence& sequence, int64_t position, int64_t size) {
+  return sequence.blocks[static_cast<size_t>(position / size)] * size + position % size;
+}
+
 // The row of a table that is `width` blocks wide.
 void append_blocks(std::span<const int32_t> blocks, int64_t width, std::vector<int64_t>& table) {
   for (size_t w = 0; w < static_cast<size_t>(width); ++w) table.push_back(w < blocks.size() ? blocks[w] : blocks.front());
@@ -52,32 +55,60 @@ void append_blocks(std::span<const int32_t> blocks, int64_t width, std::vector<i
 }  // namespace
 
 Decoder::Decoder(const ModelConfig& config, const DecoderOptions& options)
-    : config_(config), options_(options), keys_(empty_cache(config, options)), values_(empty_cache(config, options)) {
+    : config_(config),
+      options_(options),
+      own_attention_(options.kernels != DecodeKernels::kLibrary && has_paged_decode_attention(options.device, config.head_dim)),
+      keys_(empty_cache(config, options)),
+      values_(empty_cache(config, options)) {
   SLUICE_CHECK(options.block_size > 0 && options.blocks > 0, "a KV cache has a block at least");
   if (options.keeps_texts)
     ids_ = at::zeros({options.blocks, options.block_size}, at::TensorOptions(at::kLong).device(options.device));
-  if (options.attention == DecodeAttention::kOwnKernel && !has_paged_decode_attention(options.device, config.head_dim))
-    throw UserError(options.device.str() + " has no kernel of ours for heads of " + std::to_string(config.head_dim),
-                    "a GPU, a build on a machine with nvcc, and heads of " + std::to_string(kMostHeadDim) + " at most");
+  const OwnKernels* const own = options.own_kernels != nullptr ? options.own_kernels : own_kernels_of(options.device);
+  if (options.kernels == DecodeKernels::kOwn && own != nullptr && OwnStep::takes(config, options.precision))
+    own_ = std::make_unique<OwnStep>(config_, *own, keys_, values_);
 }
 
 at::Tensor Decoder::step(const Weights& weights, std::span<const DecodeSequence> sequences) {
   const at::NoGradGuard no_gradient;
   if (sequences.empty()) return {};
-  const Step step = prepared(sequences);
-  if (ids_.defined()) ids_.flatten().index_copy_(0, step.slots, step.tokens);
+  const Numbers numbers = numbers_of(sequences);
+  if (ids_.defined())
+    ids_.flatten().index_copy_(0, numbers_on(options_.device, numbers.rows.slots),
+                               numbers_on(options_.device, numbers.rows.tokens));
+  return own_ ? step_by_own_kernels(weights, sequences, numbers) : step_in_operators(weights, sequences, numbers);
+}
+
+at::Tensor Decoder::step_in_operators(const Weights& weights, std::span<const DecodeSequence> sequences, const Numbers& numbers) {
+  const OwnStep::Rows& rows = numbers.rows;
+  const at::Tensor slots = numbers_on(options_.device, rows.slots), turns = turns_of(rows.positions);
+  const at::Tensor last = numbers_on(options_.device, rows.last);
+  Attention attention = attention_of_several(sequences, numbers);
+  if (!numbers.single.empty()) attention.batches.push_back(batch_of(sequences, numbers.single, numbers.first_row));
   const LayerMaths maths(config_, options_.precision);
-  at::Tensor x = maths.embed(weights, step.tokens, step.positions);  // [T,H]
+  at::Tensor x = maths.embed(weights, numbers_on(options_.device, rows.tokens), numbers_on(options_.device, rows.positions));
   for (int64_t i = 0; i < config_.layers; ++i) {
     const LayerWeights& layer = weights.layers[static_cast<size_t>(i)];
-    const LayerMaths::Heads heads = maths.heads(x, layer, step.turns);
-    keys_.select(0, i).flatten(0, 1).index_copy_(0, step.slots, heads.key);
-    values_.select(0, i).flatten(0, 1).index_copy_(0, step.slots, heads.value);
-    x = maths.add_feed_forward(maths.add_attended(x, attended(step, heads.query, i).flatten(1), layer), layer);
+    const LayerMaths::Heads heads = maths.heads(x, layer, turns);
+    keys_.select(0, i).flatten(0, 1).index_copy_(0, slots, heads.key);
+    values_.select(0, i).flatten(0, 1).index_copy_(0, slots, heads.value);
+    const at::Tensor attended = at::empty_like(heads.query);
+    attend(attention, heads.query, i, attended);
+    x = maths.add_feed_forward(maths.add_attended(x, attended.flatten(1), layer), layer);
   }
-  if (step.last.numel() == 0) return {};
-  const at::Tensor hidden = maths.normalised(x.index_select(0, step.last), weights.final_norm, weights.final_norm_bias);
+  if (rows.last.empty()) return {};
+  const at::Tensor hidden = maths.normalised(x.index_select(0, last), weights.final_norm, weights.final_norm_bias);
   return maths.logits(hidden, weights.head);
+}
+
+at::Tensor Decoder::step_by_own_kernels(const Weights& weights, std::span<const DecodeSequence> sequences,
+                                        const Numbers& numbers) {
+  const Attention attention = attention_of_several(sequences, numbers);
+  OwnStep::Others others;
+  if (!numbers.several.empty())
+    others = [&](int64_t layer, const at::Tensor& query, const at::Tensor& out) { attend(attention, query, layer, out); };
+  at::Tensor logits = own_->step(weights, numbers.rows, others);
+  if (logits.defined() && config_.logit_softcap != 0) logits.div_(config_.logit_softcap).tanh_().mul_(config_.logit_softcap);
+  return logits;
 }
 
 // Behind the last block of a sequence stands its first one again.
@@ -98,10 +129,9 @@ Texts Decoder::texts(std::span<const DecodeSequence> sequences) const {
           numbers_on(options_.device, lengths).view({count, 1})};
 }
 
-Decoder::Step Decoder::prepared(std::span<const DecodeSequence> sequences) {
-  std::vector<int64_t> tokens, positions, slots, last, first_row;
-  std::vector<size_t> single;
-  std::vector<std::vector<size_t>> batches;
+Decoder::Numbers Decoder::numbers_of(std::span<const DecodeSequence> sequences) const {
+  Numbers numbers;
+  OwnStep::Rows& rows = numbers.rows;
   for (size_t s = 0; s < sequences.size(); ++s) {
     const DecodeSequence& sequence = sequences[s];
     const int64_t size = options_.block_size;
@@ -109,32 +139,63 @@ Decoder::Step Decoder::prepared(std::span<const DecodeSequence> sequences) {
                  "a sequence without new tokens or past the model's positions");
     SLUICE_CHECK(end_of(sequence) <= static_cast<int64_t>(sequence.blocks.size()) * size,
                  "a sequence without room in its blocks");
-    first_row.push_back(static_cast<int64_t>(tokens.size()));
-    tokens.insert(tokens.end(), sequence.tokens.begin(), sequence.tokens.end());
+    numbers.first_row.push_back(static_cast<int64_t>(rows.tokens.size()));
+    rows.tokens.insert(rows.tokens.end(), sequence.tokens.begin(), sequence.tokens.end());
     for (int64_t p = sequence.cached; p < end_of(sequence); ++p) {
-      positions.push_back(p);
-      slots.push_back(sequence.blocks[static_cast<size_t>(p / size)] * size + p % size);
+      rows.positions.push_back(p);
+      rows.slots.push_back(slot_of(sequence, p, size));
     }
-    if (sequence.wants_logits) last.push_back(static_cast<int64_t>(tokens.size()) - 1);
-    if (new_tokens(sequence) == 1) {
-      single.push_back(s);
-    } else {
-      batches.push_back({s});
-    }
+    if (sequence.wants_logits) rows.last.push_back(static_cast<int64_t>(rows.tokens.size()) - 1);
+    (new_tokens(sequence) == 1 ? numbers.single : numbers.several).push_back(s);
   }
-  if (!single.empty()) batches.push_back(single);
-  Step step{numbers_on(options_.device, tokens), numbers_on(options_.device, positions),
-            numbers_on(options_.device, slots),  turns_of(positions),
-            numbers_on(options_.device, last),   {}};
-  for (const auto& chosen : batches) step.batches.push_back(batch_of(sequences, chosen, first_row));
-  return step;
+  for (const size_t s : numbers.single) {
+    rows.single.push_back(numbers.first_row[s]);
+    rows.width = std::max(rows.width, blocks_of(sequences[s], options_.block_size));
+  }
+  for (const size_t s : numbers.single) append_blocks(sequences[s].blocks, rows.width, rows.table);
+  return numbers;
+}
+
+bool Decoder::packs() const {
+  const at::Tensor query = keys_.select(0, 0).select(0, 0);  // [block_size,Nk,D]: of the same device, type and head size
+  return takes_flash(query, scores_of(config_, 0));
+}
+
+Decoder::Attention Decoder::attention_of_several(std::span<const DecodeSequence> sequences, const Numbers& numbers) const {
+  Attention attention;
+  if (numbers.several.empty()) return attention;
+  if (packs()) {
+    attention.packed = packed(sequences, numbers);
+  } else {
+    for (const size_t s : numbers.several) attention.batches.push_back(batch_of(sequences, std::span(&s, 1), numbers.first_row));
+  }
+  return attention;
+}
+
+PagedRows Decoder::packed(std::span<const DecodeSequence> sequences, const Numbers& numbers) const {
+  std::vector<int64_t> rows, slots;
+  std::vector<int32_t> new_begins{0}, begins{0};
+  int64_t longest_new = 0, longest = 0;
+  for (const size_t s : numbers.several) {
+    const DecodeSequence& sequence = sequences[s];
+    for (int64_t i = 0; i < new_tokens(sequence); ++i) rows.push_back(numbers.first_row[s] + i);
+    for (int64_t p = 0; p < end_of(sequence); ++p) slots.push_back(slot_of(sequence, p, options_.block_size));
+    new_begins.push_back(static_cast<int32_t>(rows.size()));
+    begins.push_back(static_cast<int32_t>(slots.size()));
+    longest_new = std::max(longest_new, new_tokens(sequence));
+    longest = std::max(longest, end_of(sequence));
+  }
+  return {numbers_on(options_.device, rows),
+          numbers_on(options_.device, slots),
+          {numbers_on(options_.device, new_begins), longest_new},
+          {numbers_on(options_.device, begins), longest}};
 }
 
 Decoder::Batch Decoder::batch_of(std::span<const DecodeSequence> sequences, std::span<const size_t> chosen,
                                  std::span<const int64_t> first_row) const {
   const auto count = static_cast<int64_t>(chosen.size()), added = new_tokens(sequences[chosen.front()]);
   int64_t width = 0;
-  for (const size_t s : chosen) width = std::max(width, (end_of(sequences[s]) - 1) / options_.block_size + 1);
+  for (const size_t s : chosen) width = std::max(width, blocks_of(sequences[s], options_.block_size));
   std::vector<int64_t> rows, table, positions;
   for (const size_t s : chosen) {
     for (int64_t i = 0; i < added; ++i) {
@@ -158,18 +219,21 @@ at::Tensor Decoder::turns_of(std::span<const int64_t> positions) {
   return copied_to(options_.device, turns);
 }
 
-// query [T,Nq,D]; returns the same of what attention makes of it.
-at::Tensor Decoder::attended(const Step& step, const at::Tensor& query, int64_t layer) const {
-  const at::Tensor out = at::empty_like(query);
-  for (const Batch& batch : step.batches)
+// query, out [T,Nq,D]
+void Decoder::attend(const Attention& attention, const at::Tensor& query, int64_t layer, const at::Tensor& out) const {
+  for (const Batch& batch : attention.batches)
     out.index_copy_(0, batch.rows, attended(batch, query.index_select(0, batch.rows), layer));
-  return out;
+  if (!attention.packed) return;
+  const PagedRows& packed = *attention.packed;
+  out.index_copy_(0, packed.rows,
+                  ragged_paged_attention(query.index_select(0, packed.rows), keys_.select(0, layer), values_.select(0, layer),
+                                         packed, scores_of(config_, layer)));
 }
 
 at::Tensor Decoder::attended(const Batch& batch, const at::Tensor& query, int64_t layer) const {
   const AttentionScores scores = scores_of(config_, layer);
   const at::Tensor keys = keys_.select(0, layer), values = values_.select(0, layer);
-  if (options_.attention == DecodeAttention::kOwnKernel && batch.positions.size(1) == 1)
+  if (own_attention_ && batch.positions.size(1) == 1)
     return paged_decode_attention(query, keys, values, batch.table, batch.positions.squeeze(1), scores);
   const at::Tensor queries = query.view({batch.table.size(0), batch.positions.size(1), query.size(1), query.size(2)});
   return paged_attention(queries, keys, values, batch.table, batch.positions, scores).reshape(query.sizes());

@@ -17,4 +17,10 @@ at::Tensor paged_attention(const at::Tensor& query, const at::Tensor& keys, cons
   return masked_attention(query.transpose(1, 2), gathered(keys), gathered(values), seen.unsqueeze(1), scores).transpose(1, 2);
 }
 
+at::Tensor ragged_paged_attention(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
+                                  const PagedRows& rows, const AttentionScores& scores) {
+  const auto read = [&](const at::Tensor& cache) { return cache.flatten(0, 1).index_select(0, rows.slots); };
+  return flash_attention(query, read(keys), read(values), rows.new_tokens, rows.tokens, scores);
+}
+
 }  // namespace sluice::models::portable

@@ -2,13 +2,17 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/where.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "models/cuda/own_kernels.h"
+#include "models/cuda/step_kernels.h"
 #include "models/portable/abilities.h"
 #include "models/portable/likeliest_tokens.h"
 #include "models/portable/penalties.h"
@@ -56,6 +60,9 @@ void Sampler::sample(const at::Tensor& logits, const Texts& texts, std::span<con
   SLUICE_CHECK(!options_.penalizes() || texts.ids.defined(), "penalties are for the tokens of a text");
   if (draws.empty()) return;
   const at::NoGradGuard no_gradient;
+  const OwnKernels* const own = own_kernels_of(logits.device());
+  if (own != nullptr && !options_.penalizes() && !options_.truncates())
+    return take(draws, drawn_by_own_kernels(*own, logits, draws), tokens);
   const Draws all = on_device(draws, logits.device());
   const bool all_greedy = std::ranges::all_of(draws, [](const TokenDraw& draw) { return draw.greedy; });
   const auto count = static_cast<int64_t>(draws.size()), chunk = rows_at_a_time(logits, texts);
@@ -69,12 +76,44 @@ void Sampler::sample(const at::Tensor& logits, const Texts& texts, std::span<con
     };
     parts.push_back(drawn(rows_of(logits), {rows_of(texts.ids), rows_of(texts.lengths)}, some, all_greedy));
   }
-  const at::Tensor here = at::cat(parts).to(at::kCPU);  // [D,2]
+  take(draws, at::cat(parts), tokens);
+}
+
+// numbers [D,2] float64: ids, log-probabilities
+void Sampler::take(std::span<const TokenDraw> draws, const at::Tensor& numbers, std::span<SampledToken> tokens) {
+  const at::Tensor here = numbers.to(at::kCPU);
   const auto* number = here.const_data_ptr<double>();
   for (size_t i = 0; i < draws.size(); ++i, number += 2) {
     tokens[i] = {.id = static_cast<int64_t>(number[0]), .logprob = static_cast<float>(number[1])};
     if (tokens[i].id == kNotFinite) throw logits_are_not_finite(draws[i].id);
   }
+}
+
+at::Tensor Sampler::drawn_by_own_kernels(const OwnKernels& kernels, const at::Tensor& logits,
+                                         std::span<const TokenDraw> draws) const {
+  std::vector<double> uniform;
+  std::vector<int32_t> rows;
+  for (const TokenDraw& draw : draws) {
+    uniform.push_back(draw.greedy || options_.temperature == 0 ? -1 : draw.uniform);
+    rows.push_back(static_cast<int32_t>(draw.row));
+  }
+  const at::Tensor from = logits.contiguous(), of_uniform = numbers_on(logits.device(), uniform),
+                   of_rows = numbers_on(logits.device(), rows);
+  const at::Tensor out = at::empty({static_cast<int64_t>(draws.size()), 3}, of_uniform.options());
+  DrawArguments in{.logits = from.const_data_ptr<float>(),
+                   .rows = of_rows.const_data_ptr<int32_t>(),
+                   .uniform = of_uniform.const_data_ptr<double>(),
+                   .out = out.mutable_data_ptr<double>(),
+                   .scale = static_cast<float>(scale()),
+                   .draws = static_cast<int32_t>(draws.size()),
+                   .vocabulary = static_cast<int32_t>(logits.size(1)),
+                   .device = logits.device().index()};
+  const at::Tensor scratch = at::empty({kernels.step->draw_bytes(in)}, from.options().dtype(at::kByte));
+  in.scratch = scratch.mutable_data_ptr();
+  const char* const failure = kernels.step->draw(in);
+  SLUICE_CHECK(failure == nullptr, std::string("draws: ") + (failure ? failure : ""));
+  const at::Tensor here = out.to(at::kCPU);
+  return at::cat({here.narrow(1, 0, 1), here.narrow(1, 1, 1).mul(scale()).sub(here.narrow(1, 2, 1).log())}, 1);
 }
 
 Sampler::Draws Sampler::Draws::narrow(int64_t first, int64_t count) const {

@@ -10,6 +10,10 @@
 #include "models/portable/softened_rows.h"
 #include "models/portable/texts.h"
 
+namespace sluice::models {
+struct OwnKernels;
+}
+
 namespace sluice::models::portable {
 
 /// Draws token ids where the logits are, on any device: what models/sample/sampler.h draws from the same logits and numbers, but
@@ -47,6 +51,8 @@ class Sampler {
     Draws narrow(int64_t first, int64_t count) const;
   };
 
+  static void take(std::span<const TokenDraw> draws, const at::Tensor& numbers, std::span<SampledToken> tokens);
+  at::Tensor drawn_by_own_kernels(const OwnKernels& kernels, const at::Tensor& logits, std::span<const TokenDraw> draws) const;
   Draws on_device(std::span<const TokenDraw> draws, at::Device device) const;
   int64_t rows_at_a_time(const at::Tensor& logits, const Texts& texts) const;
   at::Tensor drawn(const at::Tensor& logits, const Texts& texts, const Draws& draws, bool all_greedy) const;

@@ -1,8 +1,10 @@
 #include "models/sample/packed_weights.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <map>
@@ -72,6 +74,30 @@ void pack_all(const FeedForward& kind, const LayerWeights& from, Precision preci
   const std::vector<Stack> stacks = network_stacks(kind, from);
   to.matrices.feed_forward.resize(stacks.size());
   for (size_t i = 0; i < stacks.size(); ++i) models::pack(stacks[i], precision, to.matrices.feed_forward[i]);
+}
+
+// Lays matrices that read the same rows beside each other, one stack more at a time: so they can be one product.
+void join(Weights& weights) {
+  for (LayerWeights& layer : weights.layers) {
+    std::vector<Stack> stacks = network_stacks(feed_forward_of(weights), layer);
+    stacks.push_back(attention_stacks(layer)[0]);
+    for (const Stack& stack : stacks) {
+      std::vector<LinearWeights*> together;
+      std::vector<at::Tensor> matrices;
+      for (LinearWeights* const linear : layer.linears()) {
+        if (!linear->weight.defined() || std::ranges::find(stack, linear) == stack.end()) continue;
+        together.push_back(linear);
+        matrices.push_back(linear->weight);
+      }
+      if (together.size() < 2) continue;
+      const at::Tensor joined = at::cat(matrices);
+      int64_t row = 0;
+      for (LinearWeights* const linear : together) {
+        linear->weight = joined.narrow(0, row, linear->weight.size(0));
+        row += linear->weight.size(0);
+      }
+    }
+  }
 }
 
 using Shapes = std::map<const at::Tensor*, std::vector<int64_t>>;  // of fields
@@ -165,10 +191,9 @@ void PackedWeights::embedding_row(int64_t token, float* to) const {
 }
 
 void PackedWeights::pack_on_device(const Weights& weights) {
-  if (on_device_.embedding.defined())
-    portable::copy_operands(weights, on_device_);
-  else
-    on_device_ = portable::operand_copy(weights, precision_).clone();
+  if (on_device_.embedding.defined()) return portable::copy_operands(weights, on_device_);
+  on_device_ = portable::operand_copy(weights, precision_).clone();
+  join(on_device_);
 }
 
 Weights PackedWeights::for_passes() const {

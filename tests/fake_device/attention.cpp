@@ -25,20 +25,24 @@ namespace {
 
 using at::Tensor;
 
-// Each token sees itself and what is before it in its sample, `before` tokens at most. query [T,Nq,D], key, value [T,Nk,D]
-// float32
-Tensor attended(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& offsets, double scale,
-                std::optional<int64_t> before) {
+// Each token sees itself and what is before it in its sample, `before` tokens at most; queries are the last of their sample's
+// tokens. query [T,Nq,D], key, value [L,Nk,D] float32
+Tensor attended(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& of_queries, const Tensor& of_keys,
+                double scale, std::optional<int64_t> before) {
   std::vector<Tensor> samples;
-  const auto* begins = offsets.const_data_ptr<int32_t>();
-  for (int64_t s = 0; s + 1 < offsets.numel(); ++s) {
-    const int64_t first = begins[s], length = begins[s + 1] - first, group = query.size(1) / key.size(1);
-    if (length == 0) continue;
-    const auto heads = [&](const Tensor& x) { return x.narrow(0, first, length).transpose(0, 1); };  // [N,n,D]
-    const auto shared = [&](const Tensor& x) { return heads(x).repeat_interleave(group, 0); };
-    const Tensor place = at::arange(length), back = place.unsqueeze(1).sub(place.unsqueeze(0));
+  const int64_t group = query.size(1) / key.size(1);
+  const auto* const queries = of_queries.const_data_ptr<int32_t>();
+  const auto* const keys = of_keys.const_data_ptr<int32_t>();
+  for (int64_t s = 0; s + 1 < of_queries.numel(); ++s) {
+    const int64_t count = queries[s + 1] - queries[s], length = keys[s + 1] - keys[s];
+    if (count == 0) continue;
+    const auto heads = [](const Tensor& x, int64_t first, int64_t size) {
+      return x.narrow(0, first, size).transpose(0, 1);
+    };  // [N,n,D]
+    const auto shared = [&](const Tensor& x) { return heads(x, keys[s], length).repeat_interleave(group, 0); };
+    const Tensor place = at::arange(length), back = place.narrow(0, length - count, count).unsqueeze(1).sub(place.unsqueeze(0));
     const Tensor seen = before ? back.ge(0).logical_and(back.le(*before)) : back.ge(0);
-    const Tensor scores = at::matmul(heads(query), shared(key).transpose(1, 2)).mul(scale);
+    const Tensor scores = at::matmul(heads(query, queries[s], count), shared(key).transpose(1, 2)).mul(scale);
     const Tensor shares = at::softmax(scores.masked_fill(seen.logical_not(), -std::numeric_limits<float>::infinity()), -1);
     samples.push_back(at::matmul(shares, shared(value)).transpose(0, 1));
   }
@@ -60,15 +64,16 @@ void check_supported(const Tensor& query, const std::optional<Tensor>& offsets, 
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                                                  const std::optional<Tensor>& offsets,
-                                                                 const std::optional<Tensor>&, c10::SymInt, c10::SymInt, double,
-                                                                 bool is_causal, bool, std::optional<double> scale,
+                                                                 const std::optional<Tensor>& of_keys, c10::SymInt, c10::SymInt,
+                                                                 double, bool is_causal, bool, std::optional<double> scale,
                                                                  std::optional<c10::SymInt> before, std::optional<c10::SymInt>,
                                                                  const std::optional<Tensor>&, const std::optional<Tensor>&) {
   check_supported(query, offsets, is_causal, scale);
   const Tensor out = at::empty_like(query), sums = at::empty({query.size(1), query.size(0)}, query.options().dtype(at::kFloat));
-  queue_on(query.device(),
-           [q = host_view(query), k = host_view(key), v = host_view(value), o = host_view(*offsets), to = host_view(out),
-            scale = *scale, before = number(before)] { to.copy_(attended(wide(q), wide(k), wide(v), o, scale, before)); });
+  queue_on(query.device(), [q = host_view(query), k = host_view(key), v = host_view(value), o = host_view(*offsets),
+                            of_keys = host_view(*of_keys), to = host_view(out), scale = *scale, before = number(before)] {
+    to.copy_(attended(wide(q), wide(k), wide(v), o, of_keys, scale, before));
+  });
   const Tensor none = at::empty({0}, query.options().dtype(at::kLong));
   return {out, sums, none, none, at::empty({0}, query.options())};
 }
@@ -85,7 +90,7 @@ std::tuple<Tensor, Tensor, Tensor> flash_backward(const Tensor& grad, const Tens
                             to_value = host_view(of_value), scale = *scale, before = number(before)] {
     const at::AutoGradMode with_gradient(true);
     const Tensor in_query = wide(q).requires_grad_(), in_key = wide(k).requires_grad_(), in_value = wide(v).requires_grad_();
-    attended(in_query, in_key, in_value, o, scale, before).backward(wide(g));
+    attended(in_query, in_key, in_value, o, o, scale, before).backward(wide(g));
     const at::NoGradGuard no_gradient;
     to_query.copy_(in_query.grad()), to_key.copy_(in_key.grad()), to_value.copy_(in_value.grad());
   });

@@ -8,10 +8,15 @@ namespace {
 
 constexpr size_t kStackBytes = size_t{32} << 10;
 constexpr unsigned kHalf = 32;  // bits
+constexpr int kProduct = -1;    // a kind of exchange; those across lanes have their step
+
+// Of the two bfloat16 in a word.
+float number(uint32_t word, int place) { return std::bit_cast<float>(place == 0 ? word << 16 : word & 0xffff0000u); }
 
 }  // namespace
 
-HostBlock::HostBlock(int threads, uint64_t seed) : fibers_(static_cast<size_t>(threads)), random_(seed, 0) {
+HostBlock::HostBlock(int threads, uint64_t seed)
+    : fibers_(static_cast<size_t>(threads)), exchanged_(static_cast<size_t>(threads / kLanes)), random_(seed, 0) {
   for (Fiber& fiber : fibers_) fiber.stack = std::make_unique<char[]>(kStackBytes);
 }
 
@@ -44,8 +49,8 @@ bool HostBlock::warp_goes_on(int warp) {
 void HostBlock::end_exchange(int warp) {
   Fiber* const lanes = &fibers_[static_cast<size_t>(warp * kLanes)];
   for (int lane = 0; lane < kLanes; ++lane) {
-    if (lanes[lane].step != lanes[0].step) throw std::logic_error("lanes of a warp exchange across different steps");
-    lanes[lane].taken = lanes[lane ^ lanes[lane].step].given;
+    if (lanes[lane].given.kind != lanes[0].given.kind) throw std::logic_error("lanes of a warp exchange across different steps");
+    exchanged_[static_cast<size_t>(warp)][static_cast<size_t>(lane)] = lanes[lane].given;
     lanes[lane].waiting = Waiting::kForNothing;
   }
 }
@@ -95,12 +100,30 @@ void HostBlock::wait(int index, Waiting what) {
   swapcontext(&fiber.place, &scheduler_);
 }
 
-float HostBlock::exchange(int index, int step, float x) {
-  Fiber& fiber = fibers_[static_cast<size_t>(index)];
-  fiber.step = step;
-  fiber.given = x;
+const HostBlock::OfWarp& HostBlock::exchange(int index, const Given& given) {
+  fibers_[static_cast<size_t>(index)].given = given;
   wait(index, Waiting::kForLanes);
-  return fiber.taken;
+  return exchanged_[static_cast<size_t>(index / kLanes)];
+}
+
+float HostBlock::Thread::of_lane_across(int step, float x) const {
+  const OfWarp& lanes = block_.exchange(index_, {step, {std::bit_cast<uint32_t>(x)}});
+  return std::bit_cast<float>(lanes[static_cast<size_t>((index_ % kLanes) ^ step)].words[0]);
+}
+
+// PTX ISA, "Matrix fragments for mma.m16n8k16": lane 4 r + t has of a (16 x 16) rows r and r + 8, of b (16 x 8) column r, and of both
+// k = 2 t, 2 t + 1 and 8 more; of the sums (16 x 8) rows r and r + 8, columns 2 t and 2 t + 1.
+void HostBlock::Thread::multiply(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) const {
+  const OfWarp& lanes = block_.exchange(index_, {kProduct, {a[0], a[1], a[2], a[3], b[0], b[1]}});
+  const int lane = index_ % kLanes;
+  for (int i = 0; i < 4; ++i) {
+    const int row = lane / 4 + (i < 2 ? 0 : 8), column = lane % 4 * 2 + i % 2;
+    for (int k = 0; k < 16; ++k) {
+      const auto holder = [&](int line) -> const Given& { return lanes[static_cast<size_t>(line % 8 * 4 + k % 8 / 2)]; };
+      const size_t of_a = (k < 8 ? 0 : 2) + (row < 8 ? 0 : 1), of_b = k < 8 ? 4 : 5;
+      sums[i] += number(holder(row).words[of_a], k % 2) * number(holder(column).words[of_b], k % 2);
+    }
+  }
 }
 
 }  // namespace sluice::tests

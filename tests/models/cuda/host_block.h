@@ -2,6 +2,8 @@
 
 #include <ucontext.h>
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,14 +20,16 @@ class HostBlock {
  public:
   static constexpr int kLanes = 32;
 
-  /// What a kernel's code is given (`Thread` in paged_decode_kernel.h).
+  /// What a kernel's code is given (models/cuda/gpu_thread.h).
   class Thread {
    public:
     int block_x() const { return block_.x_; }
     int block_y() const { return block_.y_; }
     int index() const { return index_; }
-    float of_lane_across(int step, float x) const { return block_.exchange(index_, step, x); }
+    float of_lane_across(int step, float x) const;
+    void multiply(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) const;
     void meet() const { block_.wait(index_, Waiting::kForBlock); }
+    void follow() const {}
 
    private:
     friend class HostBlock;
@@ -42,18 +46,23 @@ class HostBlock {
 
  private:
   enum class Waiting { kForNothing, kForLanes, kForBlock, kForever };
+  // What a lane gives to the others of its warp, who all give the same kind of it.
+  struct Given {
+    int kind = 0;
+    std::array<uint32_t, 6> words{};
+  };
+  using OfWarp = std::array<Given, kLanes>;
   struct Fiber {
     ucontext_t place{};
     std::unique_ptr<char[]> stack;
     Waiting waiting = Waiting::kForNothing;
-    int step = 0;                // of an exchange
-    float given = 0, taken = 0;  // in it
+    Given given;
   };
 
   static void enter(unsigned low, unsigned high);  // the address of the block in halves
   void start(int index);
   void go_on(int index);
-  float exchange(int index, int step, float x);
+  const OfWarp& exchange(int index, const Given& given);
   void wait(int index, Waiting what);
   bool warp_goes_on(int warp);
   void end_exchange(int warp);
@@ -61,6 +70,7 @@ class HostBlock {
   int waiting(int first, int count, Waiting what) const;
 
   std::vector<Fiber> fibers_;
+  std::vector<OfWarp> exchanged_;  // of each warp, in its last exchange
   RandomStream random_;
   const std::function<void(const Thread&)>* code_ = nullptr;
   ucontext_t scheduler_{};

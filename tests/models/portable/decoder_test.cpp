@@ -63,15 +63,15 @@ class LibraryDecoder : public testing::TestWithParam<std::tuple<reference::Named
     if (!device_) GTEST_SKIP() << "this machine has no " << std::get<1>(GetParam());
   }
 
-  Decoder decoder(Precision precision, DecodeAttention attention) const {
+  Decoder decoder(Precision precision, DecodeKernels kernels) const {
     return Decoder(config_,
-                   {.precision = precision, .device = *device_, .block_size = kBlock, .blocks = kBlocks, .attention = attention});
+                   {.precision = precision, .device = *device_, .block_size = kBlock, .blocks = kBlocks, .kernels = kernels});
   }
 
   // Chunks of prompts beside single tokens, until all is read; the largest distance of a logit from the dense model's.
-  double distance_from_dense(const Weights& weights, Precision precision, DecodeAttention attention = DecodeAttention::kLibrary) {
+  double distance_from_dense(const Weights& weights, Precision precision, DecodeKernels kernels = DecodeKernels::kLibrary) {
     const Weights read = operand_copy(weights.to(*device_), precision), wide = reference::in_double(weights);
-    Decoder of_device = decoder(precision, attention);
+    Decoder of_device = decoder(precision, kernels);
     std::vector<Running> running = three_sequences(config_);
     std::vector<at::Tensor> expected;
     for (const Running& of : running) expected.push_back(reference::logits(config_, wide, of.tokens));
@@ -104,12 +104,7 @@ TEST_P(LibraryDecoder, LogitsAreThoseOfTheDenseModel) {
 }
 
 TEST_P(LibraryDecoder, ByAKernelOfOursTheyAreTheSame) {
-  const Weights weights = reference::random_weights(config_);
-  if (has_paged_decode_attention(*device_, config_.head_dim)) {
-    EXPECT_LT(distance_from_dense(weights, Precision::kFloat32, DecodeAttention::kOwnKernel), 1e-4);
-  } else {
-    EXPECT_THROW(decoder(Precision::kFloat32, DecodeAttention::kOwnKernel), UserError);
-  }
+  EXPECT_LT(distance_from_dense(reference::random_weights(config_), Precision::kFloat32, DecodeKernels::kOwnAttention), 1e-4);
 }
 
 // Through all experts: rounding might send a token to another one.

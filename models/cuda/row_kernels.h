@@ -1,0 +1,221 @@
+#pragma once
+
+#include "models/cuda/gpu_thread.h"
+#include "models/cuda/step_kernels.h"
+
+// The code of what is between the products of a step: what one thread does. Its plain reference is portable::LayerMaths. A thread block
+// has a row, so that sums do not depend on others.
+namespace sluice::models::row_kernels {
+
+using gpu::Bfloat16, gpu::Element, gpu::kLanes, gpu::Words;
+
+constexpr int kWarps = 8, kThreads = kWarps * kLanes;
+constexpr int kAtOnce = 4;  // numbers that a thread works on together
+
+/// Of a thread block.
+struct Shared {
+  float sums[2][kWarps];  // of two norms: the second does not wait for readers of the first
+};
+
+/// Four numbers, and what is done with each.
+struct Four {
+  float of[kAtOnce] = {};
+};
+SLUICE_ON_GPU Four four_at(const float* from) {
+#ifdef __CUDACC__
+  const float4 x = *reinterpret_cast<const float4*>(from);
+  return {{x.x, x.y, x.z, x.w}};
+#else
+  return {{from[0], from[1], from[2], from[3]}};
+#endif
+}
+SLUICE_ON_GPU Four four_at(const Bfloat16* from) {
+  Four four;
+  for (int i = 0; i < kAtOnce; ++i) four.of[i] = Element<Bfloat16>::wide(from[i]);
+  return four;
+}
+SLUICE_ON_GPU void put(const Four& four, float* to) {
+#ifdef __CUDACC__
+  *reinterpret_cast<float4*>(to) = make_float4(four.of[0], four.of[1], four.of[2], four.of[3]);
+#else
+  for (int i = 0; i < kAtOnce; ++i) to[i] = four.of[i];
+#endif
+}
+SLUICE_ON_GPU void put(const Four& four, Bfloat16* to) {
+  uint32_t words[2];
+  for (int i = 0; i < 2; ++i)
+    words[i] = Element<Bfloat16>::narrow(four.of[2 * i]).bits |
+               static_cast<uint32_t>(Element<Bfloat16>::narrow(four.of[2 * i + 1]).bits) << 16;
+#ifdef __CUDACC__
+  *reinterpret_cast<uint2*>(to) = make_uint2(words[0], words[1]);
+#else
+  std::memcpy(to, words, sizeof words);
+#endif
+}
+SLUICE_ON_GPU void add(Four& to, const Four& from) {
+  for (int i = 0; i < kAtOnce; ++i) to.of[i] += from.of[i];
+}
+SLUICE_ON_GPU float squares(const Four& four) {
+  float sum = 0;
+  for (int i = 0; i < kAtOnce; ++i) sum += four.of[i] * four.of[i];
+  return sum;
+}
+/// times `factor`, times weights, which count from one.
+SLUICE_ON_GPU void scale(Four& four, float factor, const Four& weights, bool from_one) {
+  for (int i = 0; i < kAtOnce; ++i) four.of[i] = four.of[i] * factor * (from_one ? weights.of[i] + 1.0f : weights.of[i]);
+}
+
+SLUICE_ON_GPU float inverse_root(float x) { return 1.0f / sqrtf(x); }
+
+/// The sum of all threads' x, in all of them.
+template <class Thread>
+SLUICE_ON_GPU float sum_of_block(const Thread& thread, float x, float (&sums)[kWarps]) {
+  const float of_warp = gpu::sum_of_lanes(thread, x);
+  if (thread.index() % kLanes == 0) sums[thread.index() / kLanes] = of_warp;
+  thread.meet();
+  float sum = 0;
+  for (int w = 0; w < kWarps; ++w) sum += sums[w];
+  return sum;
+}
+
+template <class Use>
+SLUICE_ON_GPU void for_each_four(int first, int size, const Use& use) {
+  for (int i = first * kAtOnce; i < size; i += kThreads * kAtOnce) use(i);
+}
+
+/// What is added to the residual stream, before its norm.
+SLUICE_ON_GPU Four added_at(const ResidualArguments& in, int64_t row, int i) {
+  Four four = four_at(in.added + row * in.size + i);
+  if (in.bias != nullptr) add(four, four_at(in.bias + i));
+  return four;
+}
+
+template <class Thread>
+SLUICE_ON_GPU void residual(const ResidualArguments& in, Shared& shared, const Thread& thread) {
+  thread.follow();
+  const int me = thread.index();
+  const int64_t row = thread.block_x(), of_x = in.chosen != nullptr ? in.chosen[row] : row;
+  float* const x = in.x + of_x * in.size;
+  float factor = 1;
+  if (in.added != nullptr && in.after != nullptr) {
+    float sum = 0;
+    for_each_four(me, in.size, [&](int i) { sum += squares(added_at(in, row, i)); });
+    factor = inverse_root(sum_of_block(thread, sum, shared.sums[0]) / static_cast<float>(in.size) + in.eps);
+  }
+  float sum = 0;
+  for_each_four(me, in.size, [&](int i) {
+    Four four;
+    if (in.embedding != nullptr) {
+      four = four_at(static_cast<const Bfloat16*>(in.embedding) + static_cast<int64_t>(in.tokens[row]) * in.size + i);
+      for (float& number : four.of) number *= in.embedding_scale;
+    } else {
+      four = four_at(x + i);
+    }
+    if (in.added != nullptr) {
+      Four more = added_at(in, row, i);
+      if (in.after != nullptr) scale(more, factor, four_at(in.after + i), in.from_one);
+      add(four, more);
+    }
+    if (in.embedding != nullptr || in.added != nullptr) put(four, x + i);
+    sum += squares(four);
+  });
+  if (in.before != nullptr)
+    factor = inverse_root(sum_of_block(thread, sum, shared.sums[1]) / static_cast<float>(in.size) + in.eps);
+  for_each_four(me, in.size, [&](int i) {
+    Four four = four_at(x + i);
+    if (in.before != nullptr) scale(four, factor, four_at(in.before + i), in.from_one);
+    put(four, static_cast<Bfloat16*>(in.read) + row * in.size + i);
+  });
+}
+
+/// A head of queries, keys or values.
+struct Head {
+  const float *from, *bias, *norm;  // bias, norm: or null
+  Bfloat16* to;                     // null: nowhere
+  bool turns;
+};
+
+SLUICE_ON_GPU Head head_of(const HeadsArguments& in, int64_t row, int head) {
+  const int64_t dim = in.head_dim, slot = in.slots[row];
+  const int of_keys = head - in.heads, of_values = of_keys - in.kv_heads;
+  Head found{in.projected + (row * (in.heads + 2 * in.kv_heads) + head) * dim, nullptr, nullptr, nullptr, of_values < 0};
+  const auto biased = [&](const float* bias, int number) { return bias == nullptr ? nullptr : bias + number * dim; };
+  const auto cached = [&](void* cache, int number) {
+    return slot < 0 ? nullptr : static_cast<Bfloat16*>(cache) + (slot * in.kv_heads + number) * dim;
+  };
+  if (of_keys < 0) {
+    found.bias = biased(in.query_bias, head), found.norm = in.query_norm;
+    found.to = static_cast<Bfloat16*>(in.query) + (row * in.heads + head) * dim;
+  } else if (of_values < 0) {
+    found.bias = biased(in.key_bias, of_keys), found.norm = in.key_norm, found.to = cached(in.keys, of_keys);
+  } else {
+    found.bias = biased(in.value_bias, of_values), found.to = cached(in.values, of_values);
+  }
+  return found;
+}
+
+/// Each warp has a head at a time.
+template <class Thread>
+SLUICE_ON_GPU void heads(const HeadsArguments& in, const Thread& thread) {
+  thread.follow();
+  const int64_t row = thread.block_x();
+  const int lane = thread.index() % kLanes, half = in.turned / 2;
+  const float* const turns = in.turns + static_cast<int64_t>(in.positions[row]) * in.turned;
+  for (int h = thread.index() / kLanes; h < in.heads + 2 * in.kv_heads; h += kWarps) {
+    const Head head = head_of(in, row, h);
+    const auto biased = [&](int d) { return head.bias == nullptr ? head.from[d] : head.from[d] + head.bias[d]; };
+    float factor = 1;
+    if (head.norm != nullptr) {
+      float sum = 0;
+      for (int d = lane; d < in.head_dim; d += kLanes) sum += biased(d) * biased(d);
+      factor = inverse_root(gpu::sum_of_lanes(thread, sum) / static_cast<float>(in.head_dim) + in.eps);
+    }
+    if (head.to == nullptr) continue;  // all lanes of the warp
+    const auto normalised = [&](int d) {
+      if (head.norm == nullptr) return biased(d);
+      return biased(d) * factor * (in.from_one ? head.norm[d] + 1.0f : head.norm[d]);
+    };
+    for (int d = lane; d < in.head_dim; d += kLanes) {
+      float x = normalised(d);
+      if (head.turns && d < half)
+        x = x * turns[d] - normalised(d + half) * turns[half + d];
+      else if (head.turns && d < in.turned)
+        x = x * turns[d - half] + normalised(d - half) * turns[d];
+      head.to[d] = Element<Bfloat16>::narrow(x);
+    }
+  }
+}
+
+SLUICE_ON_GPU float activated(Gate gate, float x) {
+  constexpr float kRootOfHalf = 0.70710678118654752f, kRootOf2OverPi = 0.79788456080286536f, kCubic = 0.044715f;
+  if (gate == Gate::kSilu) return x / (1.0f + expf(-x));
+  if (gate == Gate::kGelu) return 0.5f * x * (1.0f + erff(x * kRootOfHalf));
+  return 0.5f * x * (1.0f + tanhf(kRootOf2OverPi * (x + kCubic * x * x * x)));
+}
+
+/// A thread block has kThreads * kAtOnce numbers of a row.
+inline int gate_blocks(const GateArguments& in) { return (in.size + kThreads * kAtOnce - 1) / (kThreads * kAtOnce); }
+
+template <class Thread>
+SLUICE_ON_GPU void gate(const GateArguments& in, const Thread& thread) {
+  const int i = (thread.block_x() * kThreads + thread.index()) * kAtOnce;
+  const int64_t row = thread.block_y();
+  thread.follow();
+  if (i >= in.size) return;
+  const auto read = [&](const float* from, const float* bias) {
+    Four four = four_at(from + i);
+    if (bias != nullptr) add(four, four_at(bias + i));
+    return four;
+  };
+  const float* const projected = in.projected + row * in.size * (in.gated ? 2 : 1);
+  Four out = read(projected + (in.gated ? in.size : 0), in.up_bias);
+  if (in.gated) {
+    const Four gates = read(projected, in.gate_bias);
+    for (int n = 0; n < kAtOnce; ++n) out.of[n] *= activated(in.gate, gates.of[n]);
+  } else {
+    for (float& number : out.of) number = activated(in.gate, number);
+  }
+  put(out, static_cast<Bfloat16*>(in.out) + row * in.size + i);
+}
+
+}  // namespace sluice::models::row_kernels

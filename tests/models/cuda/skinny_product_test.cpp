@@ -1,0 +1,70 @@
+#include "models/cuda/skinny_product_kernel.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/random.h"
+#include "tests/models/cuda/host_block.h"
+
+// The code of the kernel, run on the host with the same blocks, threads, warps and lanes, against sums of products.
+namespace sluice::models::skinny_product {
+namespace {
+
+using gpu::Bfloat16, gpu::Element;
+
+std::vector<Bfloat16> normal(RandomStream& random, int64_t count) {
+  std::vector<Bfloat16> numbers(static_cast<size_t>(count));
+  for (Bfloat16& number : numbers) number = Element<Bfloat16>::narrow(static_cast<float>(random.normal()));
+  return numbers;
+}
+
+double dot(const std::vector<Bfloat16>& a, const std::vector<Bfloat16>& b, int row_a, int row_b, int size) {
+  double sum = 0;
+  for (int k = 0; k < size; ++k)
+    sum += Element<Bfloat16>::wide(a[static_cast<size_t>(row_a * size + k)]) *
+           Element<Bfloat16>::wide(b[static_cast<size_t>(row_b * size + k)]);
+  return sum;
+}
+
+template <int kTiles>
+void run(const StepProductArguments& in, tests::HostBlock& host) {
+  for (int block = 0; block < blocks_of<kTiles>(in); ++block) {
+    Shared<kTiles> shared;
+    std::fill_n(reinterpret_cast<float*>(&shared), sizeof shared / sizeof(float), std::numeric_limits<float>::quiet_NaN());
+    host.run(block, 0, [&](const tests::HostBlock::Thread& thread) { multiply<kTiles>(in, shared, thread); });
+  }
+}
+
+// Every number of tiles for a few random shapes; what lies beside the result stays as it is.
+template <int kTiles>
+void expect_products(int cases) {
+  tests::HostBlock host(kThreads, 1);
+  RandomStream random(1, kTiles);
+  const auto up_to = [&](int most) { return 1 + static_cast<int>(random.below(static_cast<uint64_t>(most))); };
+  for (int i = 0; i < cases; ++i) {
+    const int rows = up_to(kRowsOfTile), inputs = kInputs * up_to(40), outputs = up_to(70), apart = outputs + up_to(5);
+    const std::vector<Bfloat16> x = normal(random, rows * inputs), w = normal(random, outputs * inputs);
+    std::vector<float> y(static_cast<size_t>(rows * apart), -1);
+    run<kTiles>({.x = x.data(), .w = w.data(), .y = y.data(), .rows = rows, .inputs = inputs, .outputs = outputs, .apart = apart},
+                host);
+    for (int row = 0; row < rows; ++row) {
+      for (int n = 0; n < apart; ++n) {
+        const double expected = n < outputs ? dot(x, w, row, n, inputs) : -1;
+        ASSERT_NEAR(y[static_cast<size_t>(row * apart + n)], expected, 1e-5 * inputs)
+            << rows << " x " << inputs << " x " << outputs << ", row " << row << ", output " << n;
+      }
+    }
+  }
+}
+
+TEST(SkinnyProduct, IsTheSumOfProducts) {
+  expect_products<1>(15);
+  expect_products<2>(10);
+  expect_products<4>(10);
+}
+
+}  // namespace
+}  // namespace sluice::models::skinny_product
