@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "models/cuda/training_kernels.h"
+
 // The seam between our library and the one that nvcc makes of models/cuda/*.cu. No header of CUDA, no tensor: the two agree on
 // plain structs, so that the kernels compile in seconds and libsluice_models.so needs nothing of CUDA.
 namespace sluice::models {
@@ -30,10 +32,11 @@ struct PagedDecodeArguments {
 struct OwnKernels {
   int32_t version = 0;  // kOwnKernelsVersion of the library's build
   const char* (*paged_decode_attention)(const PagedDecodeArguments& arguments) = nullptr;
+  TrainingKernels training;
 };
 
 /// Counts the changes of what is declared here: a library of another build is not used.
-constexpr int32_t kOwnKernelsVersion = 2;
+constexpr int32_t kOwnKernelsVersion = 3;
 
 /// Loads libsluice_cuda.so from beside this library, if it was built. Throws UserError when it is of another build or cannot be
 /// loaded. Behind the CUDA part of LibTorch (device.h).

@@ -4,6 +4,7 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
+#include "models/cuda/launch.h"
 #include "models/cuda/own_kernels.h"
 #include "models/cuda/paged_decode_kernel.h"
 
@@ -54,7 +55,7 @@ const char* paged_decode_attention(const PagedDecodeArguments& in) {
   return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
 }
 
-constexpr OwnKernels kKernels{kOwnKernelsVersion, &paged_decode_attention};
+constexpr OwnKernels kKernels{kOwnKernelsVersion, &paged_decode_attention, kTrainingKernels};
 
 }  // namespace
 }  // namespace sluice::models
