@@ -57,8 +57,8 @@ def publication(device, peaks, folder, size, dtype="bfloat16", times=10):
 
 
 def peer(script, model, dtype, device, questions):
-    """The seconds of each question, asked twice; [] where transformers cannot be imported."""
-    if not device.is_gpu or importlib.util.find_spec("transformers") is None:
+    """The seconds of each question, asked twice; [] where it is not asked, or transformers cannot be imported."""
+    if not (device.is_gpu and device.peers) or importlib.util.find_spec("transformers") is None:
         return []
     from workers import Worker
     options = ["--model", model, "--dtype", dtype, "--threads", programs.cores(), "--device", device.name]

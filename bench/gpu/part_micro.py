@@ -14,7 +14,7 @@ LARGE = [
     *((f"attention, {count} x {context}", 30, measures.attention, dict(sequences=count, context=context))
       for count, context in ((1, 4096), (64, 1024), (64, 4096), (256, 1024))),
     *((f"product, {rows} x {inputs} x {outputs}", 30, measures.product, dict(rows=rows, inputs=inputs, outputs=outputs))
-      for rows, inputs, outputs in ((1, 4096, 4096), (1, 4096, 28672), (1, 14336, 4096), (16, 4096, 4096), (16, 4096, 28672), (32, 4096, 28672))),
+      for rows, inputs, outputs in ((1, 4096, 4096), (1, 4096, 28672), (1, 14336, 4096), (16, 4096, 4096), (16, 4096, 28672))),
     ("log-probabilities", 40, measures.logprobs, dict(actions=16384, hidden=2048, vocabulary=131072, backward=False)),
     ("log-probabilities, backward", 40, measures.logprobs, dict(actions=16384, hidden=2048, vocabulary=131072, backward=True)),
     ("publication, 0.5b", 40, measures.publication, dict(size="0.5b")),

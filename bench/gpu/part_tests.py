@@ -1,16 +1,17 @@
 """All tests that a device has: a skipped one is a failure. Every pipeline. The sanitizers of CUDA over our kernels."""
 
 import shutil
+import subprocess
 
 import peaks
 import pipelines
 import programs
-from cases import Case, Failed, LeftOut, output_of
+from cases import LAST_CHARACTERS, Case, Failed, LeftOut
 from place import PIPELINES, TESTS, environment
 
 SECONDS = 480
 SANITIZER = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
-KERNELS = "*PagedDecodeAttention*:*OwnStepOf*plain_cuda_0*:*OwnStepOf*caps_cuda_0*"
+KERNELS = "*PagedDecodeAttention*:*OwnStepOf*plain_cuda_0*:*OwnStepOf*caps_cuda_0*:*TrainingOperators*cuda_0*"
 OURS = "kns=sluice"  # in the names of kernels: what LibTorch's do is not looked at
 
 
@@ -19,8 +20,11 @@ def sanitized(device, tool, program, filter, *words):
         raise LeftOut(f"{device.name} is no GPU")
     if SANITIZER is None:
         raise Failed("there is no compute-sanitizer")
-    said = output_of([SANITIZER, "--tool", tool, "--error-exitcode", "9", *words, TESTS[program], f"--gtest_filter={filter}"], env=environment())
-    return {"summary": next((line for line in said.splitlines() if "SUMMARY" in line), "")}
+    command = [SANITIZER, "--tool", tool, "--error-exitcode", "9", *words, TESTS[program], f"--gtest_filter={filter}", "--gtest_brief=1"]
+    done = subprocess.run(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    if done.returncode != 0:  # what it says first is the reason of the rest
+        raise Failed(f"{tool} ended with {done.returncode}: {done.stdout[:LAST_CHARACTERS]} ... {done.stdout[-LAST_CHARACTERS:]}")
+    return {"summary": next((line for line in done.stdout.splitlines() if "SUMMARY" in line), "")}
 
 
 def cases(device, answers):

@@ -42,8 +42,8 @@ def environment():
 class Device:
     """What everything runs on: "cuda:0", or "fake:0", which stands for one in the tests."""
 
-    def __init__(self, name):
-        self.name = name
+    def __init__(self, name, peers=True):
+        self.name, self.peers = name, peers
         self.is_gpu = name.startswith("cuda:")
         self.plugin = [PLUGIN] if name.startswith("fake:") else []
 

@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "models/cuda/own_kernels.h"
 #include "models/cuda/paged_decode_attention.h"
+#include "models/cuda/training_operators.h"
 
 namespace sluice::models {
 namespace fs = std::filesystem;
@@ -94,7 +95,9 @@ void use_cuda() {
   const at::CUDAHooksInterface& hooks = at::detail::getCUDAHooks();
   SLUICE_CHECK(typeid(hooks) != typeid(at::CUDAHooksInterface), "LibTorch was asked for its CUDA part before that was loaded");
   load_own_kernels();
-  if (own_kernels() != nullptr) offer_paged_decode_attention();
+  if (own_kernels() == nullptr) return;
+  offer_paged_decode_attention();
+  offer_training_operators();
 }
 
 }  // namespace sluice::models

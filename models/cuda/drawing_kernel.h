@@ -56,6 +56,18 @@ SLUICE_ON_GPU Top larger(const Top& a, const Top& b) {
   return {second ? b.logit : a.logit, second ? b.id : a.id, a.finite & b.finite, 0};
 }
 
+template <class Thread>
+SLUICE_ON_GPU Top larger_of_lanes(Top top, const Thread& thread) {
+  for (int step = kLanes / 2; step > 0; step /= 2) {
+    const auto theirs = [&](int32_t x) {
+      return static_cast<int32_t>(gpu::bits_of_float(thread.of_lane_across(step, gpu::float_of_bits(static_cast<uint32_t>(x)))));
+    };
+    Top other{thread.of_lane_across(step, top.logit), theirs(top.id), theirs(top.finite), 0};
+    top = larger(top, other);
+  }
+  return top;
+}
+
 struct SharedTops {
   Top of[kWarps];
 };
@@ -70,15 +82,7 @@ SLUICE_ON_GPU void tops(const DrawArguments& in, SharedTops& shared, const Threa
     const float logit = row[i];
     top = larger(top, {logit, i, is_finite(logit) ? 1 : 0, 0});
   }
-  for (int step = kLanes / 2; step > 0; step /= 2) {
-    Top other{};
-    other.logit = thread.of_lane_across(step, top.logit);
-    other.id =
-        static_cast<int32_t>(gpu::bits_of_float(thread.of_lane_across(step, gpu::float_of_bits(static_cast<uint32_t>(top.id)))));
-    other.finite = static_cast<int32_t>(
-        gpu::bits_of_float(thread.of_lane_across(step, gpu::float_of_bits(static_cast<uint32_t>(top.finite)))));
-    top = larger(top, other);
-  }
+  top = larger_of_lanes(top, thread);
   if (lane == 0) shared.of[thread.index() / kLanes] = top;
   thread.meet();
   if (thread.index() != 0) return;
@@ -87,10 +91,11 @@ SLUICE_ON_GPU void tops(const DrawArguments& in, SharedTops& shared, const Threa
 }
 
 /// Of a row.
-SLUICE_ON_GPU Top top_of(const Scratch& scratch) {
-  Top top = scratch.tops[0];
-  for (int s = 1; s < scratch.stretches; ++s) top = larger(top, scratch.tops[s]);
-  return top;
+template <class Thread>
+SLUICE_ON_GPU Top top_of(const Scratch& scratch, const Thread& thread) {
+  Top top{-INFINITY, 0x7fffffff, 1, 0};
+  for (int s = thread.index() % kLanes; s < scratch.stretches; s += kLanes) top = larger(top, scratch.tops[s]);
+  return larger_of_lanes(top, thread);
 }
 
 SLUICE_ON_GPU float weight_of(const DrawArguments& in, const float* row, int id, float top) {
@@ -112,7 +117,7 @@ SLUICE_ON_GPU void masses(const DrawArguments& in, const Thread& thread) {
   const int draw = thread.block_y(), lane = thread.index() % kLanes;
   const Scratch scratch(in, draw);
   const float* const row = row_of(in, draw);
-  const float top = top_of(scratch).logit;
+  const float top = top_of(scratch, thread).logit;
   for (int run = thread.index() / kLanes; run < kRunsOfStretch; run += kWarps) {
     const int first = thread.block_x() * kStretch + run * kRun;
     double sum = 0;
@@ -153,7 +158,7 @@ SLUICE_ON_GPU void choose(const DrawArguments& in, SharedChoice& shared, const T
   const int draw = thread.block_x(), me = thread.index();
   const Scratch scratch(in, draw);
   const float* const row = row_of(in, draw);
-  const Top top = top_of(scratch);
+  const Top top = top_of(scratch, thread);
   const int runs = scratch.stretches * kRunsOfStretch, each = (runs + kThreads - 1) / kThreads;
   const double uniform = in.uniform[draw];
   double sum = 0;

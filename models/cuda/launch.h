@@ -58,4 +58,17 @@ const char* launched(int32_t device, const Work& work) {
   return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
 }
 
+template <class T>
+struct Type {
+  using type = T;
+};
+
+/// Calls use(Type<T>()) with the type of an operand.
+template <class Use>
+void with_type(bool bfloat16, const Use& use) {
+  bfloat16 ? use(Type<Bfloat16>()) : use(Type<float>());
+}
+
+inline unsigned blocks_for(int64_t count, int64_t of_block) { return static_cast<unsigned>((count + of_block - 1) / of_block); }
+
 }  // namespace sluice::models::gpu

@@ -94,4 +94,32 @@ const char* product(const StepProductArguments& in) {
   return failure != nullptr ? failure : refused;
 }
 
+// Matrices that lie beside each other are one.
+const char* gated_product(const GatedProductArguments& in) {
+  const GateArguments& of = in.of;
+  StepProductArguments product_of{.x = in.x,
+                                  .w = in.up,
+                                  .y = in.projected,
+                                  .rows = of.rows,
+                                  .inputs = in.inputs,
+                                  .outputs = of.size,
+                                  .apart = of.gated ? 2 * of.size : of.size,
+                                  .library = in.library,
+                                  .device = of.device,
+                                  .stream = of.stream};
+  if (of.rows == 0) return nullptr;
+  if (is_skinny(product_of)) return gpu::launched(of.device, [&] { launch_skinny_gated(in); });
+  const char* failure = nullptr;
+  const bool beside = of.gated && static_cast<const char*>(in.gate) + int64_t{2} * of.size * in.inputs == in.up;
+  if (of.gated && !beside) {
+    product_of.w = in.gate;
+    failure = product(product_of);
+    product_of.w = in.up, product_of.y = in.projected + of.size;
+  } else if (of.gated) {
+    product_of.w = in.gate, product_of.outputs = 2 * of.size;
+  }
+  if (failure == nullptr) failure = product(product_of);
+  return failure != nullptr ? failure : gate(of);
+}
+
 }  // namespace sluice::models

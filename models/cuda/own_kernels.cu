@@ -3,6 +3,7 @@
 #include "models/cuda/own_kernels.h"
 
 #include "models/cuda/step_parts.h"
+#include "models/cuda/training_parts.h"
 
 namespace sluice::models {
 namespace {
@@ -12,7 +13,7 @@ constexpr StepKernels kStep{.open_library = &open_library,
                             .product = &product,
                             .residual = &residual,
                             .heads = &heads,
-                            .gate = &gate,
+                            .gated_product = &gated_product,
                             .draw_bytes = &draw_bytes,
                             .draw = &draw,
                             .begin_recording = &begin_recording,
@@ -22,7 +23,8 @@ constexpr StepKernels kStep{.open_library = &open_library,
 constexpr OwnKernels kKernels{.version = kOwnKernelsVersion,
                               .plan_paged_decode = &plan_paged_decode,
                               .paged_decode_attention = &paged_decode_attention,
-                              .step = &kStep};
+                              .step = &kStep,
+                              .training = kTrainingKernels};
 
 }  // namespace
 }  // namespace sluice::models

@@ -2,13 +2,16 @@
 
 #include <cstdint>
 
+#include "models/cuda/training_kernels.h"
+
 // The seam between our library and the one that nvcc makes of models/cuda/*.cu. No header of CUDA, no tensor: the two agree on
 // plain structs, so that the kernels compile in seconds and libsluice_models.so needs nothing of CUDA.
 namespace sluice::models {
 
+constexpr int32_t kMostHeadDim = 256, kOfHeadDim = 8;
+
 /// Attention of one new token a sequence over keys and values in blocks. All pointers are to memory of the device, contiguous;
-/// N_q is a multiple of N_k.
-constexpr int32_t kMostHeadDim = 256;
+/// N_q is a multiple of N_k, and D of kOfHeadDim, so that heads begin at multiples of 16 bytes.
 struct PagedDecodeArguments {
   const void* query = nullptr;       // [rows, N_q, D]
   const void* keys = nullptr;        // [blocks, block_size, N_k, D]
@@ -46,6 +49,7 @@ struct OwnKernels {
   int64_t (*plan_paged_decode)(PagedDecodeArguments& arguments, int64_t longest) = nullptr;
   const char* (*paged_decode_attention)(const PagedDecodeArguments& arguments) = nullptr;
   const StepKernels* step = nullptr;
+  TrainingKernels training;
 };
 
 /// Counts the changes of what is declared here: a library of another build is not used.

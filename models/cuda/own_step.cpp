@@ -58,8 +58,9 @@ int32_t small(int64_t number) { return static_cast<int32_t>(number); }
 bool OwnStep::takes(const ModelConfig& config, Precision precision) {
   const int64_t of_heads = config.heads * config.head_dim;
   return precision == Precision::kBfloat16 && config.norm != NormKind::kLayer && config.qk_norm != QkNorm::kProjection &&
-         !config.learned_positions && !config.experts.any() && config.head_dim % 8 == 0 && config.head_dim <= kMostHeadDim &&
-         config.hidden_size % kOfRows == 0 && config.intermediate_size % kOfRows == 0 && of_heads % kOfRows == 0;
+         !config.learned_positions && !config.experts.any() && config.head_dim % kOfHeadDim == 0 &&
+         config.head_dim <= kMostHeadDim && config.hidden_size % kOfRows == 0 && config.intermediate_size % kOfRows == 0 &&
+         of_heads % kOfRows == 0 && config.hidden_size <= kMostOfRow;
 }
 
 OwnStep::OwnStep(const ModelConfig& config, const OwnKernels& kernels, const at::Tensor& keys, const at::Tensor& values)
@@ -183,8 +184,9 @@ OwnStep::Version& OwnStep::version_of(const Weights& weights) {
     const LinearWeights &gate = network(Mlp::kGate), &up = network(Mlp::kUp), &down = network(Mlp::kDown);
     version.layers.push_back({.projections = stacked({&of.query, &of.key, &of.value}),
                               .output = stacked({&of.attention_output}),
-                              .gates = config_.gated_mlp ? stacked({&gate, &up}) : stacked({&up}),
                               .down = stacked({&down}),
+                              .gate = config_.gated_mlp ? narrow(gate.weight) : nullptr,
+                              .up = narrow(up.weight),
                               .query_bias = floats(of.query.bias),
                               .key_bias = floats(of.key.bias),
                               .value_bias = floats(of.value.bias),
@@ -347,17 +349,22 @@ void OwnStep::enqueue(const Version& version, const Plan& plan, const Others& ot
               .after = layer.attention_output_norm,
               .before = read_by(layer.feed_forward_norm)},
              plan.rows, stream);
-    multiply(layer.gates, read_, config_.hidden_size, projected_, plan.rows, stream);
-    check(kernels.gate({.projected = projected_.const_data_ptr<float>(),
-                        .gate_bias = layer.gate_bias,
-                        .up_bias = layer.up_bias,
-                        .out = gated_.mutable_data_ptr(),
-                        .gated = config_.gated_mlp,
-                        .gate = gate_of(config_.activation),
-                        .rows = small(plan.rows),
-                        .size = small(config_.intermediate_size),
-                        .device = device_,
-                        .stream = stream}),
+    check(kernels.gated_product({.x = read_.const_data_ptr(),
+                                 .gate = layer.gate,
+                                 .up = layer.up,
+                                 .inputs = small(config_.hidden_size),
+                                 .projected = projected_.mutable_data_ptr<float>(),
+                                 .of = {.projected = projected_.const_data_ptr<float>(),
+                                        .gate_bias = layer.gate_bias,
+                                        .up_bias = layer.up_bias,
+                                        .out = gated_.mutable_data_ptr(),
+                                        .gated = config_.gated_mlp,
+                                        .gate = gate_of(config_.activation),
+                                        .rows = small(plan.rows),
+                                        .size = small(config_.intermediate_size),
+                                        .device = device_,
+                                        .stream = stream},
+                                 .library = library_}),
           "a gate");
     multiply(layer.down, gated_, config_.intermediate_size, projected_, plan.rows, stream);
     const float* const next =

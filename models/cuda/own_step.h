@@ -56,7 +56,8 @@ class OwnStep {
     int64_t outputs;
   };
   struct Layer {
-    std::vector<Linear> projections, output, gates, down;  // of one input each: those that lie beside each other are one
+    std::vector<Linear> projections, output, down;  // of one input each: those that lie beside each other are one
+    const void *gate, *up;
     const float *query_bias, *key_bias, *value_bias, *output_bias, *gate_bias, *up_bias, *down_bias;
     const float *attention_norm, *query_norm, *key_norm, *attention_output_norm, *feed_forward_norm, *feed_forward_output_norm;
   };

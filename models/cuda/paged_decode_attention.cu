@@ -17,7 +17,8 @@ __global__ void __launch_bounds__(paged_decode::kThreads, 1) paged_decode_attend
 
 template <class T>
 __global__ void __launch_bounds__(paged_decode::kThreads, 1) paged_decode_combine(PagedDecodeArguments in) {
-  paged_decode::combine<T>(in, gpu::Thread());
+  __shared__ paged_decode::SharedParts shared;
+  paged_decode::combine<T>(in, shared, gpu::Thread());
 }
 
 template <int kDim>

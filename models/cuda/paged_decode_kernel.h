@@ -20,6 +20,7 @@ using gpu::Element, gpu::kLanes, gpu::Words;
 constexpr int kWarps = 4, kThreads = kWarps * kLanes;
 constexpr int kMostHeads = 4;      // query heads of a thread block
 constexpr int kFewestTokens = 64;  // of a part
+constexpr int kMostSplits = 64;
 
 /// A lane has kChunks times 16 bytes of a key; kGroup lanes, a power of two, share it.
 template <class T_, int kGroup_, int kChunks_, int kHeads_>
@@ -55,7 +56,7 @@ inline Grid grid_of_combine(const PagedDecodeArguments& in) { return {in.heads, 
 
 /// Parts of each sequence of `longest` tokens at most, so that a GPU is busy.
 inline int32_t splits_for(const PagedDecodeArguments& in, int32_t at_once, int64_t longest) {
-  constexpr int64_t kBlocks = 1024, kMost = 64;
+  constexpr int64_t kBlocks = 288, kMost = kMostSplits;  // two a multiprocessor of the largest cards
   const int64_t without = int64_t{in.sequences} * in.kv_heads * parts_of_group(in, at_once);
   const int64_t wanted = (kBlocks + without - 1) / (without > 0 ? without : 1);
   const int64_t most = (longest + kFewestTokens - 1) / kFewestTokens;
@@ -260,24 +261,42 @@ SLUICE_ON_GPU void attend(const PagedDecodeArguments& in, Shared<S>& shared, con
   put_together<T>(in, shared, place.sequence, place.split, row, place.first_head, place.heads, thread);
 }
 
+/// Of the parts of a head: what each weighs.
+struct SharedParts {
+  float shares[kMostSplits];
+};
+
 /// The parts of one head of one sequence, with in.splits > 1.
 template <class T, class Thread>
-SLUICE_ON_GPU void combine(const PagedDecodeArguments& in, const Thread& thread) {
+SLUICE_ON_GPU void combine(const PagedDecodeArguments& in, SharedParts& shared, const Thread& thread) {
   thread.follow();
   const int64_t head = static_cast<int64_t>(thread.block_y()) * in.heads + thread.block_x();
   const int64_t row = in.rows != nullptr ? in.rows[thread.block_y()] : thread.block_y();
-  const int size = in.head_dim + 2;
+  const int size = in.head_dim + 2, lane = thread.index() % kLanes;
   const float* const partials = in.partials + head * in.splits * size;
-  float largest = -INFINITY;
-  for (int s = 0; s < in.splits; ++s) largest = fmaxf(largest, partials[s * size + in.head_dim]);
+  float largest = -INFINITY, tops[kMostSplits / kLanes], sum = 0;
+  SLUICE_UNROLLED
+  for (int i = 0; i < kMostSplits / kLanes; ++i) {
+    const int part = lane + i * kLanes;
+    tops[i] = part < in.splits ? partials[part * size + in.head_dim] : -INFINITY;
+    largest = fmaxf(largest, tops[i]);
+  }
+  for (int step = kLanes / 2; step > 0; step /= 2) largest = fmaxf(largest, thread.of_lane_across(step, largest));
+  SLUICE_UNROLLED
+  for (int i = 0; i < kMostSplits / kLanes; ++i) {
+    const int part = lane + i * kLanes;
+    const float share = kept(tops[i], largest);
+    if (part < in.splits) sum += share * partials[part * size + in.head_dim + 1];
+    if (thread.index() < kLanes) shared.shares[part] = share;
+  }
+  sum = gpu::sum_of_lanes(thread, sum);
+  thread.meet();
   for (int d = thread.index(); d < in.head_dim; d += kThreads) {
-    float sum = 0, value = 0;
-    for (int s = 0; s < in.splits; ++s) {
-      const float of_part = partials[s * size + in.head_dim];
-      if (of_part == -INFINITY) continue;
-      const float share = expf(of_part - largest);
-      sum += share * partials[s * size + in.head_dim + 1];
-      value += share * partials[s * size + d];
+    float value = 0;
+    for (int part = 0; part < in.splits; part += 4) {
+      SLUICE_UNROLLED
+      for (int i = 0; i < 4; ++i)
+        if (part + i < in.splits) value += shared.shares[part + i] * partials[(part + i) * size + d];
     }
     static_cast<T*>(in.out)[(row * in.heads + thread.block_x()) * in.head_dim + d] =
         Element<T>::narrow(sum > 0 ? value / sum : 0.0f);

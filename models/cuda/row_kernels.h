@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "models/cuda/gpu_thread.h"
 #include "models/cuda/step_kernels.h"
 
@@ -78,54 +80,84 @@ SLUICE_ON_GPU float sum_of_block(const Thread& thread, float x, float (&sums)[kW
   return sum;
 }
 
-template <class Use>
-SLUICE_ON_GPU void for_each_four(int first, int size, const Use& use) {
-  for (int i = first * kAtOnce; i < size; i += kThreads * kAtOnce) use(i);
-}
+/// A thread's numbers of a row, kFours times four: in registers, so that a row is read once.
+template <int kFours>
+struct Strip {
+  Four of[kFours];
 
-/// What is added to the residual stream, before its norm.
-SLUICE_ON_GPU Four added_at(const ResidualArguments& in, int64_t row, int i) {
-  Four four = four_at(in.added + row * in.size + i);
-  if (in.bias != nullptr) add(four, four_at(in.bias + i));
-  return four;
-}
-
-template <class Thread>
-SLUICE_ON_GPU void residual(const ResidualArguments& in, Shared& shared, const Thread& thread) {
-  thread.follow();
-  const int me = thread.index();
-  const int64_t row = thread.block_x(), of_x = in.chosen != nullptr ? in.chosen[row] : row;
-  float* const x = in.x + of_x * in.size;
-  float factor = 1;
-  if (in.added != nullptr && in.after != nullptr) {
-    float sum = 0;
-    for_each_four(me, in.size, [&](int i) { sum += squares(added_at(in, row, i)); });
-    factor = inverse_root(sum_of_block(thread, sum, shared.sums[0]) / static_cast<float>(in.size) + in.eps);
+  template <class Use>
+  static SLUICE_ON_GPU void each(int me, int size, const Use& use) {
+    SLUICE_UNROLLED
+    for (int f = 0; f < kFours; ++f)
+      if (const int i = (f * kThreads + me) * kAtOnce; i < size) use(f, i);
   }
-  float sum = 0;
-  for_each_four(me, in.size, [&](int i) {
-    Four four;
-    if (in.embedding != nullptr) {
-      four = four_at(static_cast<const Bfloat16*>(in.embedding) + static_cast<int64_t>(in.tokens[row]) * in.size + i);
-      for (float& number : four.of) number *= in.embedding_scale;
-    } else {
-      four = four_at(x + i);
+  template <class T>
+  SLUICE_ON_GPU void read(const T* from, int me, int size) {
+    each(me, size, [&](int f, int i) { of[f] = four_at(from + i); });
+  }
+  SLUICE_ON_GPU float squares() const {
+    float sum = 0;
+    SLUICE_UNROLLED
+    for (int f = 0; f < kFours; ++f) sum += row_kernels::squares(of[f]);
+    return sum;
+  }
+};
+
+/// A size of a row that Strip<kFours> holds.
+constexpr int most_of(int fours) { return fours * kThreads * kAtOnce; }
+constexpr int kMostFours = 8;
+static_assert(most_of(kMostFours) == kMostOfRow);
+
+/// Calls `use` with the kFours for rows of this size, which is most_of(kMostFours) at most.
+template <class Use>
+void with_fours(int32_t size, const Use& use) {
+  if (size <= most_of(2)) return use(std::integral_constant<int, 2>());
+  if (size <= most_of(4)) return use(std::integral_constant<int, 4>());
+  use(std::integral_constant<int, kMostFours>());
+}
+
+/// Of x, or of what is added: its norm's factor.
+template <class Thread>
+SLUICE_ON_GPU float factor_of(const Thread& thread, float squares, const ResidualArguments& in, float (&sums)[kWarps]) {
+  return inverse_root(sum_of_block(thread, squares, sums) / static_cast<float>(in.size) + in.eps);
+}
+
+template <int kFours, class Thread>
+SLUICE_ON_GPU void residual(const ResidualArguments& in, Shared& shared, const Thread& thread) {
+  using Own = Strip<kFours>;
+  const int me = thread.index(), size = in.size;
+  Own before, after, bias;  // weights, which are there already
+  if (in.before != nullptr) before.read(in.before, me, size);
+  if (in.after != nullptr) after.read(in.after, me, size);
+  if (in.bias != nullptr) bias.read(in.bias, me, size);
+  thread.follow();
+  const int64_t row = thread.block_x(), of_x = in.chosen != nullptr ? in.chosen[row] : row;
+  float* const to = in.x + of_x * size;
+  Own x;
+  if (in.embedding != nullptr) {
+    x.read(static_cast<const Bfloat16*>(in.embedding) + static_cast<int64_t>(in.tokens[row]) * size, me, size);
+    Own::each(me, size, [&](int f, int) {
+      for (float& number : x.of[f].of) number *= in.embedding_scale;
+    });
+  } else {
+    x.read(to, me, size);
+  }
+  if (in.added != nullptr) {
+    Own more;
+    more.read(in.added + row * size, me, size);
+    if (in.bias != nullptr) Own::each(me, size, [&](int f, int) { add(more.of[f], bias.of[f]); });
+    if (in.after != nullptr) {
+      const float factor = factor_of(thread, more.squares(), in, shared.sums[0]);
+      Own::each(me, size, [&](int f, int) { scale(more.of[f], factor, after.of[f], in.from_one); });
     }
-    if (in.added != nullptr) {
-      Four more = added_at(in, row, i);
-      if (in.after != nullptr) scale(more, factor, four_at(in.after + i), in.from_one);
-      add(four, more);
-    }
-    if (in.embedding != nullptr || in.added != nullptr) put(four, x + i);
-    sum += squares(four);
-  });
-  if (in.before != nullptr)
-    factor = inverse_root(sum_of_block(thread, sum, shared.sums[1]) / static_cast<float>(in.size) + in.eps);
-  for_each_four(me, in.size, [&](int i) {
-    Four four = four_at(x + i);
-    if (in.before != nullptr) scale(four, factor, four_at(in.before + i), in.from_one);
-    put(four, static_cast<Bfloat16*>(in.read) + row * in.size + i);
-  });
+    Own::each(me, size, [&](int f, int) { add(x.of[f], more.of[f]); });
+  }
+  if (in.embedding != nullptr || in.added != nullptr) Own::each(me, size, [&](int f, int i) { put(x.of[f], to + i); });
+  if (in.before != nullptr) {
+    const float factor = factor_of(thread, x.squares(), in, shared.sums[1]);
+    Own::each(me, size, [&](int f, int) { scale(x.of[f], factor, before.of[f], in.from_one); });
+  }
+  Own::each(me, size, [&](int f, int i) { put(x.of[f], static_cast<Bfloat16*>(in.read) + row * size + i); });
 }
 
 /// A head of queries, keys or values.
@@ -154,35 +186,38 @@ SLUICE_ON_GPU Head head_of(const HeadsArguments& in, int64_t row, int head) {
   return found;
 }
 
-/// Each warp has a head at a time.
+/// A warp has a head of a row.
+constexpr int kHeadsOfBlock = 4, kHeadThreads = kHeadsOfBlock * kLanes;
+inline int head_blocks(const HeadsArguments& in) { return (in.heads + 2 * in.kv_heads + kHeadsOfBlock - 1) / kHeadsOfBlock; }
+
 template <class Thread>
 SLUICE_ON_GPU void heads(const HeadsArguments& in, const Thread& thread) {
   thread.follow();
   const int64_t row = thread.block_x();
   const int lane = thread.index() % kLanes, half = in.turned / 2;
   const float* const turns = in.turns + static_cast<int64_t>(in.positions[row]) * in.turned;
-  for (int h = thread.index() / kLanes; h < in.heads + 2 * in.kv_heads; h += kWarps) {
-    const Head head = head_of(in, row, h);
-    const auto biased = [&](int d) { return head.bias == nullptr ? head.from[d] : head.from[d] + head.bias[d]; };
-    float factor = 1;
-    if (head.norm != nullptr) {
-      float sum = 0;
-      for (int d = lane; d < in.head_dim; d += kLanes) sum += biased(d) * biased(d);
-      factor = inverse_root(gpu::sum_of_lanes(thread, sum) / static_cast<float>(in.head_dim) + in.eps);
-    }
-    if (head.to == nullptr) continue;  // all lanes of the warp
-    const auto normalised = [&](int d) {
-      if (head.norm == nullptr) return biased(d);
-      return biased(d) * factor * (in.from_one ? head.norm[d] + 1.0f : head.norm[d]);
-    };
-    for (int d = lane; d < in.head_dim; d += kLanes) {
-      float x = normalised(d);
-      if (head.turns && d < half)
-        x = x * turns[d] - normalised(d + half) * turns[half + d];
-      else if (head.turns && d < in.turned)
-        x = x * turns[d - half] + normalised(d - half) * turns[d];
-      head.to[d] = Element<Bfloat16>::narrow(x);
-    }
+  const int h = thread.block_y() * kHeadsOfBlock + thread.index() / kLanes;
+  if (h >= in.heads + 2 * in.kv_heads) return;
+  const Head head = head_of(in, row, h);
+  const auto biased = [&](int d) { return head.bias == nullptr ? head.from[d] : head.from[d] + head.bias[d]; };
+  float factor = 1;
+  if (head.norm != nullptr) {
+    float sum = 0;
+    for (int d = lane; d < in.head_dim; d += kLanes) sum += biased(d) * biased(d);
+    factor = inverse_root(gpu::sum_of_lanes(thread, sum) / static_cast<float>(in.head_dim) + in.eps);
+  }
+  if (head.to == nullptr) return;  // all lanes of the warp
+  const auto normalised = [&](int d) {
+    if (head.norm == nullptr) return biased(d);
+    return biased(d) * factor * (in.from_one ? head.norm[d] + 1.0f : head.norm[d]);
+  };
+  for (int d = lane; d < in.head_dim; d += kLanes) {
+    float x = normalised(d);
+    if (head.turns && d < half)
+      x = x * turns[d] - normalised(d + half) * turns[half + d];
+    else if (head.turns && d < in.turned)
+      x = x * turns[d - half] + normalised(d - half) * turns[d];
+    head.to[d] = Element<Bfloat16>::narrow(x);
   }
 }
 

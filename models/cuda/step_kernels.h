@@ -9,7 +9,7 @@
 // multiples of 16 bytes, and their rows have a multiple of kOfRows numbers.
 namespace sluice::models {
 
-constexpr int32_t kOfRows = 32;
+constexpr int32_t kOfRows = 32, kMostOfRow = 8192;  // the latter of the residual stream
 
 /// y = x w^T, or added to what y holds.
 struct StepProductArguments {
@@ -75,6 +75,17 @@ struct GateArguments {
   void* stream = nullptr;
 };
 
+/// The gate of products: `of` says where they go, x and the matrices [size, inputs] where they come from. Few rows need no memory for the
+/// products; others have it in of.projected, for all of their rows.
+struct GatedProductArguments {
+  const void* x = nullptr;                    // [rows, inputs] bfloat16
+  const void *gate = nullptr, *up = nullptr;  // bfloat16; gate: null where of.gated is not
+  int32_t inputs = 0;
+  float* projected = nullptr;  // that of.projected is
+  GateArguments of;
+  void* library = nullptr;
+};
+
 /// A token for each draw, from the softmax of logits times `scale`.
 struct DrawArguments {
   const float* logits = nullptr;    // [R, vocabulary]
@@ -100,7 +111,7 @@ struct StepKernels {
   const char* (*product)(const StepProductArguments& arguments) = nullptr;
   const char* (*residual)(const ResidualArguments& arguments) = nullptr;
   const char* (*heads)(const HeadsArguments& arguments) = nullptr;
-  const char* (*gate)(const GateArguments& arguments) = nullptr;
+  const char* (*gated_product)(const GatedProductArguments& arguments) = nullptr;
   int64_t (*draw_bytes)(const DrawArguments& arguments) = nullptr;
   const char* (*draw)(const DrawArguments& arguments) = nullptr;
 

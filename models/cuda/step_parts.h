@@ -19,6 +19,8 @@ const char* product(const StepProductArguments& arguments);
 const char* residual(const ResidualArguments& arguments);
 const char* heads(const HeadsArguments& arguments);
 const char* gate(const GateArguments& arguments);
+void launch_skinny_gated(const GatedProductArguments& arguments);
+const char* gated_product(const GatedProductArguments& arguments);
 
 int64_t draw_bytes(const DrawArguments& arguments);
 const char* draw(const DrawArguments& arguments);

@@ -17,6 +17,9 @@ class TensorMaths {
   /// x weight^T + bias of operands x[T,K], and what the adapter adds, if whoever computes it knows adapters.
   virtual at::Tensor product(const at::Tensor& x, const LinearWeights& layer) const = 0;
 
+  /// activation(gate of x) * (up of x), an operand.
+  virtual at::Tensor gated(Activation activation, const at::Tensor& x, const LinearWeights& gate, const LinearWeights& up) const;
+
  protected:
   ~TensorMaths() = default;
 };

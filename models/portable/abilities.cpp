@@ -33,13 +33,17 @@ at::Tensor numbers_of(at::Device device, const std::vector<T>& numbers, at::Scal
 
 bool has_wide_products(at::Device device) { return has_kernel(device, "aten::mm", "dtype"); }
 
+bool has_wide_additions(at::Device device) { return has_kernel(device, "aten::addmm", "dtype_out"); }
+
 bool has_flash_attention(at::Device device) { return has_kernel(device, "aten::_flash_attention_forward", ""); }
 
 bool has_paged_decode_attention(at::Device device, int64_t head_dim) {
-  return head_dim <= kMostHeadDim && has_kernel(device, paged_decode_attention_operator());
+  return head_dim <= kMostHeadDim && head_dim % kOfHeadDim == 0 && has_kernel(device, paged_decode_attention_operator());
 }
 
 const OwnKernels* own_kernels_of(at::Device device) { return device.is_cuda() ? own_kernels() : nullptr; }
+
+bool has_own_operator(at::Device device, const char* name) { return has_kernel(device, name, ""); }
 
 bool works_apart(at::Device device) { return at::accelerator::isAccelerator(device.type()); }
 

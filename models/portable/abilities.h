@@ -17,6 +17,9 @@ namespace sluice::models::portable {
 /// aten::mm of narrow matrices with a wide result.
 bool has_wide_products(at::Device device);
 
+/// aten::addmm of narrow matrices, added to a wide sum.
+bool has_wide_additions(at::Device device);
+
 /// aten::_flash_attention_forward over ragged samples.
 bool has_flash_attention(at::Device device);
 
@@ -25,6 +28,9 @@ bool has_paged_decode_attention(at::Device device, int64_t head_dim);
 
 /// Our kernels for the device, those of models/cuda/own_kernels.h on a GPU; null: it has none, or they were not built.
 const OwnKernels* own_kernels_of(at::Device device);
+
+/// An operator of ours by its name, "sluice::gated" for one (models/cuda/training_operators.h).
+bool has_own_operator(at::Device device, const char* name);
 
 /// The host goes on while the device works: what it copies there may lie in pinned memory, and a copy from any other makes it
 /// wait.

@@ -81,18 +81,27 @@ int64_t of_matrix(const ModelConfig& config, const DevicePass& pass) {
   return largest * (narrow + (pass.training && !pass.adapters ? kFloat : 0));
 }
 
-// The head, and what there is at a time of logits: themselves or their slopes, their logarithms, and what the entropies take; in
-// the backward the slopes as they are multiplied, and that of a soft cap. What is narrow is made wide again where the device has no
-// products of narrow numbers with wide results.
+// What there is at a time of logits: in the library's operators themselves or their slopes, their logarithms, and what the
+// entropies take; in the backward the slopes as they are multiplied, and that of a soft cap. Where our kernels do it, of more
+// rows themselves, and the slopes if they are rounded. The plan does not know who will: it is for either. What is narrow is
+// made wide again where the device has no products of narrow numbers with wide results.
+int64_t logit_bytes(const ModelConfig& config, const DevicePass& pass, int64_t in_product) {
+  const auto bytes = [&](LogitWork work, int64_t of_logit) {
+    return std::min(pass.tokens, rows_at_a_time(config.vocab_size, work)) * config.vocab_size * of_logit;
+  };
+  const int64_t backward = pass.training ? std::max(in_product, kFloat) + (config.logit_softcap == 0 ? 0 : kFloat) : 0;
+  const int64_t rounded = pass.training && operand_size(pass) < kFloat ? operand_size(pass) : 0;
+  return std::max(bytes(LogitWork::kApart, 3 * kFloat + backward), bytes(LogitWork::kOwnKernel, kFloat + rounded));
+}
+
+// The head, its gradient and logits.
 int64_t head_bytes(const ModelConfig& config, const DevicePass& pass) {
   if (pass.value_head) return 4 * kFloat * pass.tokens;
   const int64_t operand = operand_size(pass), vocabulary = config.vocab_size;
-  const int64_t rows = std::min(pass.tokens, rows_at_a_time(vocabulary, /*apart=*/true));
   const int64_t in_product = operand < kFloat ? operand + kFloat : 0;
   const int64_t copy = in_product * vocabulary * config.hidden_size;
-  const int64_t backward = pass.training ? std::max(in_product, kFloat) + (config.logit_softcap == 0 ? 0 : kFloat) : 0;
   const int64_t gradient = pass.training && !pass.adapters ? 2 * kFloat * vocabulary * config.hidden_size : 0;
-  return copy + gradient + rows * vocabulary * (3 * kFloat + backward);
+  return copy + gradient + logit_bytes(config, pass, in_product);
 }
 
 // Tokens, targets, places, and what an objective reads and keeps of an action; turns of positions.

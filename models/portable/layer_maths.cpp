@@ -2,32 +2,20 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/addmm.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/rms_norm.h>
 #include <ATen/ops/tanh.h>
-
-#include <vector>
 
 #include "models/adapters/lora.h"
 #include "models/layers/feed_forward/feed_forward.h"
+#include "models/portable/gated.h"
 #include "models/portable/product.h"
+#include "models/portable/rms_norm.h"
+#include "models/portable/rotation.h"
 
 namespace sluice::models::portable {
 namespace {
-
-// x [T,N,D], the first R dimensions rotated
-at::Tensor turned(const at::Tensor& x, const at::Tensor& turns) {
-  if (!turns.defined()) return x;
-  const int64_t dims = turns.size(1), half = dims / 2;
-  const at::Tensor cosine = turns.narrow(1, 0, half).unsqueeze(1), sine = turns.narrow(1, half, half).unsqueeze(1);  // [T,1,R/2]
-  const at::Tensor a = x.narrow(2, 0, half), b = x.narrow(2, half, half);
-  std::vector<at::Tensor> parts{a.mul(cosine).sub(b.mul(sine)), b.mul(cosine).add(a.mul(sine))};
-  if (dims < x.size(2)) parts.push_back(x.narrow(2, dims, x.size(2) - dims));
-  return at::cat(parts, 2);
-}
 
 // The matrix and what its adapter changes of it: float32.
 at::Tensor merged(const LinearWeights& linear) {
@@ -47,6 +35,12 @@ at::Tensor LayerMaths::product(const at::Tensor& x, const LinearWeights& layer) 
   return out.add(at::linear(inner, adapter.b));
 }
 
+at::Tensor LayerMaths::gated(Activation activation, const at::Tensor& x, const LinearWeights& gate,
+                             const LinearWeights& up) const {
+  if (multiplies_gated(x, gate, up)) return gated_products(activation, x, gate.weight, up.weight);
+  return portable::gated(activation, product(x, gate), product(x, up), dtype_of(precision_));
+}
+
 at::Tensor LayerMaths::embed(const Weights& weights, const at::Tensor& tokens, const at::Tensor& positions) const {
   at::Tensor x = rounded(at::embedding(weights.embedding, tokens), precision_);
   if (config_.embedding_scale != 1.0) x = x.mul(config_.embedding_scale);
@@ -54,11 +48,12 @@ at::Tensor LayerMaths::embed(const Weights& weights, const at::Tensor& tokens, c
 }
 
 LayerMaths::Heads LayerMaths::heads(const at::Tensor& x, const LayerWeights& layer, const at::Tensor& turns) const {
-  const at::Tensor in = operand(read(x, layer.attention_norm, layer.attention_norm_bias));
+  const at::Tensor in = read(x, layer.attention_norm, layer.attention_norm_bias);
   const at::Tensor query = split(product(in, layer.query), layer.query_norm);
   const at::Tensor key = split(product(in, layer.key), layer.key_norm);
   const at::Tensor value = split(product(in, layer.value), {});
-  return {operand(turned(query, turns)), operand(turned(key, turns)), operand(value)};
+  const at::ScalarType dtype = dtype_of(precision_);
+  return {rotated(query, turns, dtype), rotated(key, turns, dtype), operand(value)};
 }
 
 // [T,N*D] as [T,N,D], normalised if there is a weight for it
@@ -73,14 +68,19 @@ at::Tensor LayerMaths::add_attended(const at::Tensor& x, const at::Tensor& atten
 }
 
 at::Tensor LayerMaths::add_feed_forward(const at::Tensor& x, const LayerWeights& layer, const RouterOfLayer* router) const {
-  const at::Tensor in = operand(read(x, layer.feed_forward_norm, layer.feed_forward_norm_bias));
+  const at::Tensor in = read(x, layer.feed_forward_norm, layer.feed_forward_norm_bias);
   return added(x, feed_forward_of(config_).in_operators(config_, layer.feed_forward, in, *this, router),
                layer.feed_forward_output_norm);
 }
 
 at::Tensor LayerMaths::normalised(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const {
-  if (config_.norm == NormKind::kLayer) return at::layer_norm(x, {x.size(-1)}, weight, bias, config_.norm_eps);
-  return at::rms_norm(x, {x.size(-1)}, config_.norm == NormKind::kRmsFromOne ? weight.add(1.0) : weight, config_.norm_eps);
+  return normalised_as(at::kFloat, x, weight, bias);
+}
+
+at::Tensor LayerMaths::normalised_as(at::ScalarType dtype, const at::Tensor& x, const at::Tensor& weight,
+                                     const at::Tensor& bias) const {
+  if (config_.norm == NormKind::kLayer) return at::layer_norm(x, {x.size(-1)}, weight, bias, config_.norm_eps).to(dtype);
+  return rms_normalised(x, weight, config_.norm_eps, config_.norm == NormKind::kRmsFromOne, dtype);
 }
 
 at::Tensor LayerMaths::logits(const at::Tensor& hidden, const at::Tensor& head) const {
@@ -88,9 +88,10 @@ at::Tensor LayerMaths::logits(const at::Tensor& hidden, const at::Tensor& head) 
   return config_.logit_softcap == 0 ? logits : logits.div(config_.logit_softcap).tanh().mul(config_.logit_softcap);
 }
 
-// What attention or the feed-forward network reads of the residual stream.
+// What attention or the feed-forward network reads of the residual stream: an operand.
 at::Tensor LayerMaths::read(const at::Tensor& x, const at::Tensor& norm_weight, const at::Tensor& norm_bias) const {
-  return config_.norm_place == NormPlace::kAfter ? x : normalised(x, norm_weight, norm_bias);
+  if (config_.norm_place == NormPlace::kAfter) return operand(x);
+  return normalised_as(dtype_of(precision_), x, norm_weight, norm_bias);
 }
 
 at::Tensor LayerMaths::added(const at::Tensor& x, const at::Tensor& out, const at::Tensor& norm_weight) const {

@@ -49,10 +49,12 @@ class LayerMaths final : public TensorMaths {
 
   at::Tensor operand(const at::Tensor& x) const override;
   at::Tensor product(const at::Tensor& x, const LinearWeights& layer) const override;
+  at::Tensor gated(Activation activation, const at::Tensor& x, const LinearWeights& gate, const LinearWeights& up) const override;
 
  private:
   at::Tensor read(const at::Tensor& x, const at::Tensor& norm_weight, const at::Tensor& norm_bias) const;
   at::Tensor added(const at::Tensor& x, const at::Tensor& out, const at::Tensor& norm_weight) const;
+  at::Tensor normalised_as(at::ScalarType dtype, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const;
   at::Tensor split(const at::Tensor& x, const at::Tensor& norm_weight) const;
 
   const ModelConfig& config_;

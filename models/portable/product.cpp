@@ -1,5 +1,6 @@
 #include "models/portable/product.h"
 
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -45,10 +46,13 @@ at::Tensor wide_product(const at::Tensor& a, const at::Tensor& b) {
 }
 
 void add_wide_product(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
+  at::Tensor into = sum;
   if (a.scalar_type() == at::kFloat)
-    sum.addmm_(a, b);
+    into.addmm_(a, b);
+  else if (has_wide_additions(a.device()))
+    at::addmm_out(into, into, a, b, at::kFloat);
   else
-    sum.add_(wide_product(a, b));
+    into.add_(wide_product(a, b));
 }
 
 at::Tensor rounded(const at::Tensor& x, Precision precision) { return precision == Precision::kFloat32 ? x : Rounded::apply(x); }

@@ -12,7 +12,8 @@ at::ScalarType dtype_of(Precision precision);
 /// narrow matrices with a wide result where it has one for the device, else of the same rounded numbers in float32.
 at::Tensor wide_product(const at::Tensor& a, const at::Tensor& b);
 
-/// sum [M,N] float32 += a b. In place where the operands are float32; else by a product beside it.
+/// sum [M,N] float32 += a b. In place where the operands are float32, or the device adds products of narrow ones to wide sums;
+/// else by a product beside it.
 void add_wide_product(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b);
 
 /// x, which may be rounded already, rounded to the precision: float32. x itself with Precision::kFloat32. The gradient goes

@@ -13,7 +13,9 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "models/cuda/flat_step.h"
 #include "models/kernels/parallel.h"
+#include "models/portable/abilities.h"
 
 namespace sluice::models {
 namespace {
@@ -121,20 +123,21 @@ double AdamW::step(double scale) {
     step_on_device(scale * clip);
     return norm;
   }
-  const auto count = static_cast<double>(steps_);
-  const double first_share = 1 - std::pow(options_.beta1, count);
-  for (const Alike& alike : alike_) {
-    const double learning_rate = options_.learning_rate * alike.learning_rate_scale;
-    step_range(alike.range, {.gradient_scale = static_cast<float>(scale * clip),
-                             .new_first = static_cast<float>(1 - options_.beta1),
-                             .new_second = static_cast<float>(1 - options_.beta2),
-                             .kept = static_cast<float>(1 - learning_rate * alike.weight_decay),
-                             .step_size = static_cast<float>(learning_rate / first_share),
-                             .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, count))),
-                             .epsilon = static_cast<float>(options_.eps)});
-  }
+  for (const Alike& alike : alike_) step_range(alike.range, factors_of(alike, scale * clip));
   if (sums_) clear_gradients();
   return norm;
+}
+
+AdamWFactors AdamW::factors_of(const Alike& alike, double gradient_scale) const {
+  const auto count = static_cast<double>(steps_);
+  const double learning_rate = options_.learning_rate * alike.learning_rate_scale;
+  return {.gradient_scale = static_cast<float>(gradient_scale),
+          .new_first = static_cast<float>(1 - options_.beta1),
+          .new_second = static_cast<float>(1 - options_.beta2),
+          .kept = static_cast<float>(1 - learning_rate * alike.weight_decay),
+          .step_size = static_cast<float>(learning_rate / (1 - std::pow(options_.beta1, count))),
+          .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, count))),
+          .epsilon = static_cast<float>(options_.eps)};
 }
 
 // What of the range is owned.
@@ -160,9 +163,12 @@ void AdamW::step_floats(int64_t first, int64_t count, int64_t kept, const AdamWF
   });
 }
 
-// The library widens what it sums up: a part at a time, so that there is never a second, wider gradient.
+// By our kernel where the device has it. The library widens what it sums up: a part at a time, so that there is never a second,
+// wider gradient.
 double AdamW::norm_on_device() const {
   const at::Tensor gradient = flat_.gradient_buffer();
+  if (portable::has_own_operator(gradient.device(), "sluice::sum_of_squares"))
+    return std::sqrt(own_sum_of_squares(gradient).item().toDouble());
   std::vector<at::Tensor> norms;
   for (int64_t first = 0; first < flat_.size(); first += kWidenedAtOnce) {
     const at::Tensor part = gradient.narrow(0, first, std::min(kWidenedAtOnce, flat_.size() - first));
@@ -171,9 +177,17 @@ double AdamW::norm_on_device() const {
   return at::linalg_vector_norm(at::stack(norms)).item().toDouble();
 }
 
-// The library's step, over the same ranges.
+// Our kernel's step or the library's, over the same ranges.
 void AdamW::step_on_device(double gradient_scale) {
   const at::NoGradGuard no_gradient;
+  if (portable::has_own_operator(first_moments_.device(), "sluice::adamw_step")) {
+    for (const Alike& alike : alike_) {
+      const auto part = [&](const at::Tensor& buffer) { return buffer.narrow(0, alike.range.begin, alike.range.size()); };
+      own_adamw_step(part(flat_.weight_buffer()), part(flat_.gradient_buffer()), part(first_moments_), part(second_moments_),
+                     factors_of(alike, gradient_scale));
+    }
+    return;
+  }
   const at::Tensor count = at::full({}, static_cast<double>(steps_), first_moments_.options());
   flat_.gradient_buffer().mul_(gradient_scale);
   for (const Alike& alike : alike_) {

@@ -101,6 +101,7 @@ class AdamW {
   };
 
   std::vector<Alike> alike_of(const NamedTensors& weights) const;
+  AdamWFactors factors_of(const Alike& alike, double gradient_scale) const;
   void step_range(FloatRange range, const AdamWFactors& factors);
   void step_floats(int64_t first, int64_t count, int64_t kept, const AdamWFactors& factors);
   void step_on_device(double gradient_scale);

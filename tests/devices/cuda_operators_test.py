@@ -28,7 +28,7 @@ aten::_fused_sdp_choice aten::native_layer_norm
 aten::_scaled_dot_product_flash_attention aten::_scaled_dot_product_flash_attention_backward
 aten::_scaled_dot_product_efficient_attention aten::_scaled_dot_product_efficient_attention_backward
 aten::_scaled_dot_product_cudnn_attention aten::_scaled_dot_product_cudnn_attention_backward
-aten::_flash_attention_forward aten::_flash_attention_backward aten::mm.dtype
+aten::_flash_attention_forward aten::_flash_attention_backward aten::mm.dtype aten::addmm.dtype_out
 aten::empty.memory_format aten::empty_strided aten::resize_ aten::record_stream aten::copy_
 aten::as_strided aten::view aten::unfold aten::_reshape_alias
 """.split()

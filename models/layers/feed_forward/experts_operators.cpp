@@ -86,9 +86,7 @@ std::vector<int64_t> counts_of(const at::Tensor& sorted, int64_t experts) {
 at::Tensor mlp_of(const ModelConfig& config, std::span<const LinearWeights> weights, size_t expert, const at::Tensor& in,
                   const TensorMaths& maths) {
   const auto linear = [&](Mlp::Linear which) -> const LinearWeights& { return weights[Experts::linear_of(expert, which)]; };
-  const at::Tensor up = maths.product(in, linear(Mlp::kUp));
-  const at::Tensor inner = activated(config.activation, maths.product(in, linear(Mlp::kGate))).mul(up);
-  return maths.product(maths.operand(inner), linear(Mlp::kDown));
+  return maths.product(maths.gated(config.activation, in, linear(Mlp::kGate), linear(Mlp::kUp)), linear(Mlp::kDown));
 }
 
 }  // namespace

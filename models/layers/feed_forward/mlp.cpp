@@ -117,10 +117,9 @@ void Mlp::backward(const LayerPass& pass, Linears weights, const at::Tensor& in,
 
 at::Tensor Mlp::in_operators(const ModelConfig& config, Linears weights, const at::Tensor& in, const TensorMaths& maths,
                              const RouterOfLayer*) const {
-  const at::Tensor up = maths.product(in, weights[kUp]);
-  const at::Tensor inner = config.gated_mlp ? activated(config.activation, maths.product(in, weights[kGate])).mul(up)
-                                            : activated(config.activation, up);
-  return maths.product(maths.operand(inner), weights[kDown]);
+  const at::Tensor inner = config.gated_mlp ? maths.gated(config.activation, in, weights[kGate], weights[kUp])
+                                            : maths.operand(activated(config.activation, maths.product(in, weights[kUp])));
+  return maths.product(inner, weights[kDown]);
 }
 
 void Mlp::step(const ModelConfig& config, std::span<const PackedLinear> packed, const StepRows& rows,

@@ -99,6 +99,19 @@ void open_gates(const GateArguments& in) {
   }
 }
 
+void multiply_and_gate(const GatedProductArguments& in) {
+  const GateArguments& of = in.of;
+  StepProductArguments product{
+      .x = in.x, .w = in.up, .y = in.projected, .rows = of.rows, .inputs = in.inputs, .outputs = of.size, .apart = of.size};
+  if (of.gated) {
+    product.apart = 2 * of.size, product.y += of.size;
+    multiply(product);
+    product.w = in.gate, product.y -= of.size;
+  }
+  multiply(product);
+  open_gates(of);
+}
+
 void attend(const PagedDecodeArguments& in) {
   const int64_t dim = in.head_dim;
   for (int64_t s = 0; s < in.sequences; ++s) {
@@ -125,12 +138,16 @@ void attend(const PagedDecodeArguments& in) {
 using Recording = std::vector<std::function<void()>>;
 
 template <class Arguments>
-const char* done(const Arguments& in, void (*work)(const Arguments&)) {
-  if (in.stream == nullptr)
+const char* done(const Arguments& in, void* stream, void (*work)(const Arguments&)) {
+  if (stream == nullptr)
     work(in);
   else
-    static_cast<Recording*>(in.stream)->emplace_back([in, work] { work(in); });
+    static_cast<Recording*>(stream)->emplace_back([in, work] { work(in); });
   return nullptr;
+}
+template <class Arguments>
+const char* done(const Arguments& in, void (*work)(const Arguments&)) {
+  return done(in, in.stream, work);
 }
 
 constexpr StepKernels kStep{
@@ -139,7 +156,7 @@ constexpr StepKernels kStep{
     .product = [](const StepProductArguments& in) { return done(in, &multiply); },
     .residual = [](const ResidualArguments& in) { return done(in, &flow); },
     .heads = [](const HeadsArguments& in) { return done(in, &split_heads); },
-    .gate = [](const GateArguments& in) { return done(in, &open_gates); },
+    .gated_product = [](const GatedProductArguments& in) { return done(in, in.of.stream, &multiply_and_gate); },
     .begin_recording = [](int32_t, void** stream) -> const char* { return *stream = new Recording, nullptr; },
     .end_recording = [](int32_t, void* stream, void** recording) -> const char* { return *recording = stream, nullptr; },
     .play = [](int32_t, void* recording) -> const char* {

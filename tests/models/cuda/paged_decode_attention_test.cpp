@@ -21,10 +21,11 @@ struct Case {
   AttentionScores scores;
 };
 
-// Heads that the lanes of a warp share out evenly, and some that they do not; every switch of the scores.
+// Heads of tensor cores and of none, some that the lanes of a warp share out evenly and some that they do not; every switch of the
+// scores.
 const Case kCases[] = {{"plain", 4, 4, 64, 16, {.scale = 0.125}},
                        {"grouped", 8, 2, 128, 32, {.scale = 0.1}},
-                       {"odd_head", 3, 1, 7, 16, {.scale = 0.4}},
+                       {"small_head", 3, 1, 24, 16, {.scale = 0.4}},
                        {"largest_head", 2, 1, 256, 16, {.scale = 0.06}},
                        {"window", 4, 2, 32, 16, {.scale = 0.2, .window = 5}},
                        {"softcap", 4, 2, 32, 16, {.scale = 0.3, .softcap = 2}}};

@@ -160,7 +160,9 @@ void run_on_host(const PagedDecodeArguments& in, tests::HostBlock& host) {
     run_in_words<T>(in, host);
   if (in.splits == 1) return;
   for_each_block(grid_of_combine(in), host, [&](int32_t x, int32_t y, tests::HostBlock& block) {
-    block.run(x, y, [&](const Thread& thread) { combine<T>(in, thread); });
+    SharedParts shared;
+    std::fill_n(shared.shares, kMostSplits, kNan);
+    block.run(x, y, [&](const Thread& thread) { combine<T>(in, shared, thread); });
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "base/random.h"
@@ -88,7 +89,10 @@ TEST(RowKernels, ResidualIsTheFormula) {
     for (int row = 0; row < rows; ++row) {
       Shared shared;
       std::fill_n(&shared.sums[0][0], 2 * kWarps, std::numeric_limits<float>::quiet_NaN());
-      host.run(row, 0, [&](const tests::HostBlock::Thread& thread) { residual(in, shared, thread); });
+      const auto run = [&](auto fours) {
+        host.run(row, 0, [&](const tests::HostBlock::Thread& thread) { residual<decltype(fours)::value>(in, shared, thread); });
+      };
+      i % 2 == 0 ? run(std::integral_constant<int, kMostFours>()) : with_fours(size, run);
     }
     for (int row = 0; row < rows; ++row) {
       const auto of_x = static_cast<size_t>((chooses ? chosen[static_cast<size_t>(row)] : row) * size);
@@ -113,7 +117,7 @@ TEST(RowKernels, ResidualIsTheFormula) {
 }
 
 TEST(RowKernels, HeadsAreTheFormula) {
-  tests::HostBlock host(kThreads, 1);
+  tests::HostBlock of_heads(kHeadThreads, 1);
   Drawn drawn(2);
   for (int i = 0; i < 300; ++i) {
     const int rows = drawn.between(1, 3), kv_heads = drawn.between(1, 2), heads_ = kv_heads * drawn.between(1, 4);
@@ -146,7 +150,7 @@ TEST(RowKernels, HeadsAreTheFormula) {
                             .kv_heads = kv_heads,
                             .head_dim = dim,
                             .turned = turned};
-    for (int row = 0; row < rows; ++row) host.run(row, 0, [&](const tests::HostBlock::Thread& thread) { heads(in, thread); });
+    run_rows(head_blocks(in), rows, of_heads, [&](const tests::HostBlock::Thread& thread) { heads(in, thread); });
     for (int row = 0; row < rows; ++row) {
       const int slot = slots[static_cast<size_t>(row)];
       for (int h = 0; h < all; ++h) {

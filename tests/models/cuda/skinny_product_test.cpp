@@ -60,10 +60,47 @@ void expect_products(int cases) {
   }
 }
 
+template <int kTiles>
+void expect_gates(int cases) {
+  tests::HostBlock host(kThreads, 1);
+  RandomStream random(2, kTiles);
+  const auto up_to = [&](int most) { return 1 + static_cast<int>(random.below(static_cast<uint64_t>(most))); };
+  for (int i = 0; i < cases; ++i) {
+    const int rows = up_to(kRowsOfTile), inputs = kInputs * up_to(20), size = up_to(50);
+    const std::vector<Bfloat16> x = normal(random, rows * inputs), gate = normal(random, size * inputs),
+                                up = normal(random, size * inputs);
+    std::vector<Bfloat16> out(static_cast<size_t>(rows * size));
+    const std::vector<float> bias(static_cast<size_t>(size), 0.5F);
+    const GatedProductArguments in{
+        .x = x.data(),
+        .gate = gate.data(),
+        .up = up.data(),
+        .inputs = inputs,
+        .of = {.up_bias = i % 2 == 0 ? bias.data() : nullptr, .out = out.data(), .rows = rows, .size = size}};
+    for (int block = 0; block < gated_blocks_of<kTiles>(in); ++block) {
+      Shared<kTiles> shared;
+      host.run(block, 0, [&](const tests::HostBlock::Thread& thread) { multiply_gated<kTiles>(in, shared, thread); });
+    }
+    for (int row = 0; row < rows; ++row) {
+      for (int n = 0; n < size; ++n) {
+        const double g = dot(x, gate, row, n, inputs),
+                     expected = g / (1 + std::exp(-g)) * (dot(x, up, row, n, inputs) + (i % 2 == 0 ? 0.5 : 0));
+        ASSERT_NEAR(Element<Bfloat16>::wide(out[static_cast<size_t>(row * size + n)]), expected, 5e-3 * (1 + std::abs(expected)))
+            << rows << " x " << inputs << " x " << size << ", row " << row << ", output " << n;
+      }
+    }
+  }
+}
+
 TEST(SkinnyProduct, IsTheSumOfProducts) {
   expect_products<1>(15);
   expect_products<2>(10);
   expect_products<4>(10);
+}
+
+TEST(SkinnyProduct, OfGatesIsTheirs) {
+  expect_gates<2>(10);
+  expect_gates<4>(10);
 }
 
 }  // namespace

@@ -172,7 +172,8 @@ TEST_P(LibraryDecoderOnDevice, ACopiedBlockHoldsTheSame) {
 }
 
 TEST_P(LibraryDecoderOnDevice, HeadsThatOurKernelsDoNotTakeAreRefused) {
-  EXPECT_FALSE(has_paged_decode_attention(device(), kMostHeadDim + 1));
+  EXPECT_FALSE(has_paged_decode_attention(device(), kMostHeadDim + kOfHeadDim));
+  EXPECT_FALSE(has_paged_decode_attention(device(), kOfHeadDim - 1));
 }
 
 TEST_P(LibraryDecoderOnDevice, AStepWithoutWantedLogitsGivesNone) {

@@ -1,0 +1,42 @@
+#include "models/portable/rotation.h"
+
+#include <ATen/ops/cat.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <vector>
+
+#include "models/cuda/turn.h"
+#include "models/portable/abilities.h"
+
+namespace sluice::models::portable {
+namespace {
+
+class Rotation : public torch::autograd::Function<Rotation> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& turns,
+                            at::ScalarType dtype) {
+    context->save_for_backward({turns});
+    return own_turn(x, turns, /*back=*/false, dtype);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& gradients) {
+    const at::Tensor turns = context->get_saved_variables()[0];
+    return {own_turn(gradients[0], turns, /*back=*/true, at::kFloat), at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor rotated(const at::Tensor& x, const at::Tensor& turns, at::ScalarType dtype) {
+  if (!turns.defined()) return x.to(dtype);
+  if (has_own_operator(x.device(), "sluice::turn")) return Rotation::apply(x, turns, dtype);
+  const int64_t dims = turns.size(1), half = dims / 2;
+  const at::Tensor cosine = turns.narrow(1, 0, half).unsqueeze(1), sine = turns.narrow(1, half, half).unsqueeze(1);  // [T,1,R/2]
+  const at::Tensor a = x.narrow(2, 0, half), b = x.narrow(2, half, half);
+  std::vector<at::Tensor> parts{a.mul(cosine).sub(b.mul(sine)), b.mul(cosine).add(a.mul(sine))};
+  if (dims < x.size(2)) parts.push_back(x.narrow(2, dims, x.size(2) - dims));
+  return at::cat(parts, 2).to(dtype);
+}
+
+}  // namespace sluice::models::portable

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace sluice::models::portable {
+
+/// x [T,N,D] float32 in the dtype, the first R numbers of each head turned, their halves against each other. Differentiable.
+/// Where the device has our kernel (models/cuda/turn.h) by that.
+///
+/// turns [T,R]: of each token R/2 cosines, then R/2 sines; undefined: nothing is turned
+at::Tensor rotated(const at::Tensor& x, const at::Tensor& turns, at::ScalarType dtype);
+
+}  // namespace sluice::models::portable
