@@ -13,6 +13,7 @@
 #include "tests/engine/random_pipeline.h"
 #include "tests/engine/toy_world.h"
 #include "tests/files/forwarding_file_system.h"
+#include "tests/sanitized.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::engine {
@@ -225,11 +226,7 @@ std::string message_of(const RunSummary& summary) {
 }
 
 // 10,000 paths in all; a tenth where a sanitizer makes each many times slower.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kPipelinesATest = 50;
-#else
-constexpr uint64_t kPipelinesATest = 500;
-#endif
+constexpr uint64_t kPipelinesATest = tests::kSanitized ? 50 : 500;
 
 class RandomGraph : public testing::TestWithParam<uint64_t> {};
 
