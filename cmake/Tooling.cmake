@@ -18,6 +18,7 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 if(SLUICE_SANITIZE)
   add_compile_options(-fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer -g1 -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${SLUICE_SANITIZE})
+  add_compile_definitions(SLUICE_SANITIZED)  # see tests/sanitized.h
   if(SLUICE_SANITIZE MATCHES "undefined")
     # vptr: oneTBB's inline headers downcast task objects before they are constructed. null: AddressSanitizer sees those too, and the
     # checks of every pointer are a sixth of the time to compile.

@@ -1,6 +1,7 @@
 #include "engine/observe/engine_metrics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "engine/observe/over_ranks.h"
@@ -23,6 +24,21 @@ std::vector<std::string> measured_names(const Plan& plan) {
   return names;
 }
 
+bool records(const PlanNode& node, const std::string& name) {
+  return std::ranges::any_of(node.needs.metrics, [&](const MetricSpec& metric) { return metric.name == name; });
+}
+
+// Nodes of the path that take samples out of what is trained on.
+std::vector<const PlanNode*> dropping_nodes(const Plan& plan, const PlanPath& path) {
+  std::vector<const PlanNode*> nodes;
+  if (!path.rollout || path.measures()) return nodes;
+  for (const PlanNode& node : plan.nodes) {
+    if (&plan.paths[static_cast<size_t>(node.path)] == &path && records(node, of_filter(node.name, kDroppedTokens)))
+      nodes.push_back(&node);
+  }
+  return nodes;
+}
+
 }  // namespace
 
 std::string busy_seconds_of_executor(const std::string& executor) { return "time/executor/" + executor + "/busy_seconds"; }
@@ -35,6 +51,26 @@ bool sends_weights(const Plan& plan) {
 }
 
 std::string of_filter(const std::string& node, const std::string& what) { return "filter/" + node + "/" + what; }
+
+std::string dropped_by_length_name(const Plan& plan, const PlanPath& path) {
+  return prefixed_metric(plan.nodes[static_cast<size_t>(path.maker())].metrics_prefix, "rollout/dropped_by_length");
+}
+
+std::optional<double> dropped_by_length(const Plan& plan, const PlanPath& path, const IterationReport& report) {
+  double kept_samples = 1, kept_tokens = 1;
+  bool had_samples = false;
+  for (const PlanNode* node : dropping_nodes(plan, path)) {
+    const auto share = [&](const char* what) {
+      return report.metric(prefixed_metric(node->metrics_prefix, of_filter(node->name, what)));
+    };
+    const double samples = share(kDroppedSamples), tokens = share(kDroppedTokens);
+    if (std::isnan(samples) || std::isnan(tokens)) continue;
+    had_samples = true;
+    kept_samples *= 1 - samples;
+    kept_tokens *= 1 - tokens;
+  }
+  return had_samples ? std::optional(kept_samples - kept_tokens) : std::nullopt;
+}
 
 std::string action_tokens(const Plan& plan) {
   const PlanPath& path = plan.main_path();
@@ -56,6 +92,7 @@ void declare(NodeKind kind, const NodeNeeds& needs, bool gives_batches, bool mea
   if (kind == NodeKind::kRollout && measures) add(kPolicyVersion, Metric::kValue);
   if (!needs.drops_groups) return;
   for (const char* what : {"groups_kept", "groups_dropped"}) add(of_filter("NODE", what), Metric::kSum);
+  for (const char* what : {kDroppedSamples, kDroppedTokens}) add(of_filter("NODE", what), Metric::kMean);
   if (needs.most_draws <= 1) return;
   for (const char* what : {"groups_surplus", "groups_missing"}) add(of_filter("NODE", what), Metric::kSum);
 }
@@ -72,6 +109,9 @@ std::vector<std::string> names_of(const PlanNode& node) {
 std::vector<std::string> all_names(const Plan& plan) {
   std::vector<std::string> names;
   for (const PlanNode& node : plan.nodes) std::ranges::copy(names_of(node), std::back_inserter(names));
+  for (const PlanPath& path : plan.paths) {
+    if (!dropping_nodes(plan, path).empty()) names.push_back(dropped_by_length_name(plan, path));
+  }
   names.push_back(action_tokens_per_second(plan));
   for (const std::string& name : measured_names(plan))
     std::ranges::copy(names_over_ranks(name, plan.scheduling_ranks()), std::back_inserter(names));

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/observe/iteration_log.h"
 #include "engine/plan/plan.h"
 
 /// Metrics that the engine records itself, beside what nodes declare. Everything that names one of them takes the name from here.
@@ -48,8 +50,19 @@ std::string busy_seconds_of_node(const std::string& node);
 /// Ranks train a model for others that sample from it.
 bool sends_weights(const Plan& plan);
 
-/// What a filter let through: `what` is groups_kept, groups_dropped, groups_surplus or groups_missing.
+/// What a filter let through: `what` is groups_kept, groups_dropped, groups_surplus or groups_missing, or one of the shares.
 std::string of_filter(const std::string& node, const std::string& what);
+
+// Shares of the samples that a node was given, and of their actions, that it took out of what is trained on: weighted means.
+// The engine records them of filters; a node that takes out single samples declares them, and records them itself.
+inline constexpr const char* kDroppedSamples = "dropped_samples";
+inline constexpr const char* kDroppedTokens = "dropped_tokens";
+
+/// Of a path with a rollout and with nodes that have these shares: what part of the sampled tokens they took out, less what part
+/// of the samples. 0: what is trained on is as long as what was sampled; above 0: longer samples were taken out. What nodes
+/// behind each other let through multiplies. Nothing: no node had a sample.
+std::string dropped_by_length_name(const Plan& plan, const PlanPath& path);
+std::optional<double> dropped_by_length(const Plan& plan, const PlanPath& path, const IterationReport& report);
 
 /// Of the main path: the tokens that are learned from or sampled, with their node's prefix, and their number in a second.
 std::string action_tokens(const Plan& plan);

@@ -284,7 +284,13 @@ void Driver::Impl::close_iteration(IterationReport& report) {
   const double actions = report.metric(metrics::action_tokens(plan)), seconds = report.metric(metrics::kIterationSeconds);
   MetricRow& row = report.metrics;
   const auto of_run = std::ranges::find(row, std::string(metrics::kRolloutSeconds), &MetricRow::value_type::first);
-  if (seconds > 0 && !std::isnan(actions)) row.emplace(of_run, metrics::action_tokens_per_second(plan), actions / seconds);
+  MetricRow more;
+  for (const PlanPath& path : plan.paths) {
+    if (const auto share = metrics::dropped_by_length(plan, path, report))
+      more.emplace_back(metrics::dropped_by_length_name(plan, path), *share);
+  }
+  if (seconds > 0 && !std::isnan(actions)) more.emplace_back(metrics::action_tokens_per_second(plan), actions / seconds);
+  row.insert(of_run, more.begin(), more.end());
   const MetricRow which{{"iteration", report.iteration},
                         {"policy_version", version},
                         {"policy_lag", main.follows_versions ? report.iteration - version : 0}};

@@ -379,6 +379,7 @@ std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
     surplus_ += over;
   }
   kept_ += kept;
+  record_dropped(state.layout, keep);
   auto thin = state.thinned(keep, state_.slots, state_.streams.carried_by(index_), state_.streams.readers_behind(index_));
   for (size_t i = 0; i < plan_.writes.size(); ++i) {
     const auto slot = static_cast<size_t>(plan_.writes[i]);
@@ -389,6 +390,18 @@ std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
     path_.tally.judge(state.slot, state.drawn_groups, kept);
   }
   return thin;
+}
+
+void NodeRunner::record_dropped(const Layout& layout, const std::vector<uint8_t>& keep) {
+  const auto record = [&](const char* share, size_t all, Extent extent) {
+    size_t kept = 0;
+    for (const Range entries : layout.entries_of(keep, extent)) kept += entries.size();
+    const std::string name = metrics::of_filter(plan_.name, share);
+    host_.metrics().mean(name, 0, static_cast<double>(kept));
+    host_.metrics().mean(name, 1, static_cast<double>(all - kept));
+  };
+  record(metrics::kDroppedSamples, layout.samples(), Extent::kSample);
+  record(metrics::kDroppedTokens, layout.actions(), Extent::kAction);
 }
 
 // Every group that arrived was kept, dropped or over the quota; what the quotas of this rank's slots lack is told as well.

@@ -86,6 +86,7 @@ class NodeRunner {
   void seal(MicroBatch& batch);
   void settle(MicroBatch& batch);
   std::shared_ptr<BatchState> filtered(const MicroBatch& batch);
+  void record_dropped(const Layout& layout, const std::vector<uint8_t>& keep);
   void record_filter();
   MicroBatch view(const Packet& packet) const { return {*packet.batch, state_.slots, plan_.reads, plan_.writes}; }
   WorkPlace place(const Packet& packet) const;

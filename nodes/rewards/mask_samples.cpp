@@ -5,6 +5,7 @@
 #include <string>
 
 #include "nodes/columns/columns.h"
+#include "nodes/columns/dropped_samples.h"
 #include "nodes/columns/score_columns.h"
 #include "nodes/rollout/generate.h"
 
@@ -63,7 +64,7 @@ void MaskSamples::describe(engine::Contract<MaskSamplesParams>& c) {
   c.reads_if([](const P& params) { return params.truncated; }, columns::kFinish);
   c.reads_if(reads_score, columns::kScore);
   c.writes(columns::kMask);
-  c.metric("filter/masked", engine::Metric::kMean, "share of the samples that are masked, for whatever reason");
+  describe_dropped_samples(c, "share of the samples that are masked, for whatever reason");
   c.metric("filter/masked_truncated", engine::Metric::kMean, "share of the samples that were cut off");
   c.metric("filter/masked_best_of", engine::Metric::kMean, "share of the samples that are not among the best of their group");
   c.metric("filter/masked_least_score", engine::Metric::kMean, "share of the samples with a score below least_score");
@@ -97,7 +98,7 @@ void MaskSamples::process(MicroBatch& batch) {
 
   auto mask = batch.write(columns::kMask);  // [A], zero
   for (size_t s = 0; s < actions.size(); ++s) {
-    metrics_.mean("filter/masked", !samples.keep()[s]);
+    record_sample(node_, !samples.keep()[s], actions[s].size(), metrics_);
     if (samples.keep()[s]) std::ranges::fill(mask.subspan(actions[s].begin, actions[s].size()), 1.0f);
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/contract/contract.h"
@@ -35,12 +36,13 @@ class MaskSamples final : public engine::Node {
   static void describe(engine::Contract<MaskSamplesParams>& contract);
 
   MaskSamples(const MaskSamplesParams& params, engine::NodeResources& resources)
-      : params_(params), metrics_(*resources.metrics) {}
+      : params_(params), node_(resources.node), metrics_(*resources.metrics) {}
 
   void process(engine::MicroBatch& batch) override;
 
  private:
   const MaskSamplesParams params_;
+  const std::string node_;
   engine::MetricsRecorder& metrics_;
 };
 

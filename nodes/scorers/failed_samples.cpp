@@ -28,6 +28,7 @@ std::string name_of(size_t sample, const engine::MicroBatch& batch, const Scored
 
 void FailedSamples::settle(const OnErrorParams& params, const std::string& node, const engine::MicroBatch& batch,
                            ScoredTexts& texts, engine::MetricsRecorder& metrics) const {
+  if (params.on_error == OnError::kSkip) record_dropped(node, batch, metrics);
   if (failed_.empty()) return;
   const auto first = std::ranges::min_element(failed_, {}, &std::pair<size_t, std::string>::first);
   const std::string name = name_of(first->first, batch, texts);
@@ -53,6 +54,14 @@ void FailedSamples::settle(const OnErrorParams& params, const std::string& node,
     const double mean = others.count > 0 ? others.scores / others.count : 0;
     texts.score(sample) = static_cast<float>(params.on_error == OnError::kSkip ? mean : params.error_value);
   }
+}
+
+void FailedSamples::record_dropped(const std::string& node, const engine::MicroBatch& batch,
+                                   engine::MetricsRecorder& metrics) const {
+  std::vector<bool> dropped(batch.samples());
+  for (const auto& [sample, what] : failed_) dropped[sample] = true;
+  const std::vector<engine::Range> actions = batch.actions_by_sample();
+  for (size_t s = 0; s < dropped.size(); ++s) record_sample(node, dropped[s], actions[s].size(), metrics);
 }
 
 void score_each(ScoredTexts& texts, FailedSamples& failed, text::FunctionRef<float(size_t)> score_of) {

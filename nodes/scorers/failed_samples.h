@@ -8,6 +8,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
+#include "nodes/columns/dropped_samples.h"
 #include "nodes/scorers/scorer.h"
 #include "text/function_ref.h"
 
@@ -35,7 +36,7 @@ struct OnErrorParams {
   double error_value = 0;
 };
 
-/// Declares the parameters and the metric reward/NODE/failed_samples.
+/// Declares the parameters, the metric reward/NODE/failed_samples, and with "skip" the shares that samples taken out have.
 template <class P>
 void describe_on_error(engine::Contract<P>& c) {
   c.param("on_error", &P::on_error)
@@ -50,6 +51,7 @@ void describe_on_error(engine::Contract<P>& c) {
   });
   c.metric("reward/NODE/failed_samples", engine::Metric::kSum,
            "samples that could not be scored, where there were any, with on_error = \"skip\" or \"value\"");
+  describe_dropped_samples(c, "with on_error = \"skip\", share of the samples that could not be scored, and so teach nothing");
 }
 
 /// The samples of a micro-batch that could not be scored.
@@ -58,12 +60,15 @@ class FailedSamples {
   /// `what` names the failure as an end of a sentence would: "reward.py raised KeyError: 'unit' (reward.py:18)".
   void add(size_t sample, std::string what) { failed_.push_back({sample, std::move(what)}); }
 
-  /// Gives them their scores, and records and logs how many there were. Throws UserError with on_error = "fail". Both name the
-  /// first by group and place in it, with the beginning of its text.
+  /// Gives them their scores, and records and logs how many there were; with "skip" the share of their actions too, since long
+  /// ones may fail more often, as by a limit of time. Throws UserError with on_error = "fail". Both name the first by group and
+  /// place in it, with the beginning of its text.
   void settle(const OnErrorParams& params, const std::string& node, const engine::MicroBatch& batch, ScoredTexts& texts,
               engine::MetricsRecorder& metrics) const;
 
  private:
+  void record_dropped(const std::string& node, const engine::MicroBatch& batch, engine::MetricsRecorder& metrics) const;
+
   std::vector<std::pair<size_t, std::string>> failed_;
 };
 

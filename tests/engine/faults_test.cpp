@@ -11,6 +11,7 @@
 #include "tests/engine/run_outcome.h"
 #include "tests/engine/toy_world.h"
 #include "tests/files/forwarding_file_system.h"
+#include "tests/sanitized.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::engine {
@@ -22,6 +23,9 @@ using testing::HasSubstr;
 using toy::RandomPath;
 
 constexpr double kStallSeconds = 0.5;
+
+// Random graphs; fewer where a sanitizer makes each many times slower.
+constexpr int kMany = tests::kSanitized ? 12 : 40;
 
 class FaultsTest : public testing::Test {
  protected:
@@ -114,7 +118,7 @@ class FaultsTest : public testing::Test {
 };
 
 TEST_F(FaultsTest, AnExecutorThatThrows) {
-  fail_an_executor(40, PartFault::Kind::kThrows, RunEnd::kFailed,
+  fail_an_executor(kMany, PartFault::Kind::kThrows, RunEnd::kFailed,
                    testing::AllOf(HasSubstr("executor 'cpu"), HasSubstr("an executor's fault")));
 }
 
@@ -129,7 +133,7 @@ TEST_F(FaultsTest, AnExecutorThatLosesWork) {
 }
 
 TEST_F(FaultsTest, ABudgetThatThrows) {
-  fail_the_budget(40, PartFault::Kind::kThrows, RunEnd::kFailed,
+  fail_the_budget(kMany, PartFault::Kind::kThrows, RunEnd::kFailed,
                   testing::AllOf(HasSubstr("node 'rollout'"), HasSubstr("a budget's fault")));
 }
 
@@ -138,7 +142,7 @@ TEST_F(FaultsTest, ABudgetThatGrantsNothing) {
 }
 
 TEST_F(FaultsTest, ABudgetThatGrantsWhatItDoesNotHave) {
-  fail_the_budget(40, PartFault::Kind::kLies, RunEnd::kFailed,
+  fail_the_budget(kMany, PartFault::Kind::kLies, RunEnd::kFailed,
                   HasSubstr("more credit was given back to the budget than was acquired"));
 }
 

@@ -24,6 +24,7 @@
 #include "tests/engine/tally_nodes.h"
 #include "tests/engine/toy_world.h"
 #include "tests/files/forwarding_file_system.h"
+#include "tests/sanitized.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::engine {
@@ -243,11 +244,7 @@ class GraceOnRanks : public ::testing::Test {
 };
 
 // Fewer where a sanitizer makes each many times slower.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kSeeds = 12;
-#else
-constexpr uint64_t kSeeds = 60;
-#endif
+constexpr uint64_t kSeeds = tests::kSanitized ? 12 : 60;
 
 // Every other one has groups made by other ranks: no barrier, and little credit.
 RanksShape long_shape(uint64_t seed, const Registry& registry, int ranks) {

@@ -13,6 +13,7 @@
 #include "tests/engine/random_pipeline.h"
 #include "tests/engine/toy_world.h"
 #include "tests/files/forwarding_file_system.h"
+#include "tests/sanitized.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::engine {
@@ -59,6 +60,8 @@ class Interpreter {
     streams_.clear();
     row_ = {{"data/tokens", 0}};
     streams_[""] = {};
+    had_samples_ = false;
+    kept_samples_ = kept_tokens_ = 1;
     draw(path_.groups * (refilling() == nullptr ? 1 : path_.most_draws));
     // Round after round, as long as the filter has kept too few of what was drawn.
     const RandomPath::Step* filter = refilling();
@@ -75,6 +78,7 @@ class Interpreter {
     }
     row_["data/groups"] = static_cast<double>(drawn);
     for (const RandomPath::Step& step : path_.steps) step.filters() ? filter_groups(step) : mix_column(step);
+    if (had_samples_ && !path_.measures()) row_["rollout/dropped_by_length"] = kept_samples_ - kept_tokens_;
     if (path_.trained) train();
   }
 
@@ -115,7 +119,7 @@ class Interpreter {
 
   void filter_groups(const RandomPath::Step& step) {
     Groups kept;
-    double dropped = 0, surplus = 0;
+    double dropped = 0, surplus = 0, samples = 0, kept_samples = 0, tokens = 0, kept_tokens = 0;
     for (const int64_t group : streams_[step.stream]) {
       uint64_t verdict = 0;
       for (size_t s = 0; s < static_cast<size_t>(path_.samples); ++s) {
@@ -127,6 +131,9 @@ class Interpreter {
         ++surplus;
       else
         kept.push_back(group);
+      const double actions = actions_of(group), is_kept = !kept.empty() && kept.back() == group;
+      tokens += actions, samples += static_cast<double>(path_.samples);
+      kept_tokens += is_kept * actions, kept_samples += is_kept * static_cast<double>(path_.samples);
     }
     const std::string metrics = "filter/" + path_.prefix + step.name;
     row_[metrics + "/groups_kept"] = static_cast<double>(kept.size());
@@ -135,7 +142,21 @@ class Interpreter {
       row_[metrics + "/groups_surplus"] = surplus;
       row_[metrics + "/groups_missing"] = static_cast<double>(path_.groups) - static_cast<double>(kept.size());
     }
+    if (samples > 0) {
+      row_[metrics + "/dropped_samples"] = (samples - kept_samples) / samples;
+      row_[metrics + "/dropped_tokens"] = (tokens - kept_tokens) / tokens;
+      had_samples_ = true;
+      kept_samples_ *= 1 - row_[metrics + "/dropped_samples"];
+      kept_tokens_ *= 1 - row_[metrics + "/dropped_tokens"];
+    }
     streams_[step.name] = kept;
+  }
+
+  double actions_of(int64_t group) {
+    double actions = 0;
+    for (const uint64_t value : columns_["drawn"][group])
+      actions += static_cast<double>(toy::sample_tokens(value, path_.worst) - 1);
+    return actions;
   }
 
   void mix_column(const RandomPath::Step& step) {
@@ -175,6 +196,8 @@ class Interpreter {
   int64_t iteration_ = 0;
   std::map<std::string, Values> columns_;
   std::map<std::string, Groups> streams_;  // what arrives behind each filter
+  bool had_samples_ = false;               // some filter
+  double kept_samples_ = 1, kept_tokens_ = 1;
   Row row_;
 };
 
@@ -225,16 +248,13 @@ std::string message_of(const RunSummary& summary) {
 }
 
 // 10,000 paths in all; a tenth where a sanitizer makes each many times slower.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kPipelinesATest = 50;
-#else
-constexpr uint64_t kPipelinesATest = 500;
-#endif
+constexpr uint64_t kPipelinesATest = tests::kSanitized ? 50 : 500;
 
 class RandomGraph : public testing::TestWithParam<uint64_t> {};
 
-// One to three paths; forks, joins, barriers, filters, lags and budgets at random, pauses at random: what comes out is what the sequential program gives,
-// nothing stalls, every group is accounted for, and the budget holds at every step (TokenBudget itself throws when it does not).
+// One to three paths; forks, joins, barriers, filters, lags and budgets at random, pauses at random, and samples that take the
+// longer the more tokens they have, or the fewer: what comes out is what the sequential program gives, nothing stalls, every
+// group is accounted for, and the budget holds at every step (TokenBudget itself throws when it does not).
 TEST_P(RandomGraph, GivesTheSequentialProgramsResult) {
   Registry registry;
   toy::register_toys(registry);
@@ -243,7 +263,7 @@ TEST_P(RandomGraph, GivesTheSequentialProgramsResult) {
     SCOPED_TRACE(seed);
     toy::RandomPipeline paths = toy::random_pipeline(seed);
     const int64_t budget = divide_budget(paths, registry);
-    const CheckResult checked = check(spec_of(paths, seed, seed % 2 == 0 ? 0 : 100, budget), registry);
+    const CheckResult checked = check(spec_of(paths, seed, seed % 2 == 0 ? 0 : 75, budget), registry);
     ASSERT_TRUE(checked.plan) << render(checked.problems);
     std::vector<IterationReport> reports;
     // Some leave all the files of a run, whose writers watch every executor.

@@ -34,6 +34,7 @@ class PathBuilder {
     path_.spare = below(3) == 0 ? 0 : below(2 * path_.samples * path_.worst);
     path_.micro_batch = path_.samples * path_.worst * (1 + below(3));
     path_.on_demand = below(2) == 0;
+    path_.pace = any_of_these<std::string>({"even", "long_last", "long_first", "any"}, random_);
     return path_;
   }
 
@@ -129,6 +130,9 @@ void add_path(PipelineBuilder& builder, const RandomPath& path, int64_t pause_us
   const std::string& prefix = path.prefix;
   PipelineBuilder::Params rollout{
       {"samples_per_group", path.samples}, {"worst_sample_tokens", path.worst}, {"pause_us", pause_us}};
+  rollout.emplace_back("pace", path.pace);
+  rollout.emplace_back("timing_seed", path.timing_seed);
+  if (path.first_done_first) rollout.emplace_back("first_done_first", true);
   if (const std::string model = path.sampled_model(); !model.empty()) rollout.emplace_back("model", model);
   builder.node(path.source(), "toy_source", {}, source_params_of(path));
   builder.node(prefix + "rollout", "toy_rollout", {path.source()}, rollout, path.rollout_on);

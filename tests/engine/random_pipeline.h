@@ -29,6 +29,9 @@ struct RandomPath {
   int64_t iterations = 1, groups = 1, samples = 1, worst = 4, lag = 0, spare = 0, micro_batch = 0;
   int64_t most_draws = 1;
   double oversample = 1;
+  std::string pace = "even";  // of its rollout: see toy_rollout
+  int64_t timing_seed = 0;
+  bool first_done_first = false;
   bool trained = false;
   bool on_demand = false;
   bool remembers = false;   // the steps that write: see toy_mix

@@ -6,6 +6,7 @@
 #include "tests/engine/ranks_pipeline.h"
 #include "tests/engine/tally_nodes.h"
 #include "tests/engine/toy_world.h"
+#include "tests/sanitized.h"
 
 // Ranks that make groups for each other: several worlds in one process, connected by mail and parcels that come in any order.
 namespace sluice::engine {
@@ -15,11 +16,7 @@ using testing::RankOutcome;
 using testing::Rows;
 
 // 500 pipelines in all; fewer where a sanitizer makes each many times slower.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kPipelinesATest = 12;
-#else
-constexpr uint64_t kPipelinesATest = 125;
-#endif
+constexpr uint64_t kPipelinesATest = tests::kSanitized ? 12 : 125;
 
 class RanksHelp : public ::testing::TestWithParam<uint64_t> {
  protected:

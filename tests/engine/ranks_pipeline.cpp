@@ -43,6 +43,7 @@ RanksShape random_ranks_shape(uint64_t seed) {
   shape.filters = random.below(2) == 0;
   shape.refills = shape.filters && random.below(2) == 0;
   shape.measures = random.below(3) == 0;
+  shape.pace = std::vector<std::string>{"even", "long_last", "long_first", "any"}[random.below(4)];
   return shape;
 }
 
@@ -55,6 +56,7 @@ PipelineSpec ranks_pipeline(const RanksShape& shape, uint64_t seed, const std::f
   builder.budget((shape.budget > 0 ? shape.budget : budget) + (shape.measures ? share : 0), shape.micro_batch)
       .set("pipeline", "seed", static_cast<int64_t>(seed))
       .set("runtime", "cores", int64_t{2})
+      .set("runtime", "stall_seconds", 120.0)  // a rank that waits for ever says for what
       .set("cluster", "slots", RanksShape::kSlots)
       .model("policy", {});
   if (shape.lag > 0) builder.set("schedule", "policy_lag", shape.lag);
@@ -69,7 +71,8 @@ PipelineSpec ranks_pipeline(const RanksShape& shape, uint64_t seed, const std::f
                  {{"model", std::string("policy")},
                   {"samples_per_group", shape.samples},
                   {"worst_sample_tokens", shape.worst},
-                  {"pause_us", shape.pause_us}});
+                  {"pause_us", shape.pause_us},
+                  {"pace", shape.pace}});
     std::string before = prefix + "rollout";
     if (shape.filters) {
       PipelineBuilder::Params filter{{"reads", texts({"drawn"})}};

@@ -17,9 +17,10 @@ struct RanksShape {
   int64_t groups = 1, samples = 1, worst = 2, micro_batch = 2, lag = 0, iterations = 1, steps = 1, pause_us = 0;
   bool filters = false, refills = false, measures = false;
   bool trains = true;
-  bool whitens = true;      // before it trains: a barrier
-  int64_t budget = 0;       // tokens in flight; 0: enough for everything
-  bool trains_two = false;  // models, by nodes on executors of their own
+  bool whitens = true;        // before it trains: a barrier
+  int64_t budget = 0;         // tokens in flight; 0: enough for everything
+  std::string pace = "even";  // of its rollouts: see toy_rollout
+  bool trains_two = false;    // models, by nodes on executors of their own
 
   /// Ranks that train and that sample, where these are others: 0: no roles. And the budget of those that sample.
   int training_ranks = 0, sampling_ranks = 0;

@@ -21,6 +21,7 @@
 #include "tests/engine/ranks_pipeline.h"
 #include "tests/engine/tally_nodes.h"
 #include "tests/engine/toy_world.h"
+#include "tests/sanitized.h"
 
 namespace sluice::engine {
 namespace {
@@ -78,11 +79,7 @@ std::vector<Rows> run_ranks(const Plan& plan, int size, uint64_t seed, int64_t p
 }
 
 // 1,000 pipelines in all; a tenth where a sanitizer makes each many times slower.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kPipelinesATest = 25;
-#else
-constexpr uint64_t kPipelinesATest = 250;
-#endif
+constexpr uint64_t kPipelinesATest = tests::kSanitized ? 25 : 250;
 
 class Ranks : public ::testing::TestWithParam<uint64_t> {};
 

@@ -10,6 +10,7 @@
 #include "tests/engine/ranks_pipeline.h"
 #include "tests/engine/tally_nodes.h"
 #include "tests/engine/toy_world.h"
+#include "tests/sanitized.h"
 
 // Ranks that train and ranks that sample for them: several worlds in one process, connected by mail, parcels and versions that come
 // in any order.
@@ -20,11 +21,7 @@ using testing::RankOutcome;
 using testing::Rows;
 
 // 400 pipelines in all; fewer where a sanitizer makes each many times slower.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kPipelinesATest = 10;
-#else
-constexpr uint64_t kPipelinesATest = 100;
-#endif
+constexpr uint64_t kPipelinesATest = tests::kSanitized ? 10 : 100;
 
 class Roles : public ::testing::TestWithParam<uint64_t> {
  protected:

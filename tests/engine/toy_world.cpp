@@ -1,8 +1,11 @@
 #include "tests/engine/toy_world.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -44,11 +47,22 @@ class ToySource final : public Source {
   int64_t made_ = 0;
 };
 
+// How long a sample waits before its first token. Draws do not depend on it, nor may what is trained.
+enum class Pace { kEven, kLongLast, kLongFirst, kAny };
+
+constexpr auto enum_names(Pace) {
+  return std::array{std::pair{Pace::kEven, "even"}, std::pair{Pace::kLongLast, "long_last"},
+                    std::pair{Pace::kLongFirst, "long_first"}, std::pair{Pace::kAny, "any"}};
+}
+
 struct RolloutParams {
   std::string model;
   int64_t samples_per_group = 1;
   int64_t worst_sample_tokens = 4;
   int64_t pause_us = 0;
+  Pace pace = Pace::kEven;
+  int64_t timing_seed = 0;
+  bool first_done_first = false;
 };
 
 // Draws one token a step for every running sample.
@@ -60,6 +74,10 @@ class ToyRollout final : public Rollout {
     c.param("samples_per_group", &RolloutParams::samples_per_group).at_least(1).doc("samples");
     c.param("worst_sample_tokens", &RolloutParams::worst_sample_tokens).at_least(2).doc("tokens");
     c.param("pause_us", &RolloutParams::pause_us).doc("longest pause of a step");
+    c.param("pace", &RolloutParams::pace).doc("which samples wait longest for their first token");
+    c.param("timing_seed", &RolloutParams::timing_seed).doc("of what takes any time");
+    c.param("first_done_first", &RolloutParams::first_done_first)
+        .doc("a mistake: what is done first takes the place of the oldest");
     c.reads(kOrigin);
     c.writes(kDrawn);
     c.needs([](const RolloutParams& p, NodeNeeds& needs) {
@@ -69,7 +87,10 @@ class ToyRollout final : public Rollout {
     });
   }
   ToyRollout(const RolloutParams& params, NodeResources& resources)
-      : params_(params), on_demand_(resources.admission == Admission::kOnDemand), pauses_(resources.seed, 1) {
+      : params_(params),
+        on_demand_(resources.admission == Admission::kOnDemand),
+        pauses_(resources.seed, 1),
+        waits_(static_cast<uint64_t>(params.timing_seed), 2) {
     if (!params.model.empty()) model_ = std::dynamic_pointer_cast<ToyModel>(resources.models.at(params.model));
   }
 
@@ -84,11 +105,12 @@ class ToyRollout final : public Rollout {
   }
 
   void start(Group group) override {
-    Running running{.group = std::move(group), .drawn = {}, .made = {}};
+    Running running{.group = std::move(group), .drawn = {}, .made = {}, .waits = {}};
     for (int64_t s = 0; s < params_.samples_per_group; ++s) {
       const auto origin = static_cast<uint64_t>(running.group.read(kOrigin)[0]);
       running.drawn.push_back(mix(mix(origin, static_cast<uint64_t>(s)), weights_));
       running.made.push_back(0);
+      running.waits.push_back(steps_to_wait(sample_tokens(running.drawn.back(), params_.worst_sample_tokens)));
       if (on_demand_) credit_.start({running.group.index, s}, kPrompt, params_.worst_sample_tokens);
     }
     running_.push_back(std::move(running));
@@ -108,6 +130,7 @@ class ToyRollout final : public Rollout {
         ++r;
         continue;
       }
+      if (params_.first_done_first) std::swap(running_[r].group.index, oldest().group.index);
       finish(running_[r], sink);
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(r));
     }
@@ -120,13 +143,33 @@ class ToyRollout final : public Rollout {
   struct Running {
     Group group;
     std::vector<uint64_t> drawn;
-    std::vector<int64_t> made;  // tokens so far, of each sample
+    std::vector<int64_t> made;   // tokens so far, of each sample
+    std::vector<int64_t> waits;  // steps until its first one
   };
+
+  int64_t steps_to_wait(int64_t tokens) {
+    const int64_t worst = params_.worst_sample_tokens;
+    switch (params_.pace) {
+      case Pace::kEven:
+        return 0;
+      case Pace::kLongLast:
+        return tokens;
+      case Pace::kLongFirst:
+        return 2 * (worst - tokens);
+      case Pace::kAny:
+        return static_cast<int64_t>(waits_.below(static_cast<uint64_t>(2 * worst)));
+    }
+    throw InternalError("no such pace");
+  }
 
   int64_t wanted(const Running& running, size_t s) const { return sample_tokens(running.drawn[s], params_.worst_sample_tokens); }
 
   // True if the sample got a token.
   bool advance(Running& running, size_t s, Sink& sink) {
+    if (running.waits[s] > 0) {
+      --running.waits[s];
+      return false;
+    }
     const SampleCredit::Key key{running.group.index, static_cast<int64_t>(s)};
     const int64_t most = wanted(running, s);
     if (running.made[s] == most || (on_demand_ && !credit_.holds(key))) return false;
@@ -135,9 +178,13 @@ class ToyRollout final : public Rollout {
       credit_.end(key, most, sink);
     else if (on_demand_)
       credit_.set_need(key, running.made[s] + 1);
-    else if (ends)
+    else if (ends && !params_.first_done_first)
       sink.return_credit(key.group, params_.worst_sample_tokens - most);
     return true;
+  }
+
+  Running& oldest() {
+    return *std::ranges::min_element(running_, {}, [](const Running& running) { return running.group.index; });
   }
 
   bool complete(const Running& running) const {
@@ -163,7 +210,7 @@ class ToyRollout final : public Rollout {
   RolloutParams params_;
   const bool on_demand_;
   SampleCredit credit_{2};
-  RandomStream pauses_;
+  RandomStream pauses_, waits_;
   std::shared_ptr<ToyModel> model_;
   uint64_t weights_ = 1;
   std::vector<Running> running_;

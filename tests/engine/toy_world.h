@@ -28,9 +28,10 @@ inline constexpr Column<int64_t> kDrawn{"drawn", Extent::kSample};   // written 
 /// Tokens of a sample: depends on the weights that drew it.
 int64_t sample_tokens(uint64_t drawn, int64_t worst_sample_tokens);
 
-/// `toy_source`, `toy_rollout` (model optional), `toy_mix` (reads any sample columns, writes one; barrier, failure, pauses and a
-/// memory of earlier iterations by parameter), `toy_filter` (drops groups by the hash of the sample columns it reads),
-/// `toy_train`, `toy_publish`; models of [models.NAME] have no parameters.
+/// `toy_source`, `toy_rollout` (model optional; one token a step; by parameter which samples take long, and that what is done
+/// first takes the place of what is not, which is a mistake), `toy_mix` (reads any sample columns, writes one; barrier, failure,
+/// pauses and a memory of earlier iterations by parameter), `toy_filter` (drops groups by the hash of the sample columns it
+/// reads), `toy_train`, `toy_publish`; models of [models.NAME] have no parameters.
 void register_toys(Registry& registry);
 
 }  // namespace sluice::engine::toy

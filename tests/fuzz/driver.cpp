@@ -20,19 +20,17 @@
 
 #include "tests/fuzz/mutator.h"
 #include "tests/fuzz/target.h"
+#include "tests/sanitized.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(SLUICE_SANITIZED)
-constexpr int kSecondsAnInput = 5;        // of processor time; sanitized code is several times slower
-constexpr bool kMemoryIsLimited = false;  // its shadow memory is not the program's
-#else
-constexpr int kSecondsAnInput = 1;
-constexpr bool kMemoryIsLimited = true;
-#endif
-constexpr rlim_t kMostBytes = rlim_t{256} << 20;  // beyond what the program takes before the first input
+using sluice::tests::kSanitized;
+
+constexpr int kSecondsAnInput = kSanitized ? 5 : 1;  // of processor time; sanitized code is several times slower
+constexpr bool kMemoryIsLimited = !kSanitized;       // its shadow memory is not the program's
+constexpr rlim_t kMostBytes = rlim_t{256} << 20;     // beyond what the program takes before the first input
 
 struct Arguments {
   uint64_t runs = 1000, seed = 1;

@@ -5,10 +5,9 @@ import array
 import json
 import os
 import shutil
-import tomllib
 import unittest
 
-from pipeline_case import DONE, ROOT, PipelineCase, run, sets, training_state
+from pipeline_case import DONE, ROOT, PipelineCase, few_groups, merged, run, sets, tables, training_state
 from support import read_safetensors, with_roles
 
 PLUGIN = os.environ["SLUICE_FAKE_DEVICE"]
@@ -22,32 +21,8 @@ TOLERANCE = 1e-5
 LARGEST = {"policy/logprob_difference_max": 1e-4}
 
 
-def merged(path):
-    """The tables of a file and of those that it extends."""
-    layer = tomllib.loads(path.read_text())
-    base = merged(path.parent / layer.pop("extends")) if "extends" in layer else {}
-
-    def lay_over(tables, above):
-        for key, value in above.items():
-            if isinstance(value, dict) and isinstance(tables.get(key), dict):
-                lay_over(tables[key], value)
-            else:
-                tables[key] = value
-        return tables
-    return lay_over(base, layer)
-
-
-def tables(of, name):
-    return {key: table for key, table in of.get(name, {}).items() if isinstance(table, dict)}
-
-
 def small(path):
-    """Two iterations of few groups."""
-    overrides = {"pipeline.iterations": 2}
-    for name, node in tables(merged(path), "nodes").items():
-        if "groups_per_iteration" in node:
-            overrides[f"nodes.{name}.groups_per_iteration"] = min(node["groups_per_iteration"], 12)
-    return overrides | OWN.get(path.stem, {})
+    return few_groups(path) | OWN.get(path.stem, {})
 
 
 def devices(path):

@@ -7,8 +7,9 @@ from pipeline_case import PipelineCase
 
 class Learning(PipelineCase):
     def assert_learns_to_add(self, pipeline, name, figure="reward/score_mean", **overrides):
-        """The share of right answers rises, also on sums that were never practised; the rows of metrics.jsonl."""
-        rows = self.metrics(pipeline, name, **overrides)
+        """The share of right answers rises, also on sums that were never practised; the rows of metrics.jsonl. In fewer iterations than
+        the pipelines have: at their ends it is 0.97."""
+        rows = self.metrics(pipeline, name, **{"pipeline.iterations": 60} | overrides)
         scores = [row[figure] for row in rows]
         first, last = sum(scores[:3]) / 3, sum(scores[-10:]) / 10
         held_out = self.accuracy(self.folder / name / "checkpoint/actor", f"{name}-held-out")

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 from support import DATA, DONE, ROOT, Case, repeatable, run, sets, start, training_state, wait_for, with_roles  # noqa: E402, F401
@@ -14,6 +15,34 @@ from support import DATA, DONE, ROOT, Case, repeatable, run, sets, start, traini
 
 def mean(rows, key):
     return sum(row[key] for row in rows) / len(rows)
+
+
+def merged(path):
+    """The tables of a file and of those that it extends."""
+    layer = tomllib.loads(path.read_text())
+    base = merged(path.parent / layer.pop("extends")) if "extends" in layer else {}
+
+    def lay_over(tables, above):
+        for key, value in above.items():
+            if isinstance(value, dict) and isinstance(tables.get(key), dict):
+                lay_over(tables[key], value)
+            else:
+                tables[key] = value
+        return tables
+    return lay_over(base, layer)
+
+
+def tables(of, name):
+    return {key: table for key, table in of.get(name, {}).items() if isinstance(table, dict)}
+
+
+def few_groups(path):
+    """Sets for two iterations of few groups."""
+    overrides = {"pipeline.iterations": 2}
+    for name, node in tables(merged(path), "nodes").items():
+        if "groups_per_iteration" in node:
+            overrides[f"nodes.{name}.groups_per_iteration"] = min(node["groups_per_iteration"], 12)
+    return overrides
 
 
 class PipelineCase(Case):
@@ -64,7 +93,8 @@ class RanksCase(PipelineCase):
 
     def run_on(self, ranks, pipeline, name="", **overrides):
         folder = self.folder / f"{pathlib.PurePath(pipeline).name}-{ranks}{name}"
-        result = run("launch", "--ranks", ranks, ROOT / "pipelines" / pipeline, "--run-dir", folder, *sets(**{**SLOTS, **overrides}), timeout=600)
+        how = ("launch", "--ranks", ranks) if ranks > 1 else ("run",)
+        result = run(*how, ROOT / "pipelines" / pipeline, "--run-dir", folder, *sets(**{**SLOTS, **overrides}), timeout=600)
         self.assertEqual(result.returncode, DONE, result.stderr)
         return folder
 

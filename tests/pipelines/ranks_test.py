@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from pipeline_case import ROOT, SLOTS, RanksCase, run, sets
+from pipeline_case import ROOT, SLOTS, RanksCase, few_groups, run, sets
 
 
 class Ranks(RanksCase):
@@ -18,10 +18,10 @@ class Ranks(RanksCase):
         self.assertEqual(self.models_of(few), self.models_of(many))
 
     def test_every_pipeline(self):
-        """Two iterations of each: all algorithms, filters that have groups replaced, environments, offline data, evaluation."""
+        """All algorithms, filters that have groups replaced, environments, offline data, evaluation."""
         for path in sorted((ROOT / "pipelines").glob("*.toml")):
             with self.subTest(path.name):
-                self.assert_equal_on_ranks(path.name, **{"pipeline.iterations": 2})
+                self.assert_equal_on_ranks(path.name, **few_groups(path))
 
     def test_a_mixture_of_experts_with_a_loss_of_its_routers(self):
         shared = self.assert_equal_on_ranks("../tests/pipelines/grpo_experts.toml", **{

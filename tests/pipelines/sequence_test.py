@@ -7,7 +7,7 @@ import unittest
 from pipeline_case import DONE, ROOT, SLOTS, RanksCase, run, sets, with_roles
 
 REFUSED = 78
-LONG = 32768
+LONG = 8192
 
 
 def pairs(ranks):
@@ -32,7 +32,7 @@ class SequenceCase(RanksCase):
 
 class Learning(SequenceCase):
     def test_numbers_of_ranks_that_share_a_pass_learn_alike(self):
-        more = self.four_heads("actor", "reference") | {"pipeline.iterations": 12}
+        more = self.four_heads("actor", "reference") | {"pipeline.iterations": 6}
         alone, two, four = (self.run_on(4, "grpo.toml", f"-{ranks}", **more, **pairs(ranks)) for ranks in (1, 2, 4))
         for shared in (two, four):
             self.assert_first_iteration_equal(shared, alone)
@@ -50,16 +50,16 @@ class Learning(SequenceCase):
                                "models.reference.base_of": "actor"}}
         for pipeline, more in cases.items():
             with self.subTest(str(pipeline)):
-                more = more | {"pipeline.iterations": 2}
+                more = more | {"pipeline.iterations": 1}
                 alone = self.run_on(1, pipeline, "alone", **more)
                 shared = self.run_on(4, pipeline, **more, **pairs(2))
                 self.assert_first_iteration_equal(shared, alone)
 
     def test_ways_to_share_optimizers_have_one_result(self):
-        runs = [self.run_on(4, "ppo.toml", f"-{shard}", **pairs(2), **{"cluster.shard": shard, "pipeline.iterations": 3})
+        runs = [self.run_on(4, "ppo.toml", f"-{shard}", **pairs(2), **{"cluster.shard": shard, "pipeline.iterations": 2})
                 for shard in ("none", "optimizer")]
         self.assert_equal_runs(*runs)
-        common = [self.run_on(ranks, "ppo.toml", "-common", **pairs(2), **{"cluster.shard": "parameters", "pipeline.iterations": 3})
+        common = [self.run_on(ranks, "ppo.toml", "-common", **pairs(2), **{"cluster.shard": "parameters", "pipeline.iterations": 2})
                   for ranks in (2, 4)]
         self.assert_equal_runs(*common)
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tests/sanitized.h"
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 #include "text/tokenizer.h"
@@ -20,11 +21,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 /// Bytes of a text for which a quadratic step would take hours; sanitizers, which are twenty times slower, look at other faults.
-#ifdef SLUICE_SANITIZED
-constexpr size_t kLongText = size_t{1} << 16;
-#else
-constexpr size_t kLongText = size_t{1} << 20;
-#endif
+constexpr size_t kLongText = tests::kSanitized ? size_t{1} << 16 : size_t{1} << 20;
 
 inline fs::path golden_tokenizer_folder() { return fs::path(tests::source_folder()) / "tests/golden/text/tokenizer"; }
 

@@ -53,12 +53,14 @@ TEST(MaskSamples, EveryReasonLooksAtAllSamples) {
 }
 
 TEST(MaskSamples, TellsTheShareOfEachReason) {
-  const auto out = NodeHarness<MaskSamples>({.truncated = true, .least_score = 0.5})
-                       .run({{sample(1, 1), sample(1, 0), sample(1, 1, Finish::kLength), sample(0, 0, Finish::kLength)}});
+  NodeHarness<MaskSamples> harness({.truncated = true, .least_score = 0.5});
+  harness.resources().node = "mask";
+  const auto out = harness.run({{sample(1, 1), sample(2, 0), sample(3, 1, Finish::kLength), sample(0, 0, Finish::kLength)}});
   EXPECT_NEAR(out.metrics().at("filter/masked_truncated"), 0.5, 1e-9);
   EXPECT_NEAR(out.metrics().at("filter/masked_least_score"), 0.5, 1e-9);
-  EXPECT_NEAR(out.metrics().at("filter/masked"), 0.75, 1e-9);
-  EXPECT_EQ(out.metrics().size(), 3u);
+  EXPECT_NEAR(out.metrics().at("filter/mask/dropped_samples"), 0.75, 1e-9);
+  EXPECT_NEAR(out.metrics().at("filter/mask/dropped_tokens"), 5.0 / 6, 1e-9);
+  EXPECT_EQ(out.metrics().size(), 4u);
 }
 
 TEST(MaskSamples, ReadsOnlyWhatItNeeds) {

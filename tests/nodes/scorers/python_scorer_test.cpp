@@ -206,6 +206,7 @@ TEST(PythonScorer, SkippedSampleScoresWhatItsGroupScores) {
   const auto out = scorer.run({group("", "4", {"4", "5"}), group("", "5", {"4", "5", "6"}), group("", "5", {"4", "4"})});
   EXPECT_THAT(out[columns::kScore], ElementsAre(2, 1, 1, 1, 1, 0, 0));
   EXPECT_EQ(out.metrics().at("reward/score/failed_samples"), 3);
+  EXPECT_NEAR(out.metrics().at("filter/score/dropped_samples"), 3.0 / 7, 1e-9);  // they teach nothing
 }
 
 TEST(PythonScorer, ValueStandsForTheScoreOfAFailedSample) {
