@@ -35,6 +35,7 @@ function(sluice_cuda_library)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/models/cuda/*.cu)
   add_library(sluice_cuda SHARED ${sources})
   target_include_directories(sluice_cuda PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(sluice_cuda PRIVATE -Xfatbin=-compress-all)  # code for several cards, a quarter of the size
   # g++ links: the linker's options of the other libraries are not nvcc's. The runtime is the one that LibTorch has loaded by then.
   set_target_properties(sluice_cuda PROPERTIES LINKER_LANGUAGE CXX CUDA_STANDARD 17 CUDA_RUNTIME_LIBRARY Shared)
 endfunction()

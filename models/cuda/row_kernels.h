@@ -213,10 +213,12 @@ SLUICE_ON_GPU void heads(const HeadsArguments& in, const Thread& thread) {
   };
   for (int d = lane; d < in.head_dim; d += kLanes) {
     float x = normalised(d);
-    if (head.turns && d < half)
-      x = x * turns[d] - normalised(d + half) * turns[half + d];
-    else if (head.turns && d < in.turned)
-      x = x * turns[d - half] + normalised(d - half) * turns[d];
+    if (head.turns && d < in.turned) {
+      const bool first = in.neighbours ? d % 2 == 0 : d < half;
+      const int apart = in.neighbours ? 1 : half, pair = in.neighbours ? d / 2 : first ? d : d - half;
+      const float other = normalised(first ? d + apart : d - apart) * turns[half + pair];
+      x = x * turns[pair] + (first ? -other : other);
+    }
     head.to[d] = Element<Bfloat16>::narrow(x);
   }
 }

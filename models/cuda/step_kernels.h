@@ -55,6 +55,7 @@ struct HeadsArguments {
   void* query = nullptr;                                                          // [rows, N_q, D] bfloat16
   void *keys = nullptr, *values = nullptr;                                        // [slots, N_k, D] bfloat16
   bool from_one = false;
+  bool neighbours = false;  // ModelConfig::rotary_neighbours
   float eps = 0;
   int32_t rows = 0, heads = 0, kv_heads = 0, head_dim = 0, turned = 0;  // turned: dimensions of a head that turn
   int32_t device = 0;

@@ -70,9 +70,9 @@ void split_heads(const HeadsArguments& in) {
                                                                          number * dim + d));
       if (!is_value) head = normalised(head, is_query ? in.query_norm : in.key_norm, in.from_one, in.eps);
       for (int64_t d = 0; d < half && !is_value; ++d) {
-        const auto i = static_cast<size_t>(d), j = static_cast<size_t>(d + half);
+        const auto i = static_cast<size_t>(in.neighbours ? 2 * d : d), j = i + static_cast<size_t>(in.neighbours ? 1 : half);
         const double a = head[i], b = head[j];
-        head[i] = a * turn[i] - b * turn[j], head[j] = b * turn[i] + a * turn[j];
+        head[i] = a * turn[d] - b * turn[d + half], head[j] = b * turn[d] + a * turn[d + half];
       }
       if (!is_query && in.slots[row] < 0) continue;
       void* const to = is_query ? in.query : is_value ? in.values : in.keys;

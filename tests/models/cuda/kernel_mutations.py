@@ -16,37 +16,60 @@ from place import torch_folder  # noqa: E402
 
 CUDA, TESTS = "models/cuda/", "tests/models/cuda/"
 HOST = (TESTS + "host_block.cpp", "base/random.cpp")
-PAGED, NORM, GATED, TURN, LOGITS, FLAT = (
-    CUDA + f"{name}_kernel.h" for name in ("paged_decode", "rms_norm", "gated", "turn", "logit_rows", "flat_step"))
-MATHS = CUDA + "thread_maths.h"
-# Name; what is there; what takes its place.
-OF_PAGED = [
-    ("the key head of a query head", "head / (in.heads / in.kv_heads)", "head % in.kv_heads"),
-    ("the row of a query", "static_cast<int64_t>(sequence) * in.heads + head) * dim", "static_cast<int64_t>(sequence) * in.kv_heads + head) * dim"),
-    ("the row of a table", "static_cast<int64_t>(sequence) * in.table_width", "static_cast<int64_t>(sequence)"),
-    ("the block of a token", "table[t / in.block_size]", "table[t / (in.block_size + 1)]"),
-    ("the place in a block", "+ t % in.block_size", "+ t / in.block_size"),
-    ("the row of a key", "(slot * in.kv_heads + kv_head)", "(slot * in.heads + kv_head)"),
-    ("a window that is one shorter", "? length - in.window : 0", "? length - in.window + 1 : 0"),
-    ("a window that is one longer", "? length - in.window : 0", "? length - in.window - 1 : 0"),
-    ("where warps begin", "t = first + warp", "t = first + 1"),
-    ("the stride of warps", "t += kWarps", "t += kWarps + 1"),
-    ("the last token", "t < length; t += kWarps", "t < length - 1; t += kWarps"),
-    ("the dimensions of a lane", "const int d = lane + i * kLanes;", "const int d = lane * kDims + i;"),
-    ("too few dimensions of a lane", "head_dim <= 3 * kLanes", "head_dim <= 4 * kLanes"),
-    ("where an exchange begins", "step = kLanes / 2; step > 0", "step = kLanes / 4; step > 0"),
-    ("where an exchange ends", "step > 0; step /= 2", "step > 1; step /= 2"),
-    ("a meeting", "  thread.meet();\n", ""),
-    ("the largest score of all warps", "int w = 1; w < kWarps; ++w", "int w = 1; w < kWarps - 1; ++w"),
-    ("the sum of all warps", "for (int w = 0; w < kWarps; ++w) sum +=", "for (int w = 1; w < kWarps; ++w) sum +="),
-    ("the stride of the result", "d < dim; d += kThreads", "d < dim; d += kThreads + 1"),
-    ("the soft cap", "in.softcap * tanhf(score / in.softcap)", "tanhf(score / in.softcap)"),
-    ("the sum so far", "sum = sum * kept + share", "sum = sum + share"),
-    ("the values so far", "values.of[i] * kept", "values.of[i]"),
-    ("a sequence without tokens", "length > 0 ? value / sum : 0", "value / sum"),
+PAGED, GROUPED, SKINNY, ROWS, DRAWING, NORM, GATED, TURN, LOGITS, FLAT = (
+    CUDA + f"{name}_kernel{'s' if name == 'row' else ''}.h"
+    for name in ("paged_decode", "grouped_decode", "skinny_product", "row", "drawing", "rms_norm", "gated", "turn", "logit_rows", "flat_step"))
+MATHS, THREAD = CUDA + "thread_maths.h", CUDA + "gpu_thread.h"
+# The tests of each file that is spoilt.
+TESTS_OF = {PAGED: "paged_decode_kernel_test.cpp", GROUPED: "paged_decode_kernel_test.cpp", SKINNY: "skinny_product_test.cpp",
+            ROWS: "row_kernels_test.cpp", DRAWING: "drawing_kernel_test.cpp", THREAD: "skinny_product_test.cpp"}
+# Name; file; what is there; what takes its place.
+OF_GENERATION = [
+    ("paged: the key head of a query head", PAGED, "kv_head = of_heads / parts;", "kv_head = of_heads % parts;"),
+    ("paged: the row of a table", PAGED, "static_cast<int64_t>(place.sequence) * in.table_width", "static_cast<int64_t>(place.sequence)"),
+    ("paged: the place in a block", PAGED, "+ token - static_cast<int64_t>(whole) * in.block_size", "+ token"),
+    ("paged: the row of a key", PAGED, "(slot * in.kv_heads + place.kv_head) * in.head_dim", "(slot * in.heads + place.kv_head) * in.head_dim"),
+    ("paged: a window that is one longer", PAGED, "? length - in.window : 0;", "? length - in.window - 1 : 0;"),
+    ("paged: where a part begins", PAGED, "begin = first + split * each;", "begin = split * each;"),
+    ("paged: the last token", PAGED, "end = begin + each < length ? begin + each : length;", "end = begin + each;"),
+    ("paged: the stride of warps", PAGED, "token += kWarps * kOfWarp", "token += (kWarps + 1) * kOfWarp"),
+    ("paged: an exchange", PAGED, "gpu::sum_of_lanes(thread, score, S::kGroup)", "gpu::sum_of_lanes(thread, score, S::kGroup / 2)"),
+    ("paged: what was seen shrinks", PAGED, "largest = top, sum *= share;", "largest = top;"),
+    ("paged: the meeting of a block", PAGED, "  thread.meet();\n\n  put_together", "  put_together"),
+    ("paged: parts meet", PAGED, "  sum = gpu::sum_of_lanes(thread, sum);\n  thread.meet();", "  sum = gpu::sum_of_lanes(thread, sum);"),
+    ("paged: the last parts", PAGED, "part += 4) {", "part += 5) {"),
+    ("paged: the soft cap", PAGED, "in.softcap * tanhf(score / in.softcap)", "tanhf(score / in.softcap)"),
+    ("grouped: the token of a value", GROUPED, "2 * column + v % 2 + v / 2 * 8", "4 * column + v"),
+    ("grouped: a value that nobody sees", GROUPED, "seen ? gpu::load_words(value + c * 64) : Words{}", "gpu::load_words(value + c * 64)"),
+    ("grouped: dimensions of keys", GROUPED, "b[2] = {of.keys[n][c].of[k], of.keys[n][c].of[k + 1]}", "b[2] = {of.keys[n][c].of[k + 1], of.keys[n][c].of[k]}"),
+    ("grouped: the largest score", GROUPED, "for (int step = 1; step < 4; step *= 2) top", "for (int step = 1; step < 2; step *= 2) top"),
+    ("grouped: halves of words", GROUPED, "gpu::upper_halves(word(2), word(3))", "gpu::lower_halves(word(2), word(3))"),
+    ("grouped: the dimension of a sum", GROUPED, "(2 * place.column + j) * 8", "(place.column + 4 * j) * 8"),
+    ("grouped: the first tile", GROUPED, "begin = first_tile + split * each;", "begin = split * each;"),
+    ("grouped: the sum of lanes", GROUPED, "step *= 2) seen.sum += thread", "step *= 4) seen.sum += thread"),
+    ("product: the warps' inputs", SKINNY, "input += kUnrolled * kApart", "input += kApart"),
+    ("product: behind the last input", SKINNY, "row < from.rows && input < from.inputs", "row < from.rows"),
+    ("product: the meeting", SKINNY, "  thread.meet();\n}", "}"),
+    ("product: the lower rows", SKINNY, "lane / 4 + (c < 2 ? 0 : 8)", "lane / 4 + (c < 2 ? 8 : 0)"),
+    ("product: a warp is left out", SKINNY, "for (int w = 0; w < kWarps; ++w) sum += shared.sums[w][row][place];", "for (int w = 1; w < kWarps; ++w) sum += shared.sums[w][row][place];"),
+    ("product: the gate's bias", SKINNY, "biased(place, gate.gate_bias)", "biased(place, gate.up_bias)"),
+    ("rows: eps", ROWS, "static_cast<float>(in.size) + in.eps", "static_cast<float>(in.size)"),
+    ("rows: the norm of what is added", ROWS, "factor_of(thread, more.squares(), in, shared.sums[0])", "factor_of(thread, x.squares(), in, shared.sums[0])"),
+    ("rows: the weights from one", ROWS, "from_one ? weights.of[i] + 1.0f : weights.of[i]", "weights.of[i]"),
+    ("rows: chosen ones", ROWS, "in.chosen != nullptr ? in.chosen[row] : row", "row"),
+    ("rows: the sines", ROWS, "* turns[half + pair]", "* turns[pair]"),
+    ("rows: what does not turn", ROWS, "d < in.turned) {", "d < in.head_dim) {"),
+    ("rows: neighbours", ROWS, "in.neighbours ? d / 2", "in.neighbours ? d"),
+    ("rows: values do not turn", ROWS, "nullptr, nullptr, nullptr, of_values < 0}", "nullptr, nullptr, nullptr, true}"),
+    ("draws: the first of equal logits", DRAWING, "b.logit == a.logit && b.id < a.id", "b.logit == a.logit && b.id > a.id"),
+    ("draws: the end of the vocabulary", DRAWING, "id < in.vocabulary ? expf", "true ? expf"),
+    ("draws: what lies before a run", DRAWING, "shared.before = found.before;", "shared.before = 0;"),
+    ("draws: a place without weight", DRAWING, "if (here > 0) last = {i, before};", "last = {i, before};"),
+    ("draws: all are finite", DRAWING, "a.finite & b.finite", "b.finite"),
+    ("threads: rounding to bfloat16", THREAD, "bits + 0x7fffu + ((bits >> 16) & 1u)", "bits"),
 ]
 # Name; file; what is there; what takes its place.
-MUTATIONS = [(name, PAGED, there, instead) for name, there, instead in OF_PAGED] + [
+MUTATIONS = OF_GENERATION + [
     ("a block's sum: a meeting", MATHS, "  thread.meet();\n  float sum = 0;", "  float sum = 0;"),
     ("a block's sum: where an exchange begins", MATHS, "int step = kLanes / 2; step > 0; step /= 2) x +=", "int step = kLanes / 4; step > 0; step /= 2) x +="),
     ("a block's sum: a warp is left out", MATHS, "w < kThreads / kLanes; ++w) sum +=", "w < kThreads / kLanes - 1; ++w) sum +="),
@@ -87,7 +110,7 @@ MUTATIONS = [(name, PAGED, there, instead) for name, there, instead in OF_PAGED]
 
 
 def tests_of(kernel):
-    return ("paged_decode_kernel_test.cpp",) if kernel == PAGED else ("training_kernels_test.cpp", "host_training_kernels.cpp")
+    return (TESTS_OF[kernel],) if kernel in TESTS_OF else ("training_kernels_test.cpp", "host_training_kernels.cpp")
 
 
 def passes(kernel, text, folder):

@@ -144,6 +144,7 @@ TEST(RowKernels, HeadsAreTheFormula) {
                             .keys = keys.data(),
                             .values = values.data(),
                             .from_one = drawn.chance(),
+                            .neighbours = drawn.chance(),
                             .eps = 1e-3F,
                             .rows = rows,
                             .heads = heads_,
@@ -163,9 +164,10 @@ TEST(RowKernels, HeadsAreTheFormula) {
         std::vector<double> expected = head;
         const float* turn = turns.data() + at[static_cast<size_t>(row)] * turned;
         for (int d = 0; d < turned / 2 && !is_value; ++d) {
-          const double a = head[static_cast<size_t>(d)], b = head[static_cast<size_t>(d + turned / 2)];
-          expected[static_cast<size_t>(d)] = a * turn[d] - b * turn[turned / 2 + d];
-          expected[static_cast<size_t>(d + turned / 2)] = b * turn[d] + a * turn[turned / 2 + d];
+          const auto first = static_cast<size_t>(in.neighbours ? 2 * d : d);
+          const size_t second = first + static_cast<size_t>(in.neighbours ? 1 : turned / 2);
+          expected[first] = head[first] * turn[d] - head[second] * turn[turned / 2 + d];
+          expected[second] = head[second] * turn[d] + head[first] * turn[turned / 2 + d];
         }
         for (int d = 0; d < dim; ++d) {
           const double ours =
