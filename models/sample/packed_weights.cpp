@@ -106,7 +106,7 @@ using Slots = std::set<const at::Tensor*>;
 
 // `shared`: what is not copied.
 int64_t stack_bytes(const Stack& stack, const Shapes& shapes, const Slots& shared, Precision precision) {
-  if (shared.contains(&stack.front()->weight)) return 0;
+  if (std::ranges::any_of(stack, [&](const LinearWeights* linear) { return shared.contains(&linear->weight); })) return 0;
   int64_t outputs = 0, inputs = 0;
   for (const LinearWeights* linear : stack) {
     const auto shape = shapes.find(&linear->weight);
