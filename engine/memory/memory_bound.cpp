@@ -42,11 +42,11 @@ int64_t part_of_rank(const Plan& plan, int64_t bytes) {
 
 bool has_in_common(const Plan& plan, int rank) { return plan.shards_parameters() && plan.trains(rank); }
 
-// A published copy. Of a model without live weights beside them, or with those of another one, every rank has its own; and where
-// some ranks assist, who have none, or where they sample too a part.
+// A published copy. Of a model without live weights beside them, or with those of another one, or with nothing in common, every
+// rank has its own; and where some ranks assist, who have none, or where they sample too a part.
 int64_t copy_bytes(const Plan& plan, const PlanModel& model, const ModelUsage& usage, int rank) {
   const bool has_live = usage.has_live_weights(model.facts.reads_published) && model.facts.base_of.empty();
-  const bool common = has_in_common(plan, rank) && has_live && plan.pass_ranks() == 1;
+  const bool common = has_in_common(plan, rank) && has_live && model.facts.common_bytes > 0 && plan.pass_ranks() == 1;
   const int together = plan.sampling_ranks();
   if (together > 1 && model.facts.shared_version_bytes) return model.facts.shared_version_bytes(together);
   return common ? divided_up(model.facts.published_bytes, plan.owners()) : model.facts.published_bytes;

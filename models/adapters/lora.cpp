@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/strings.h"
+#include "models/kernels/quantised_rows.h"
 #include "models/layers/fresh_weights.h"
 
 namespace sluice::models {
@@ -29,7 +30,7 @@ at::Tensor uniform(std::vector<int64_t> shape, double bound, uint64_t seed, cons
 }
 
 Adapter fresh_adapter(const AdaptableMatrix& matrix, const LoraOptions& options, uint64_t seed) {
-  const int64_t outputs = matrix.weight->size(0), inputs = matrix.weight->size(1);
+  const int64_t outputs = matrix.weight->size(0), inputs = inputs_of(*matrix.weight);
   const double bound = 1 / std::sqrt(static_cast<double>(inputs));
   const at::Device device = matrix.weight->device();
   return {.a = uniform({options.rank, inputs}, bound, seed, matrix.name + ".lora_A").to(device),

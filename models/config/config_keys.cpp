@@ -1,6 +1,7 @@
 #include "models/config/config_keys.h"
 
 #include "base/strings.h"
+#include "models/config/config_quantisation.h"
 
 namespace sluice::models {
 namespace {
@@ -104,10 +105,7 @@ bool is_own_code(const Json& auto_map, const std::string& model_type) {
 }  // namespace
 
 void refuse_unsupported(const ConfigObject& file, const std::string& model_type) {
-  if (file.find("quantization_config") != nullptr) {
-    file.fail("quantization_config", "is set: quantised weights are not supported",
-              "use the folder in float32, bfloat16 or float16");
-  }
+  stored_quantisation(file);
   const Json* auto_map = file.find("auto_map");
   if (auto_map != nullptr && !is_own_code(*auto_map, model_type)) {
     file.fail("auto_map", "names Python code that computes this model, which is not run here",

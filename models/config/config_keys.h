@@ -8,7 +8,7 @@ namespace sluice::models {
 /// is read by nobody may be what makes this another model. Throws UserError naming file and key, with the nearest known key.
 void refuse_unknown_keys(const ConfigObject& file);
 
-/// Refuses what is known and not supported: quantised weights, code of its own, encoders.
+/// Refuses what is known and not supported: some ways to quantise weights, code of its own, encoders.
 void refuse_unsupported(const ConfigObject& file, const std::string& model_type);
 
 }  // namespace sluice::models

@@ -11,6 +11,7 @@
 #include "base/file_system.h"
 #include "models/config/config_families.h"
 #include "models/config/output_head.h"
+#include "models/config/quantisation.h"
 #include "models/folder/file_share.h"
 #include "models/forward/transformer.h"
 #include "models/layers/weight_names.h"
@@ -29,7 +30,9 @@ struct LoadOptions {
   std::span<const Family> families = builtin_families();        // which config.json may name; they outlive the model
   std::function<void(Weights& weights, int64_t layer)> loaded;  // see load_transformer(); none: nobody takes weights
   std::function<at::Tensor(const ExpectedWeight& weight, const at::Tensor& read)> placed;  // likewise
-  bool narrow_operands = false;  // is_operand() weights that get no gradient are kept in the precision of `compute`
+  QuantisationOptions quantisation;  // of the matrices of layers, as each is read; they must not be trained, on the CPU. One that
+                                     // the folder has (StoredQuantisation) goes before
+  bool narrow_operands = false;      // is_operand() weights that get no gradient are kept in the precision of `compute`
 };
 
 /// Reads a Hugging Face folder into weights of options.dtype; the files may hold float32, bfloat16 or float16. Peak memory is

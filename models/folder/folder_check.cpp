@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "models/folder/stored_codes.h"
 
 namespace sluice::models {
 namespace {
@@ -26,10 +27,18 @@ std::string name_in(const TensorFolder& tensors, const StoredWeight& stored, con
 }
 
 Problems tensor_problems(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const ModelConfig& config,
-                         Head head) {
+                         Head head, const std::optional<StoredQuantisation>& stored) {
   Problems problems;
   std::set<std::string> known;
   for (const ExpectedWeight& weight : expected) {
+    if (stored && weight.quantises) {
+      const std::vector<std::string> names = names_of_codes(tensors, weight, config);
+      if (known.contains(names.front())) continue;
+      known.insert(names.begin(), names.end());
+      const Problems of_codes = problems_of_codes(tensors, weight, config, *stored);
+      problems.insert(problems.end(), of_codes.begin(), of_codes.end());
+      continue;
+    }
     const std::string name = name_in(tensors, weight.stored, config);
     if (!known.insert(name).second) continue;  // another part of a tensor seen before
     const bool may_be_missing = weight.kind == ExpectedWeight::Kind::kValueHead;

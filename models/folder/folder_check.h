@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/problem.h"
+#include "models/config/config_quantisation.h"
 #include "models/folder/safetensors.h"
 #include "models/layers/weight_names.h"
 
@@ -13,9 +15,9 @@ namespace sluice::models {
 std::string name_in(const TensorFolder& tensors, const StoredWeight& stored, const ModelConfig& config);
 
 /// Tensors that are missing, of another shape or dtype than a model of `config` has, or left over; one problem each, in the order
-/// of the model, then of the files. A value head may be missing.
+/// of the model, then of the files. A value head may be missing. `stored`: matrices are there as codes (stored_codes.h).
 Problems tensor_problems(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const ModelConfig& config,
-                         Head head);
+                         Head head, const std::optional<StoredQuantisation>& stored = {});
 
 /// A folder of tied embeddings may hold the output embedding all the same; what is wrong when it is not the input embedding.
 /// Needs tensors without problems.

@@ -7,6 +7,8 @@
 #include "models/folder/folder.h"
 #include "models/folder/folder_check.h"
 #include "models/folder/safetensors.h"
+#include "models/folder/stored_codes.h"
+#include "models/kernels/quantised_rows.h"
 #include "models/layers/fresh_weights.h"
 #include "models/layers/weight_names.h"
 
@@ -17,7 +19,12 @@ bool needs_gradient(const std::string& name, const LoadOptions& options) {
   return options.trainable && !(options.frozen && options.frozen(name));
 }
 
+bool is_to_quantise(const ExpectedWeight& weight, const LoadOptions& options) {
+  return options.quantisation.any() && weight.quantises;
+}
+
 at::ScalarType dtype_of(const ExpectedWeight& weight, const Weights& weights, const LoadOptions& options) {
+  if (is_to_quantise(weight, options)) return at::kFloat;
   const bool narrow = options.narrow_operands && options.compute.precision == Precision::kBfloat16;
   return narrow && is_operand(weight, weights) && !needs_gradient(weight.name, options) ? at::kBFloat16 : options.dtype;
 }
@@ -35,7 +42,9 @@ at::Tensor read_weight(const TensorFolder& tensors, const ExpectedWeight& weight
 template <class Make>
 void fill(const std::vector<ExpectedWeight>& expected, Weights& weights, const LoadOptions& options, const Make& make) {
   for (size_t i = 0; i < expected.size(); ++i) {
-    const at::Tensor read = make(expected[i]);
+    at::Tensor read = make(expected[i]);
+    if (is_to_quantise(expected[i], options) && !is_quantised(read)) read = quantised(read, options.quantisation);
+    SLUICE_CHECK(!is_quantised(read) || !needs_gradient(expected[i].name, options), "a weight that is trained is not quantised");
     *expected[i].slot = options.placed ? options.placed(expected[i], read) : read;
     const bool whole = i + 1 == expected.size() || expected[i + 1].layer != expected[i].layer;
     if (whole && options.loaded) options.loaded(weights, expected[i].layer);
@@ -50,10 +59,14 @@ void fill_fresh(const std::vector<ExpectedWeight>& expected, Weights& weights, c
 }
 
 void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, Weights& weights,
-               const ModelConfig& config, const LoadOptions& options) {
-  throw_tensor_problems(tensor_problems(tensors, expected, config, options.head), tensors, config);
+               const ModelConfig& config, const LoadOptions& options, const std::optional<StoredQuantisation>& stored) {
+  throw_tensor_problems(tensor_problems(tensors, expected, config, options.head, stored), tensors, config);
   throw_tensor_problems(tied_problems(tensors, expected, config), tensors, config);
   fill(expected, weights, options, [&](const ExpectedWeight& weight) {
+    if (stored && weight.quantises) {
+      const at::Tensor rows = read_codes(tensors, weight, config, *stored);
+      return options.dtype == at::kFloat ? rows : dequantised(rows).to(options.dtype);
+    }
     const bool fresh = weight.kind == ExpectedWeight::Kind::kValueHead && !tensors.contains(weight.stored.name);
     return fresh ? fresh_weight(weight, config, options.seed, options.dtype)
                  : read_weight(tensors, weight, config, dtype_of(weight, weights, options));
@@ -73,9 +86,10 @@ Transformer load_transformer(const std::filesystem::path& folder, const LoadOpti
   if (options.random_init) {
     fill_fresh(expected, weights, config, options);
   } else {
-    fill_from(TensorFolder(folder), expected, weights, config, options);
+    fill_from(TensorFolder(folder), expected, weights, config, options, stored_quantisation(folder));
   }
   if (config.tied_embeddings && has_language_head(options.head)) weights.head = weights.embedding;
+  SLUICE_CHECK(!options.quantisation.any() || options.device.is_cpu(), "quantised weights are on the CPU");
   if (!options.device.is_cpu()) weights = weights.to(options.device);
   for (const auto& [name, tensor] : weights.named()) tensor.set_requires_grad(needs_gradient(name, options));
   return Transformer(config, std::move(weights), options.compute);

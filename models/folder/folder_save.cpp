@@ -39,6 +39,7 @@ std::string saved_config(const Transformer& model, const fs::path& source_folder
   const bool value_head = model.weights().value_head.defined(), critic = value_head && !model.weights().head.defined();
   SLUICE_CHECK(model.config().family != nullptr, "a model of no family has no folder");
   const Family& family = *model.config().family;
+  config.erase("quantization_config");  // of the source: what is written are values
   config["architectures"] = Json::array({critic ? family.value_class : family.language_class});
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = dtype_text(dtype);
   if (value_head) {

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "models/folder/safetensors_header.h"
+#include "models/kernels/quantised_rows.h"
 #include "models/layers/adapter_products.h"
 
 namespace sluice::models {
@@ -39,6 +40,7 @@ const char* dtype_name(at::ScalarType type) {
 std::vector<int64_t> shape_of(const OutputTensor& tensor) {
   std::vector<int64_t> shape = tensor.parts.front().sizes().vec();
   for (size_t i = 1; i < tensor.parts.size(); ++i) shape[0] += tensor.parts[i].size(0);
+  if (is_quantised(tensor.parts.front())) shape[1] = inputs_of(tensor.parts.front());
   if (tensor.transposed) std::swap(shape.at(0), shape.at(1));
   return shape;
 }
@@ -48,15 +50,17 @@ at::ScalarType stored_type(const OutputTensor& tensor, at::ScalarType dtype) {
 }
 
 size_t bytes_of(const OutputTensor& tensor, at::ScalarType dtype) {
-  size_t elements = 0;
-  for (const at::Tensor& part : tensor.parts) elements += static_cast<size_t>(part.numel());
+  size_t elements = 1;
+  for (const int64_t size : shape_of(tensor)) elements *= static_cast<size_t>(size);
   return elements * c10::elementSize(stored_type(tensor, dtype));
 }
 
 // `count` rows from `first` on of a part as the file has it, merged with its adapter: of one that is written transposed, columns.
+// Of quantised rows there are no columns, but their values.
 at::Tensor rows_of(const OutputTensor& tensor, size_t part, int64_t first, int64_t count) {
   const int64_t dim = tensor.transposed ? 1 : 0;
-  const at::Tensor whole = tensor.parts[part].dim() == 0 ? tensor.parts[part].reshape({1}) : tensor.parts[part];
+  at::Tensor whole = tensor.parts[part].dim() == 0 ? tensor.parts[part].reshape({1}) : tensor.parts[part];
+  if (tensor.transposed && is_quantised(whole)) whole = dequantised(whole);
   Adapter adapter = tensor.adapters.empty() ? Adapter() : tensor.adapters[part];
   if (adapter.defined()) {
     at::Tensor& factor = tensor.transposed ? adapter.a : adapter.b;
@@ -90,7 +94,7 @@ void for_each_piece(const OutputTensor& tensor, at::ScalarType dtype, const std:
   }
   int64_t bytes = 0;
   for (const at::Tensor& part : tensor.parts) bytes += static_cast<int64_t>(part.nbytes());
-  for_each_range(tensor.parts.front().size(1), bytes, [&](int64_t first, int64_t count) {
+  for_each_range(shape_of(tensor).front(), bytes, [&](int64_t first, int64_t count) {
     std::vector<at::Tensor> parts;
     for (size_t i = 0; i < tensor.parts.size(); ++i) parts.push_back(rows_of(tensor, i, first, count));
     visit_piece(at::cat(parts).t());

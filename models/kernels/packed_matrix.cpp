@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "models/kernels/parallel.h"
+#include "models/kernels/quantised_rows.h"
 
 namespace sluice::models {
 namespace {
@@ -27,6 +29,26 @@ int64_t panel_words(Precision precision, int64_t inputs) {
   return PackedMatrix::kWidth * (precision == Precision::kFloat32 ? inputs : ceil_divide(inputs, 2));
 }
 
+/// A matrix as a product reads it, or some of its panels.
+struct Panels {
+  const char* data;  // of panel `first`
+  int64_t panel_bytes;
+  int64_t first;
+  int64_t outputs, inputs;  // of the matrix
+  Precision precision;
+
+  const void* panel(int64_t index) const { return data + (index - first) * panel_bytes; }
+};
+
+/// One value of a row, as all kernels have it.
+float value_of(const QuantisedLayout& layout, const uint8_t* row, int64_t input) {
+  const QuantisedRow of(layout, row);
+  const int64_t group = input / layout.options.group;
+  const int code = layout.options.kind == Quantisation::kInt4 ? of.codes[input / 2] >> 4 * (input % 2) & 15
+                                                              : static_cast<int8_t>(of.codes[input]);
+  return (static_cast<float>(code) - of.zero(group)) * of.scales[group];
+}
+
 /// A block of a product: what one call of a kernel computes.
 struct Part {
   int64_t panel_begin, panel_end, row_begin, row_end;
@@ -38,15 +60,25 @@ struct Part {
 
 // Outputs of a weight go to their places in a panel; see the kernels.
 struct PackingKernels {
+  using OfQuantised = void (*)(const QuantisedLayout& layout, const uint8_t* rows, int64_t stride, int64_t outputs, int32_t* to);
+
+  // Of float32, and of quantised rows, into a matrix of the precision.
+  auto of(Precision precision) const { return precision == Precision::kFloat32 ? floats : narrowed; }
+  auto of_quantised(Precision precision) const {
+    return precision == Precision::kFloat32 ? quantised_floats : quantised_narrowed;
+  }
+
   void (*floats)(const float* weight, int64_t stride, int64_t outputs, int64_t inputs, int32_t* to);
   void (*narrowed)(const float* weight, int64_t stride, int64_t outputs, int64_t inputs, int32_t* to);
   void (*bfloat16)(const Bfloat16* weight, int64_t stride, int64_t outputs, int64_t inputs, int32_t* to);
+  OfQuantised quantised_floats, quantised_narrowed;
   int64_t lanes;
 };
 
-PackingKernels packing_kernels() {
-  return with_kernels(best_instruction_set(), [](auto kernels) {
-    return PackingKernels{kernels.pack_floats, kernels.pack_narrowed, kernels.pack_bfloat16, kernels.lanes};
+PackingKernels packing_kernels(InstructionSet set = best_instruction_set()) {
+  return with_kernels(set, [](auto kernels) {
+    return PackingKernels{kernels.pack_floats,           kernels.pack_narrowed,           kernels.pack_bfloat16,
+                          kernels.pack_quantised_floats, kernels.pack_quantised_narrowed, kernels.lanes};
   });
 }
 
@@ -71,6 +103,13 @@ class SpacedRows {
   }
 };
 
+// Of float32, into a matrix of the precision.
+auto transposing_kernel(Precision precision) {
+  return with_kernels(best_instruction_set(), [&](auto kernels) {
+    return precision == Precision::kFloat32 ? kernels.transpose_floats : kernels.transpose_narrowed;
+  });
+}
+
 // Calls `work(from, count, to)` for runs of outputs that lie side by side in one panel: `from` counts from the first of
 // [first, first + count), `to` is the place of the run's first output.
 template <class Work>
@@ -86,6 +125,54 @@ void for_each_run(int64_t first, int64_t count, int64_t inputs, int64_t lanes, c
   });
 }
 
+/// A panel of rows that stay quantised, those of several matrices one after the other.
+class DequantisedPanel {
+ public:
+  DequantisedPanel(const PackedMatrix& matrix, InstructionSet set)
+      : matrix_(matrix), layout_(layout_of(matrix.quantised().front())), packing_(packing_kernels(set)) {}
+
+  /// Valid until the next call on this thread.
+  Panels at(int64_t index) {
+    const int64_t words = panel_words(matrix_.precision(), matrix_.inputs());
+    int32_t* const panel = memory_for(words);
+    const int64_t begin = index * PackedMatrix::kWidth, end = std::min(begin + PackedMatrix::kWidth, matrix_.outputs());
+    if (end - begin < PackedMatrix::kWidth) std::fill_n(panel, words, 0);
+    int64_t first = 0;  // output of a part
+    for (const at::Tensor& part : matrix_.quantised()) {
+      const int64_t from = std::max(begin, first), to = std::min(end, first + part.size(0)), stride = part.stride(0);
+      const auto* rows = part.const_data_ptr<uint8_t>();
+      if (from < to) fill(rows + (from - first) * stride, stride, to - from, panel + (from - begin));
+      first += part.size(0);
+    }
+    return {.data = reinterpret_cast<const char*>(panel),
+            .panel_bytes = words * kWordBytes,
+            .first = index,
+            .outputs = matrix_.outputs(),
+            .inputs = matrix_.inputs(),
+            .precision = matrix_.precision()};
+  }
+
+ private:
+  // On a cache line.
+  static int32_t* memory_for(int64_t words) {
+    constexpr size_t kLine = 16;               // words
+    thread_local std::vector<int32_t> memory;  // grows to the largest panel, of at most some megabytes
+    memory.resize(std::max(memory.size(), static_cast<size_t>(words) + kLine));
+    const auto past = reinterpret_cast<uintptr_t>(memory.data()) / sizeof(int32_t) % kLine;
+    return memory.data() + (kLine - past) % kLine;
+  }
+
+  void fill(const uint8_t* rows, int64_t stride, int64_t count, int32_t* to) {
+    const auto pack = packing_.of_quantised(matrix_.precision());
+    for (int64_t row = 0; row < count; row += packing_.lanes)
+      pack(layout_, rows + row * stride, stride, std::min(packing_.lanes, count - row), to + row);
+  }
+
+  const PackedMatrix& matrix_;
+  const QuantisedLayout layout_;
+  const PackingKernels packing_;
+};
+
 }  // namespace
 
 int64_t PackedMatrix::bytes_for(Precision precision, int64_t outputs, int64_t inputs) {
@@ -99,10 +186,27 @@ PackedMatrix::PackedMatrix(Precision precision, int64_t outputs, int64_t inputs)
   data_ = at::zeros({bytes_for(precision, outputs, inputs) / kWordBytes}, at::kInt);
 }
 
+PackedMatrix::PackedMatrix(Precision precision, std::vector<at::Tensor> quantised)
+    : precision_(precision), quantised_(std::move(quantised)) {
+  SLUICE_CHECK(!quantised_.empty(), "a packed matrix has outputs and inputs");
+  const QuantisedLayout layout = layout_of(quantised_.front());
+  inputs_ = layout.inputs;
+  for (const at::Tensor& rows : quantised_) {
+    SLUICE_CHECK(layout_of(rows) == layout && rows.stride(1) == 1, "quantised matrices of one layout are one matrix");
+    outputs_ += rows.size(0);
+  }
+}
+
+int64_t PackedMatrix::shared_bytes() const {
+  int64_t bytes = 0;
+  for (const at::Tensor& rows : quantised_) bytes += static_cast<int64_t>(rows.nbytes());
+  return bytes;
+}
+
 void PackedMatrix::put(int64_t first, int64_t count, const float* weight, int64_t stride) {
   SLUICE_CHECK(first >= 0 && count >= 0 && first + count <= outputs_, "outputs outside a packed matrix");
   const PackingKernels kernels = packing_kernels();
-  const auto pack = precision_ == Precision::kFloat32 ? kernels.floats : kernels.narrowed;
+  const auto pack = kernels.of(precision_);
   for_each_run(first, count, inputs_, kernels.lanes, static_cast<char*>(data_.mutable_data_ptr()), panel_bytes_,
                [&](int64_t from, int64_t run, int32_t* to) { pack(weight + from * stride, stride, run, inputs_, to); });
 }
@@ -117,6 +221,7 @@ void PackedMatrix::put(int64_t first, int64_t count, const Bfloat16* weight, int
 }
 
 void PackedMatrix::put(int64_t first, const at::Tensor& weight) {
+  if (models::is_quantised(weight)) return put_quantised(first, weight);
   SLUICE_CHECK(weight.is_cpu() && weight.dim() == 2 && weight.size(1) == inputs_ && (inputs_ == 1 || weight.stride(1) == 1),
                "a weight is rows side by side on the CPU");
   if (weight.scalar_type() == at::kBFloat16)
@@ -124,10 +229,39 @@ void PackedMatrix::put(int64_t first, const at::Tensor& weight) {
   put(first, weight.size(0), weight.const_data_ptr<float>(), weight.stride(0));
 }
 
+void PackedMatrix::put_quantised(int64_t first, const at::Tensor& weight) {
+  const QuantisedLayout layout = layout_of(weight);
+  SLUICE_CHECK(first >= 0 && first + weight.size(0) <= outputs_ && layout.inputs == inputs_, "outputs outside a packed matrix");
+  const auto* rows = weight.const_data_ptr<uint8_t>();
+  const PackingKernels kernels = packing_kernels();
+  const auto pack = kernels.of_quantised(precision_);
+  for_each_run(
+      first, weight.size(0), inputs_, kernels.lanes, static_cast<char*>(data_.mutable_data_ptr()), panel_bytes_,
+      [&](int64_t from, int64_t run, int32_t* to) { pack(layout, rows + from * weight.stride(0), weight.stride(0), run, to); });
+}
+
+// Of a matrix [inputs, outputs]: some of its rows at a time, the columns of a panel.
+void PackedMatrix::put_transposed_quantised(const at::Tensor& weight) {
+  constexpr int64_t kRows = 64;
+  const QuantisedLayout layout = layout_of(weight);
+  SLUICE_CHECK(layout.inputs == outputs_ && weight.size(0) == inputs_, "a transpose of another shape");
+  const auto* rows = weight.const_data_ptr<uint8_t>();
+  const auto pack = transposing_kernel(precision_);
+  const DequantiseRow dequantise = dequantise_row();
+  for_each_run(0, outputs_, inputs_, kWidth, static_cast<char*>(data_.mutable_data_ptr()), panel_bytes_,
+               [&](int64_t from, int64_t run, int32_t* to) {
+                 float values[kRows * kWidth];
+                 for (int64_t first = 0; first < inputs_; first += kRows) {
+                   const int64_t count = std::min(kRows, inputs_ - first);
+                   for (int64_t row = 0; row < count; ++row)
+                     dequantise(layout, rows + (first + row) * weight.stride(0), from, run, values + row * kWidth);
+                   pack(values, kWidth, run, count, to + panel_words(precision_, first));
+                 }
+               });
+}
+
 void PackedMatrix::put_transposed(const float* weight, int64_t stride) {
-  const bool rounds = precision_ != Precision::kFloat32;
-  const auto pack = with_kernels(best_instruction_set(),
-                                 [&](auto kernels) { return rounds ? kernels.transpose_narrowed : kernels.transpose_floats; });
+  const auto pack = transposing_kernel(precision_);
   for_each_run(0, outputs_, inputs_, kWidth, static_cast<char*>(data_.mutable_data_ptr()), panel_bytes_,
                [&](int64_t from, int64_t run, int32_t* to) { pack(weight + from, stride, run, inputs_, to); });
 }
@@ -140,7 +274,8 @@ void PackedMatrix::put_transposed(const Bfloat16* weight, int64_t stride) {
 }
 
 PackedMatrix PackedMatrix::part(int64_t first, int64_t count) const {
-  SLUICE_CHECK(first >= 0 && first % kWidth == 0 && count > 0 && first + count <= outputs_, "outputs outside a packed matrix");
+  SLUICE_CHECK(!is_quantised() && first >= 0 && first % kWidth == 0 && count > 0 && first + count <= outputs_,
+               "outputs outside a packed matrix");
   const int64_t words = panel_bytes_ / kWordBytes;
   PackedMatrix some = *this;
   some.outputs_ = count;
@@ -149,7 +284,7 @@ PackedMatrix PackedMatrix::part(int64_t first, int64_t count) const {
 }
 
 void PackedMatrix::row(int64_t output, float* to) const {
-  SLUICE_CHECK(output >= 0 && output < outputs_, "a row outside a packed matrix");
+  SLUICE_CHECK(!is_quantised() && output >= 0 && output < outputs_, "a row outside a packed matrix");
   const void* const words = panel(output / kWidth);
   const int64_t place = output % kWidth;
   if (precision_ == Precision::kFloat32) {
@@ -163,12 +298,12 @@ void PackedMatrix::row(int64_t output, float* to) const {
 
 namespace {
 
-using Kernel = void (*)(const PackedMatrix& matrix, const ProductArguments& arguments, const Part& part);
+using Kernel = void (*)(const Panels& matrix, const ProductArguments& arguments, const Part& part);
 
-void multiply_part(Kernel kernel, const PackedMatrix& matrix, const ProductArguments& a, const Part& part) {
-  const int64_t element = bytes_of(matrix.precision());
+void multiply_part(Kernel kernel, const Panels& matrix, const ProductArguments& a, const Part& part) {
+  const int64_t element = bytes_of(matrix.precision);
   if (!SpacedRows::needed(part.row_end - part.row_begin, a.x_stride * element)) return kernel(matrix, a, part);
-  kernel(matrix, SpacedRows::copy(a, part.row_begin, part.row_end, matrix.inputs() * element, element), part);
+  kernel(matrix, SpacedRows::copy(a, part.row_begin, part.row_end, matrix.inputs * element, element), part);
 }
 
 }  // namespace
@@ -185,18 +320,35 @@ void multiply(const PackedMatrix& matrix, const ProductArguments& a, Instruction
   const int64_t row_bytes = matrix.inputs() * bytes_of(matrix.precision());
   const int64_t block = std::max<int64_t>(1, kBlockBytes / (kTile * row_bytes)) * kTile;
   const int64_t threads = loop_threads();
+  const int64_t grain = ceil_divide(kMinTaskWork, a.rows * matrix.inputs() * PackedMatrix::kWidth);
+  if (matrix.is_quantised()) {
+    parallel_ranges(panels, grain, [&](int64_t begin, int64_t end) {
+      DequantisedPanel dequantised(matrix, set);
+      for (int64_t panel = begin; panel < end; ++panel) {
+        const Panels one = dequantised.at(panel);
+        for (int64_t row = 0; row < a.rows; row += block)
+          multiply_part(kernel, one, a, {panel, panel + 1, row, std::min(row + block, a.rows)});
+      }
+    });
+    return;
+  }
+  const Panels all{.data = static_cast<const char*>(matrix.panel(0)),
+                   .panel_bytes = panel_words(matrix.precision(), matrix.inputs()) * kWordBytes,
+                   .first = 0,
+                   .outputs = matrix.outputs(),
+                   .inputs = matrix.inputs(),
+                   .precision = matrix.precision()};
   if (a.rows >= 2 * threads * block || (a.rows >= threads * block && panels < 2 * threads)) {
     const int64_t blocks = ceil_divide(a.rows, block);
     parallel_ranges(blocks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        multiply_part(kernel, matrix, a, {0, panels, i * block, std::min((i + 1) * block, a.rows)});
+        multiply_part(kernel, all, a, {0, panels, i * block, std::min((i + 1) * block, a.rows)});
     });
     return;
   }
-  const int64_t grain = ceil_divide(kMinTaskWork, a.rows * matrix.inputs() * PackedMatrix::kWidth);
   parallel_ranges(panels, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = 0; row < a.rows; row += block)
-      multiply_part(kernel, matrix, a, {begin, end, row, std::min(row + block, a.rows)});
+      multiply_part(kernel, all, a, {begin, end, row, std::min(row + block, a.rows)});
   });
 }
 

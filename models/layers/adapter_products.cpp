@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/kernels/quantised_rows.h"
 #include "models/layers/gradient.h"
 #include "models/layers/matrix_products.h"
 #include "models/layers/tensor_shape.h"
@@ -43,6 +44,7 @@ int64_t widened_bytes(Precision precision, int64_t rows, int64_t columns) {
 }
 
 at::Tensor merged_matrix(const at::Tensor& weight, const Adapter& adapter) {
+  if (is_quantised(weight)) return merged_matrix(dequantised(weight), adapter);
   if (!adapter.defined()) return weight.detach();
   const at::NoGradGuard no_gradient;
   return layer_output(adapter.b.mul(adapter.scale), adapter.a.t().contiguous(), {}, weight);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "models/kernels/outer_product.h"
 #include "models/kernels/parallel.h"
+#include "models/kernels/quantised_rows.h"
 #include "models/kernels/training_kernels.h"
 #include "models/layers/operand.h"
 
@@ -22,7 +23,7 @@ at::Tensor wide_copy(const at::Tensor& x) {
 PackedMatrix packed(at::ArrayRef<at::Tensor> weights, Precision precision) {
   int64_t outputs = 0;
   for (const at::Tensor& weight : weights) outputs += weight.size(0);
-  PackedMatrix matrix(precision, outputs, weights.front().size(1));
+  PackedMatrix matrix(precision, outputs, inputs_of(weights.front()));
   int64_t first = 0;
   for (const at::Tensor& weight : weights) {
     matrix.put(first, weight);
@@ -32,8 +33,10 @@ PackedMatrix packed(at::ArrayRef<at::Tensor> weights, Precision precision) {
 }
 
 PackedMatrix packed_transposed(const at::Tensor& weight, Precision precision) {
-  PackedMatrix matrix(precision, weight.size(1), weight.size(0));
-  if (weight.scalar_type() == at::kBFloat16) {
+  PackedMatrix matrix(precision, inputs_of(weight), weight.size(0));
+  if (is_quantised(weight)) {
+    matrix.put_transposed_quantised(weight);
+  } else if (weight.scalar_type() == at::kBFloat16) {
     matrix.put_transposed(static_cast<const Bfloat16*>(weight.const_data_ptr()), weight.stride(0));
   } else {
     matrix.put_transposed(weight.const_data_ptr<float>(), weight.stride(0));

@@ -12,11 +12,11 @@ namespace sluice::models {
 // The three products of a linear layer with weight [N,K], on the CPU. Operands (operand.h) are of one precision, sums float32. A
 // row's result depends neither on the number of threads nor on the batch; nothing is kept of a weight between calls.
 
-/// Several weights that read the same input become one matrix, their outputs in order. Weights may be float32 or, rounded
-/// already, bfloat16.
+/// Several weights that read the same input become one matrix, their outputs in order. Weights may be float32, quantised
+/// (quantised_rows.h) or, rounded already, bfloat16.
 PackedMatrix packed(at::ArrayRef<at::Tensor> weights, Precision precision);
 
-/// weight^T: for gradients of inputs. Likewise of float32 or bfloat16; nothing is widened.
+/// weight^T: for gradients of inputs. Likewise; nothing is widened.
 PackedMatrix packed_transposed(const at::Tensor& weight, Precision precision);
 
 /// out[T,N] = x[T,K] matrix^T + bias[N], which may be undefined. Rows of x and out may be apart. A float32 `out` may be added to;

@@ -130,6 +130,8 @@ ExpectedWeight expected_weight(at::Tensor& field, const Slot& slot, const ModelC
     weight.shape = slot.of_network->shape, weight.kind = slot.of_network->bias ? Kind::kBias : Kind::kMatrix;
     weight.adapts = slot.of_network->adapts;
   }
+  weight.quantises =
+      weight.layer >= 0 && weight.kind == Kind::kMatrix && (slot.of_network == nullptr || slot.of_network->quantises);
   return weight;
 }
 

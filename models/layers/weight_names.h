@@ -46,6 +46,9 @@ struct ExpectedWeight {
   StoredWeight stored;
   int64_t layer = -1;  // -1: before the layers or behind them
   bool adapts = true;  // of a matrix of a layer: NetworkTensor::adapts
+
+  /// Of a matrix of a layer, whether it may be quantised: all but the routers of a mixture.
+  bool quantises = false;
 };
 
 /// Whether it is rounded to a model's precision wherever it is read: a matrix of a layer, the embedding, a head of the language

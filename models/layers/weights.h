@@ -25,7 +25,7 @@ struct Adapter {
 
 /// A linear layer: x (weight + the adapter's change)^T + bias.
 struct LinearWeights {
-  at::Tensor weight;  // [N,K]
+  at::Tensor weight;  // [N,K], or quantised: models/kernels/quantised_rows.h
   at::Tensor bias;    // [N], or undefined
   Adapter adapter;    // or none; lora.h makes them
 };
@@ -62,6 +62,7 @@ struct NetworkTensor {
   std::string part;            // "up": of a tensor that several share, rows one after the other; empty: all of it
   bool transposed = false;     // [inputs, outputs] in the file
   bool adapts = true;          // its matrix may have an adapter (adaptable_matrices.h)
+  bool quantises = true;       // it may be quantised where it is not trained
 };
 
 /// The feed-forward network of all layers of a model.

@@ -102,7 +102,11 @@ void join(Weights& weights) {
 
 using Shapes = std::map<const at::Tensor*, std::vector<int64_t>>;  // of fields
 
-int64_t stack_bytes(const Stack& stack, const Shapes& shapes, Precision precision) {
+using Slots = std::set<const at::Tensor*>;
+
+// `shared`: what is not copied.
+int64_t stack_bytes(const Stack& stack, const Shapes& shapes, const Slots& shared, Precision precision) {
+  if (std::ranges::any_of(stack, [&](const LinearWeights* linear) { return shared.contains(&linear->weight); })) return 0;
   int64_t outputs = 0, inputs = 0;
   for (const LinearWeights* linear : stack) {
     const auto shape = shapes.find(&linear->weight);
@@ -120,11 +124,12 @@ int64_t size_of(const std::vector<int64_t>& shape) {
 }
 
 // Of all layers.
-int64_t matrices_bytes(const Weights& weights, const Shapes& shapes, Precision precision) {
+int64_t matrices_bytes(const Weights& weights, const Shapes& shapes, const Slots& shared, Precision precision) {
   int64_t bytes = 0;
   for (const LayerWeights& layer : weights.layers) {
-    for (const Stack& stack : attention_stacks(layer)) bytes += stack_bytes(stack, shapes, precision);
-    for (const Stack& stack : network_stacks(feed_forward_of(weights), layer)) bytes += stack_bytes(stack, shapes, precision);
+    for (const Stack& stack : attention_stacks(layer)) bytes += stack_bytes(stack, shapes, shared, precision);
+    for (const Stack& stack : network_stacks(feed_forward_of(weights), layer))
+      bytes += stack_bytes(stack, shapes, shared, precision);
   }
   return bytes;
 }
@@ -233,30 +238,40 @@ int64_t PackedWeights::bytes() const {
   return bytes;
 }
 
+int64_t PackedWeights::shared_bytes() const {
+  int64_t bytes = 0;
+  for (const PackedLayer& layer : layers_) {
+    bytes += layer.matrices.qkv.matrix.shared_bytes() + layer.matrices.attention_output.matrix.shared_bytes();
+    for (const PackedLinear& linear : layer.matrices.feed_forward) bytes += linear.matrix.shared_bytes();
+  }
+  return bytes;
+}
+
 // Norms, biases and learned positions as they are; the embedding, if it is not the head, and the products in the precision.
-int64_t PackedWeights::bytes_for(const ModelConfig& config, Precision precision, const ColumnShare& share) {
+int64_t PackedWeights::bytes_for(const ModelConfig& config, Precision precision, const ColumnShare& share, bool quantised) {
   Weights shapes_only;
   Shapes shapes;
   const int64_t vocabulary = share.of(config.vocab_size).size();
   int64_t bytes = config.tied_embeddings ? 0 : vocabulary * config.hidden_size * bytes_of(precision);
   const auto weights = expected_weights(config, Head::kLanguageModel, shapes_only);
-  std::set<const at::Tensor*> shared;  // by their outputs
+  Slots divided, shared;
   const FeedForward& network = feed_forward_of(shapes_only);
   for (const LayerWeights& layer : shapes_only.layers) {
     for (const LinearWeights* const linear : {&layer.query, &layer.key, &layer.value, &layer.attention_output})
-      shared.insert({&linear->weight, &linear->bias});
+      divided.insert({&linear->weight, &linear->bias});
     for (size_t i = 0; i < layer.feed_forward.size(); ++i)
       if (network.is_shared_out(i, layer.feed_forward.size()))
-        shared.insert({&layer.feed_forward[i].weight, &layer.feed_forward[i].bias});
+        divided.insert({&layer.feed_forward[i].weight, &layer.feed_forward[i].bias});
   }
   for (const ExpectedWeight& weight : weights) {
     std::vector<int64_t>& shape = shapes[weight.slot] = weight.shape;
-    if (shared.contains(weight.slot)) shape[0] = share.of(shape[0]).size();
+    if (divided.contains(weight.slot)) shape[0] = share.of(shape[0]).size();
+    if (quantised && weight.quantises) shared.insert(weight.slot);
     const bool is_float = shape.size() == 1 || weight.slot == &shapes_only.positions;
     if (is_float) bytes += size_of(shape) * static_cast<int64_t>(sizeof(float));
   }
   const int64_t of_head = PackedMatrix::bytes_for(precision, vocabulary, config.hidden_size);
-  return bytes + of_head + matrices_bytes(shapes_only, shapes, precision);
+  return bytes + of_head + matrices_bytes(shapes_only, shapes, shared, precision);
 }
 
 }  // namespace sluice::models

@@ -27,6 +27,9 @@ struct PackedLayer {
 /// and the embedding in `precision`; norms, biases and learned positions float32. Training rounds likewise, so both begin from the
 /// same hidden states. A tied embedding is the head: its rows are read out of the packed matrix.
 ///
+/// Matrices that are quantised stay so and are shared with the weights that were packed, and their adapters stay apart
+/// (packed_linear.h).
+///
 /// Of a model that is not on the CPU it has one thing only: on_device().
 ///
 /// Owns its memory. Movable. Not thread-safe while pack() runs, which may use ATen's threads.
@@ -63,11 +66,13 @@ class PackedWeights {
   /// The same weights for passes without gradient, in the same memory: it stays as long as either does. Once packed, on the CPU.
   Weights for_passes() const;
 
-  /// What it holds.
+  /// What it holds, and what it shares: quantised matrices, of the weights that were packed.
   int64_t bytes() const;
+  int64_t shared_bytes() const;
 
-  /// What a model of this shape takes, or the part of it that part_of() gives a rank.
-  static int64_t bytes_for(const ModelConfig& config, Precision precision, const ColumnShare& share = {});
+  /// What a model of this shape takes, or the part of it that part_of() gives a rank; of a quantised one without what it shares
+  /// and without adapters.
+  static int64_t bytes_for(const ModelConfig& config, Precision precision, const ColumnShare& share = {}, bool quantised = false);
 
   Precision precision() const { return precision_; }
 

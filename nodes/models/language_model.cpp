@@ -56,7 +56,7 @@ LanguageModel::LanguageModel(const std::string& name, const std::filesystem::pat
       forward_(name, models::Transformer(packed.config, device.is_cpu() ? packed.weights.for_passes() : models::Weights(),
                                          {.precision = packed.weights.precision()})),
       sampled_(packed.config, packed.weights.precision(), device, 1),
-      live_bytes_{} {
+      live_bytes_{packed.weights.shared_bytes()} {
   sampled_.begin_with(std::move(packed.weights));
 }
 

@@ -5,192 +5,23 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/machine.h"
 #include "base/strings.h"
 #include "models/adapters/lora.h"
 #include "models/cuda/device.h"
 #include "models/folder/folder.h"
 #include "models/folder/hub_cache.h"
-#include "models/forward/activation_bytes.h"
 #include "models/layers/weight_names.h"
-#include "models/portable/activation_bytes.h"
-#include "models/portable/sampler.h"
-#include "models/sample/generation.h"
-#include "models/sample/kv_cache.h"
 #include "models/sample/load_packed.h"
-#include "models/sample/packed_weights.h"
 #include "nodes/models/common_training.h"
 #include "nodes/models/common_weights.h"
 #include "nodes/models/language_model.h"
 #include "nodes/models/model_device.h"
+#include "nodes/models/model_facts.h"
 #include "nodes/models/remote_publisher.h"
 #include "nodes/models/wire_layout.h"
 
 namespace sluice::nodes {
-
 namespace {
-
-models::Head head_of(const LanguageModelParams& params) {
-  switch (params.head) {
-    case ModelHead::kLanguageModel:
-      return models::Head::kLanguageModel;
-    case ModelHead::kValue:
-      return models::Head::kValue;
-    case ModelHead::kPolicyAndValue:
-      return models::Head::kPolicyAndValue;
-  }
-  throw InternalError("unknown head");
-}
-
-// chosen: by who knows the memory, where the choice is left to them.
-bool recomputes(const LanguageModelParams& params, bool chosen) {
-  return params.activation_checkpointing == RecomputeChoice::kAuto ? chosen
-                                                                   : params.activation_checkpointing == RecomputeChoice::kLayer;
-}
-
-// A second head beside the first: values, what is kept for them, and the gradients of hidden states and weight.
-int64_t value_head_bytes(const models::ModelConfig& config, int64_t tokens) {
-  constexpr int64_t kFloat = 4;
-  return (tokens * (config.hidden_size + 8) + config.hidden_size) * kFloat;
-}
-
-// An executor has at most all cores; how many, the pipeline decides.
-std::function<int64_t(const engine::ModelPass&)> activations_on_device(const models::ModelConfig& config,
-                                                                       const LanguageModelParams& params) {
-  const models::Head head = head_of(params);
-  return [config, head, params](const engine::ModelPass& pass) {
-    const int64_t of_second_head = head == models::Head::kPolicyAndValue ? value_head_bytes(config, pass.tokens) : 0;
-    const int64_t of_sampler = pass.sampling ? models::portable::Sampler::most_bytes(pass.tokens, config.vocab_size) : 0;
-    return of_second_head + of_sampler +
-           models::portable::activation_bytes(config, {.training = pass.training,
-                                                       .value_head = !models::has_language_head(head),
-                                                       .adapters = params.lora.has_value(),
-                                                       .tokens = pass.tokens,
-                                                       .precision = params.dtype,
-                                                       .recompute = recomputes(params, pass.recompute)});
-  };
-}
-
-std::function<int64_t(const engine::ModelPass&)> activations_of(const models::ModelConfig& config,
-                                                                const LanguageModelParams& params) {
-  const models::Head head = head_of(params);
-  if (params.device != "cpu") return activations_on_device(config, params);
-  const int64_t cores = available_cores();
-  return [config, head, lora = params.trained().lora, params, cores](const engine::ModelPass& pass) {
-    const int64_t tokens = (pass.tokens + pass.ranks - 1) / pass.ranks;  // of a segment
-    const int64_t of_adapters = pass.training && lora ? adapter_activation_bytes(config, *lora, params.dtype, tokens) : 0;
-    const int64_t of_second_head = head == models::Head::kPolicyAndValue ? value_head_bytes(config, tokens) : 0;
-    return models::activation_bytes(config, {.training = pass.training,
-                                             .value_head = !models::has_language_head(head),
-                                             .tokens = pass.tokens,
-                                             .longest_sample = pass.longest_sample,
-                                             .threads = cores,
-                                             .ranks = pass.ranks,
-                                             .ring = pass.ring,
-                                             .precision = params.dtype,
-                                             .recompute = recomputes(params, pass.recompute)})
-               .total() +
-           of_adapters + of_second_head;
-  };
-}
-
-// At most, in float32: adapters are merged into weights that are there anyway.
-int64_t saved_folder_bytes(const LanguageModelParams& params, const ParameterBytes& bytes) {
-  constexpr int64_t kFloat = 4;
-  const bool adapter_alone = params.lora && params.lora->save == models::SavedAdapter::kAdapter;
-  return adapter_alone ? bytes.trained : bytes.parameters * kFloat;
-}
-
-// What training multiplies apart is merged for sampling; on a device products have an order of their own.
-std::string why_sampling_differs(const LanguageModelParams& params) {
-  if (params.lora) return "its adapters are merged into the weights that sample";
-  return params.device == "cpu" ? "" : "it is on " + params.device;
-}
-
-// What of a version the rank has that has most.
-std::function<int64_t(int64_t)> part_bytes_of(const models::ModelConfig& config, const LanguageModelParams& params) {
-  return [config, precision = params.dtype](int64_t ranks) {
-    const int count = static_cast<int>(ranks);
-    return models::PackedWeights::bytes_for(config, precision, {.place = count - 1, .ranks = count});
-  };
-}
-
-std::string why_sampled_alone(const models::ModelConfig& config, const LanguageModelParams& params) {
-  if (params.device != "cpu") return "is on " + params.device;
-  return config.qk_norm == models::QkNorm::kProjection ? "has a norm over all heads" : "";
-}
-
-// A value head is not among what is sampled from.
-bool reads_published(const LanguageModelParams& params) {
-  return params.device == "cpu" && !models::has_value_head(head_of(params));
-}
-
-// At most: what is frozen by its name is not sent.
-int64_t wire_bytes(const models::ModelConfig& config, const LanguageModelParams& params, const ParameterBytes& bytes) {
-  return params.lora ? bytes.trained : frozen_parameter_bytes(config, head_of(params), params.dtype).frozen;
-}
-
-// What is trained as it comes, and the rest as it is kept.
-int64_t received_bytes(const models::ModelConfig& config, const LanguageModelParams& params, const ParameterBytes& bytes) {
-  return params.lora ? bytes.trained + bytes.frozen : frozen_parameter_bytes(config, head_of(params), params.dtype).frozen;
-}
-
-ParameterBytes bytes_of(const models::ModelConfig& config, const LanguageModelParams& params) {
-  return params.optimizer ? parameter_bytes(config, head_of(params), params.dtype, params.trained())
-                          : frozen_parameter_bytes(config, head_of(params), params.dtype);
-}
-
-// How many numbers each group of the optimizer has, and at last what is in none.
-std::vector<engine::WeightGroup> groups_of(const LanguageModelParams& params, const ParameterBytes& bytes) {
-  if (!params.optimizer || params.optimizer->groups.empty()) return {};
-  const std::vector<models::WeightGroupOptions> options = params.optimizer->options().groups;
-  std::vector<engine::WeightGroup> groups;
-  for (const models::WeightGroupOptions& group : options) {
-    std::vector<std::string> changes;
-    if (group.learning_rate_scale != 1) changes.push_back("learning rate x " + real_text(group.learning_rate_scale));
-    if (group.weight_decay) changes.push_back("weight decay " + real_text(*group.weight_decay));
-    groups.push_back({.text = group.match + " (" + join(changes, ", ") + ")"});
-  }
-  groups.push_back({.text = "the rest"});
-  for (const auto& [name, size] : bytes.trained_weights) groups[models::group_of(name, options)].parameters += size;
-  return groups;
-}
-
-engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params, const ParameterBytes& bytes) {
-  const bool trainable = params.optimizer.has_value(), adapts = trainable && params.lora;
-  return {.parameters = bytes.parameters,
-          .idle_parameters = config.idle_parameters(),
-          .weight_bytes = bytes.frozen + bytes.trained,
-          .common_bytes = bytes.frozen + (adapts ? 0 : bytes.trained),
-          .published_bytes = models::PackedWeights::bytes_for(config, params.dtype),
-          .gradient_bytes = trainable ? bytes.trained : 0,
-          .passing_bytes = trainable && !adapts ? bytes.passing : 0,
-          .optimizer_bytes = trainable ? 2 * bytes.trained : 0,
-          .snapshot_bytes = trainable ? 3 * bytes.trained : 0,
-          .version_bytes = trainable ? bytes.trained : 0,
-          .folder_bytes = trainable ? saved_folder_bytes(params, bytes) : 0,
-          .wire_bytes = trainable ? wire_bytes(config, params, bytes) : 0,
-          .received_bytes = trainable ? received_bytes(config, params, bytes) : 0,
-          .shared_version_bytes = part_bytes_of(config, params),
-          .kv_bytes_per_token = models::kv_bytes(config, 1, params.dtype),
-          .kv_block_tokens = models::GenerationLimits{}.kv_block_size,
-          .max_positions = config.max_positions,
-          .max_sampled_positions = config.steady_positions(),
-          .sampling_limit = models::limit_of_rotary_scaling(config),
-          .reads_published = reads_published(params),
-          .sampling_differs = why_sampling_differs(params),
-          .activation_bytes = activations_of(config, params),
-          .may_recompute = trainable && params.activation_checkpointing == RecomputeChoice::kAuto,
-          .trainable = trainable,
-          .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
-          .is_mixture = config.experts.any(),
-          .key_heads = params.device == "cpu" ? config.kv_heads : 0,
-          .sampled_alone = why_sampled_alone(config, params),
-          .groups = groups_of(params, bytes),
-          .has_base = trainable && params.lora && models::has_language_head(head_of(params)),
-          .folder = *params.checkpoint,
-          .device = params.device};
-}
 
 SourceSpan place_of(const engine::ModelSpec& spec, const char* key) {
   const engine::Entry* entry = spec.params.find(key);
@@ -227,7 +58,9 @@ void refuse_beside_base_of(const engine::ModelSpec& spec, const LanguageModelPar
       {"optimizer", params.optimizer.has_value()},
       {"router_aux_loss", params.router_aux_loss != defaults.router_aux_loss},
       {"freeze", !params.freeze.empty()},
-      {"lora", params.lora.has_value()}};
+      {"lora", params.lora.has_value()},
+      {"quantization", params.quantization != defaults.quantization},
+      {"quantization_group", params.quantization_group != defaults.quantization_group}};
   for (const auto& entry : written) {
     if (!entry.second) continue;
     refuse(spec, entry.first, "it is the base of '" + *params.base_of + "'",
@@ -244,6 +77,43 @@ void report_no_weights(const engine::ModelSpec& spec, Problems& problems) {
                       .help = "add checkpoint = \"...\": a Hugging Face folder: config.json, *.safetensors, tokenizer.json"});
 }
 
+void report_unusable(const engine::ModelSpec& spec, const char* key, const std::string& message, const std::string& help,
+                     Problems& problems) {
+  problems.push_back(
+      {.kind = "setting-unusable", .where = place_of(spec, key), .message = message, .caret = {}, .notes = {}, .help = help});
+}
+
+// key: which says that weights are quantised.
+void refuse_quantised(const engine::ModelSpec& spec, const LanguageModelParams& params, const char* key,
+                      const std::string& without, Problems& problems) {
+  const std::string model = "model '" + spec.name.text + "'";
+  if (params.optimizer && !params.lora)
+    report_unusable(spec, key, "the weights of " + model + " are trained, and cannot be quantised",
+                    "add lora = { rank = 16 }, whose adapters are trained instead, or " + without, problems);
+  if (params.device != "cpu")
+    report_unusable(spec, key, model + " is on " + params.device + ", where weights are not quantised",
+                    "device = \"cpu\", or " + without, problems);
+}
+
+void find_unquantisable(const engine::ModelSpec& spec, const LanguageModelParams& params, Problems& problems) {
+  if (params.quantization_group % models::QuantisationOptions::kGroupStep != 0)
+    report_unusable(spec, "quantization_group",
+                    "quantization_group = " + std::to_string(params.quantization_group) + " is no multiple of 32",
+                    "32, 64, 128, ...: small groups are more exact, large ones take less memory", problems);
+  if (params.quantization != models::Quantisation::kNone)
+    return refuse_quantised(spec, params, "quantization", "remove quantization", problems);
+  if (params.quantization_group != LanguageModelParams().quantization_group)
+    refuse(spec, "quantization_group", "nothing of it is quantised", "add quantization = \"int4\", or remove it", problems);
+}
+
+// What the folder says of itself.
+void find_unquantisable_folder(const engine::ModelSpec& spec, const LanguageModelParams& params, Problems& problems) {
+  if (!params.stored) return;
+  const std::string codes = "the folder holds codes of 4 bits, which are read as they are";
+  if (params.quantization != models::Quantisation::kNone) refuse(spec, "quantization", codes, "remove quantization", problems);
+  refuse_quantised(spec, params, "checkpoint", "use a folder that is not quantised", problems);
+}
+
 void find_contradictions(const engine::ModelSpec& spec, const LanguageModelParams& params, Problems& problems) {
   if (params.base_of) return refuse_beside_base_of(spec, params, problems);
   if (!params.checkpoint) return report_no_weights(spec, problems);
@@ -258,6 +128,7 @@ void find_contradictions(const engine::ModelSpec& spec, const LanguageModelParam
   if (freezes && adapts && params.optimizer) {
     refuse(spec, "freeze", "beside lora no weight is trained", "remove freeze; targets in lora say what is adapted", problems);
   }
+  find_unquantisable(spec, params, problems);
   if (params.lora && params.lora->save == models::SavedAdapter::kAdapter && params.head == ModelHead::kPolicyAndValue) {
     problems.push_back({.kind = "setting-unusable",
                         .where = place_of(spec, "lora"),
@@ -334,9 +205,9 @@ std::unique_ptr<WeightPublisher> publisher_to_others(const LanguageModelParams& 
   return std::make_unique<RemotePublisher>(usage.name, std::move(layout), std::move(trained), usage.world, *usage.publications);
 }
 
-// Nothing: this rank has the weights alone.
+// Nothing: this rank has the weights alone, as every rank has quantised ones.
 std::optional<CommonWeights> common_weights(const LanguageModelParams& of, const engine::ModelUsage& usage, bool is_updated) {
-  if (usage.common == nullptr) return std::nullopt;
+  if (usage.common == nullptr || of.quantisation().any()) return std::nullopt;
   const models::ModelConfig config = models::read_config(*of.checkpoint);
   return CommonWeights({.model = usage.name,
                         .config = config,
@@ -359,6 +230,7 @@ std::shared_ptr<LanguageModel> loaded(const LanguageModelParams& of, const engin
                               .frozen = [of = of.trained()](const std::string& name) { return of.freezes(name); },
                               .device = models::device_named(of.device).value(),
                               .compute = {of.dtype, checkpointing},
+                              .quantisation = of.quantisation(),
                               .narrow_operands = true};
   if (usage.received) return received(of, options, usage);
   if (!usage.has_live_weights(reads_published(of))) {
@@ -425,6 +297,14 @@ LanguageModelType::LanguageModelType() {
           "to whatever objective trains the model");
   params_.param("freeze", &P::freeze).doc("patterns of the names of weights that are not trained");
   params_.table("lora", &P::lora, lora_params()).doc("low-rank adapters that are trained instead of the weights");
+  params_.param("quantization", &P::quantization)
+      .doc(
+          "\"int8\" or \"int4\" hold the matrices of the layers of a model that is frozen, or trained by lora, as codes of so "
+          "many "
+          "bits; the model computes with their values in its dtype");
+  params_.param("quantization_group", &P::quantization_group)
+      .between(32, 65536)
+      .doc("so many inputs of an output share a scale, a multiple of 32; fewer are more exact");
 }
 
 std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spec, engine::BindContext& context,
@@ -448,10 +328,12 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
   std::optional<models::ModelConfig> config;
   try {
     config = models::read_config(*params->checkpoint);
+    if (params->init == ModelInit::kCheckpoint) params->stored = models::stored_quantisation(*params->checkpoint);
   } catch (const UserError& error) {
     report(error, "model-folder-unusable", spec, "checkpoint", context.problems);
     return nullptr;
   }
+  find_unquantisable_folder(spec, *params, context.problems);
   try {
     const ParameterBytes bytes = bytes_of(*config, *params);
     facts = facts_of(*config, *params, bytes);

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "engine/contract/model.h"
+#include "models/config/config_quantisation.h"
 #include "models/config/precision.h"
+#include "models/config/quantisation.h"
 #include "models/forward/transformer.h"
 #include "nodes/models/optimizer_params.h"
 #include "nodes/models/trained_parameters.h"
@@ -48,6 +50,8 @@ constexpr std::array<std::pair<RecomputeChoice, const char*>, 3> enum_names(Reco
 ///   router_aux_loss = 0.0                      # of a mixture of experts: a loss that balances its experts counts so much
 ///   freeze = ["model.embed_tokens.*"]          # weights that are not trained
 ///   lora = { rank = 16, alpha = 32 }           # adapters are trained instead of the weights
+///   quantization = "none"                      # or "int8", "int4": how matrices that are not trained are held
+///   quantization_group = 128                   # weights that share a scale
 ///
 /// or, of a model with adapters what it was before it was trained, without weights of its own:
 ///
@@ -65,7 +69,14 @@ struct LanguageModelParams {
   double router_aux_loss = 0;  // models/layers/feed_forward/router_training.h
   std::vector<std::string> freeze;
   std::optional<LoraParams> lora;
+  models::Quantisation quantization = models::Quantisation::kNone;
+  int64_t quantization_group = models::QuantisationOptions{}.group;
 
+  std::optional<models::StoredQuantisation> stored;  // what the folder says of itself; no key, and it goes before these
+
+  models::QuantisationOptions quantisation() const {
+    return stored ? stored->options() : models::QuantisationOptions{quantization, quantization_group};
+  }
   TrainedParameters trained() const { return optimizer ? TrainedParameters{freeze, lora} : TrainedParameters(); }
 };
 

@@ -6,10 +6,12 @@
 #include "base/error.h"
 #include "models/folder/adapter_folder.h"
 #include "models/folder/hub_cache.h"
+#include "models/kernels/quantised_rows.h"
 #include "models/layers/adaptable_matrices.h"
 #include "models/layers/attention_sublayer.h"
 #include "models/layers/feed_forward/experts.h"
 #include "models/layers/feed_forward/feed_forward.h"
+#include "models/layers/packed_linear.h"
 #include "models/layers/weight_names.h"
 #include "models/train/flat_layout.h"
 #include "models/train/freeze.h"
@@ -27,7 +29,9 @@ int64_t size_of(const ExpectedWeight& weight) {
   return count;
 }
 
-int64_t frozen_bytes(const ExpectedWeight& weight, const models::Weights& weights, models::Precision precision) {
+int64_t frozen_bytes(const ExpectedWeight& weight, const models::Weights& weights, models::Precision precision,
+                     const models::QuantisationOptions& quantisation) {
+  if (quantisation.any() && weight.quantises) return models::quantised_bytes(quantisation, weight.shape[0], weight.shape[1]);
   return size_of(weight) * (models::is_operand(weight, weights) ? models::bytes_of(precision) : kFloat);
 }
 
@@ -41,16 +45,23 @@ std::vector<ExpectedWeight> layer_matrices(const std::vector<ExpectedWeight>& ex
   return matrices;
 }
 
-// Names and sizes of the factors of all adapters.
-std::vector<std::pair<std::string, int64_t>> adapter_factors(const std::vector<ExpectedWeight>& matrices,
-                                                             const LoraParams& lora) {
+std::vector<ExpectedWeight> adapted_matrices(const std::vector<ExpectedWeight>& matrices, const LoraParams& lora) {
   std::vector<std::string> names, experts;
   for (const ExpectedWeight& matrix : matrices) (matrix.adapts ? names : experts).push_back(models::module_name(matrix.name));
   models::check_targets(names, lora.targets, experts);
+  std::vector<ExpectedWeight> adapted = matrices;
+  std::erase_if(adapted, [&](const ExpectedWeight& matrix) {
+    return !matrix.adapts || !models::is_target(models::module_name(matrix.name), lora.targets);
+  });
+  return adapted;
+}
+
+// Names and sizes of the factors of all adapters.
+std::vector<std::pair<std::string, int64_t>> adapter_factors(const std::vector<ExpectedWeight>& matrices,
+                                                             const LoraParams& lora) {
   std::vector<std::pair<std::string, int64_t>> factors;
-  for (const ExpectedWeight& matrix : matrices) {
+  for (const ExpectedWeight& matrix : adapted_matrices(matrices, lora)) {
     const std::string name = models::module_name(matrix.name);
-    if (!matrix.adapts || !models::is_target(name, lora.targets)) continue;
     factors.emplace_back(models::factor_a_name(name), lora.rank * matrix.shape[1]);
     factors.emplace_back(models::factor_b_name(name), lora.rank * matrix.shape[0]);
   }
@@ -85,7 +96,7 @@ engine::ParamSet<LoraParams> lora_params() {
 }
 
 ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision,
-                               const TrainedParameters& trained) {
+                               const TrainedParameters& trained, const models::QuantisationOptions& quantisation) {
   models::Weights shapes_only;
   const auto expected = models::expected_weights(config, head, shapes_only);
   std::vector<std::string> names;
@@ -98,7 +109,7 @@ ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head h
     bytes.parameters += size_of(weight);
     const bool critic = weight.kind == ExpectedWeight::Kind::kValueHead;
     if (trained.freezes(weight.name) && !(trained.lora && critic)) {
-      bytes.frozen += frozen_bytes(weight, shapes_only, precision);
+      bytes.frozen += frozen_bytes(weight, shapes_only, precision, quantisation);
       continue;
     }
     bytes.trained_weights.emplace_back(weight.name, size_of(weight));
@@ -117,13 +128,31 @@ ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head h
   return bytes;
 }
 
-ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision) {
+ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision,
+                                      const models::QuantisationOptions& quantisation) {
   models::Weights shapes_only;
   ParameterBytes bytes;
   for (const ExpectedWeight& weight : models::expected_weights(config, head, shapes_only)) {
     bytes.parameters += size_of(weight);
-    bytes.frozen += frozen_bytes(weight, shapes_only, precision);
+    bytes.frozen += frozen_bytes(weight, shapes_only, precision, quantisation);
   }
+  return bytes;
+}
+
+int64_t quantised_matrix_bytes(const models::ModelConfig& config, const models::QuantisationOptions& quantisation) {
+  models::Weights shapes_only;
+  int64_t bytes = 0;
+  for (const ExpectedWeight& weight : models::expected_weights(config, models::Head::kLanguageModel, shapes_only))
+    if (weight.quantises) bytes += models::quantised_bytes(quantisation, weight.shape[0], weight.shape[1]);
+  return bytes;
+}
+
+int64_t packed_adapter_bytes(const models::ModelConfig& config, const LoraParams& lora) {
+  models::Weights shapes_only;
+  const auto expected = models::expected_weights(config, models::Head::kLanguageModel, shapes_only);
+  int64_t bytes = 0;
+  for (const ExpectedWeight& matrix : adapted_matrices(layer_matrices(expected, shapes_only), lora))
+    bytes += models::PackedAdapter::bytes_for(lora.rank, matrix.shape[0], matrix.shape[1]);
   return bytes;
 }
 

@@ -13,6 +13,7 @@
 #include "models/config/config.h"
 #include "models/config/output_head.h"
 #include "models/config/precision.h"
+#include "models/config/quantisation.h"
 #include "models/folder/folder.h"
 #include "models/train/freeze.h"
 
@@ -43,7 +44,7 @@ struct TrainedParameters {
 };
 
 /// Bytes of what is trained, which lies in buffers of its own (models/train/flat_parameters.h), and of what is not, which is
-/// loaded with LoadOptions::narrow_operands.
+/// loaded with LoadOptions::narrow_operands, and quantised where that is said.
 struct ParameterBytes {
   int64_t parameters = 0;  // numbers, adapters included
   int64_t trained = 0;     // bytes, once
@@ -54,10 +55,16 @@ struct ParameterBytes {
 
 /// Of a model of this shape. Throws UserError for a pattern or a target that means nothing of it.
 ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision,
-                               const TrainedParameters& trained);
+                               const TrainedParameters& trained, const models::QuantisationOptions& quantisation = {});
 
 /// Of a model of this shape of which nothing is trained.
-ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision);
+ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision,
+                                      const models::QuantisationOptions& quantisation = {});
+
+/// Of the matrices that are quantised, and of adapters as a version for sampling has them beside these
+/// (models/layers/packed_linear.h).
+int64_t quantised_matrix_bytes(const models::ModelConfig& config, const models::QuantisationOptions& quantisation);
+int64_t packed_adapter_bytes(const models::ModelConfig& config, const LoraParams& lora);
 
 /// True of a mixture of experts, a router of which is trained.
 bool trains_routers(const models::ModelConfig& config, models::Head head, const TrainedParameters& trained);

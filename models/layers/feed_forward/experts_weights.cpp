@@ -30,7 +30,7 @@ const ExpertNames& names_of(std::string_view weight_names) {
 }
 
 NetworkTensor tensor_of(std::string name, size_t linear, int64_t outputs, int64_t inputs) {
-  return {.name = std::move(name), .linear = linear, .shape = {outputs, inputs}, .part = {}, .adapts = false};
+  return {.name = std::move(name), .linear = linear, .shape = {outputs, inputs}, .part = {}, .adapts = false, .quantises = false};
 }
 
 // The three matrices of an expert.
@@ -39,6 +39,7 @@ void add_expert(const ExpertNames& names, const std::string& expert, size_t numb
   const auto add = [&](const char* name, Mlp::Linear linear, int64_t outputs, int64_t inputs) {
     to.push_back(tensor_of(expert + name, Experts::linear_of(number, linear), outputs, inputs));
     to.back().adapts = adapts;
+    to.back().quantises = true;
   };
   add(names.gate, Mlp::kGate, size, hidden);
   add(names.up, Mlp::kUp, size, hidden);

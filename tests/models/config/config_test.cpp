@@ -306,7 +306,7 @@ TEST(Config, MisspeltKeyIsToldTheRightOne) { EXPECT_THAT(error_for("rope_tetha",
 
 TEST(Config, KeysThatChangeTheMathsAreRefused) {
   EXPECT_THAT(error_for("hidden_act", "relu2"), AllOf(HasSubstr("hidden_act is \"relu2\""), HasSubstr("supported: silu")));
-  EXPECT_THAT(error_for("quantization_config", {{"bits", 4}}), HasSubstr("quantization_config"));
+  EXPECT_THAT(error_for("quantization_config", {{"bits", 8}}), HasSubstr("quantization_config.bits is 8"));
   EXPECT_THAT(error_for("attention_dropout", 0.1), HasSubstr("attention_dropout is 0.1"));
   EXPECT_THAT(error_for("pretraining_tp", 2), HasSubstr("pretraining_tp is 2"));
   EXPECT_THAT(error_of(minimal("gpt2"), {{"reorder_and_upcast_attn", true}}), HasSubstr("reorder_and_upcast_attn is true"));

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "models/kernels/quantised_rows.h"
 #include "models/memory/tensor_memory.h"
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
@@ -65,6 +66,20 @@ TEST(LoadPacked, IsTheModelPacked) {
       expect_same(packed.weights, PackedWeights(whole.weights(), precision));
       EXPECT_EQ(packed.config.layers, whole.config().layers);
     }
+  }
+}
+
+TEST(LoadPacked, SharesQuantisedMatricesAndTakesBesideThemWhatIsPredicted) {
+  const QuantisationOptions options{Quantisation::kInt4, 32};
+  for (const char* name : {"llama_tied", "gpt2", "gemma2", "qwen2_moe"}) {
+    const PackedModel packed =
+        load_packed(golden(name), {.compute = {Precision::kBfloat16}, .quantisation = options, .narrow_operands = true});
+    EXPECT_EQ(packed.weights.bytes(), PackedWeights::bytes_for(packed.config, Precision::kBfloat16, {}, true)) << name;
+    Weights shapes;
+    int64_t shared = 0;
+    for (const ExpectedWeight& weight : expected_weights(packed.config, Head::kLanguageModel, shapes))
+      if (weight.quantises) shared += quantised_bytes(options, weight.shape[0], weight.shape[1]);
+    EXPECT_EQ(packed.weights.shared_bytes(), shared) << name;
   }
 }
 
