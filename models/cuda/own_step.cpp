@@ -58,8 +58,9 @@ int32_t small(int64_t number) { return static_cast<int32_t>(number); }
 bool OwnStep::takes(const ModelConfig& config, Precision precision) {
   const int64_t of_heads = config.heads * config.head_dim;
   return precision == Precision::kBfloat16 && config.norm != NormKind::kLayer && config.qk_norm != QkNorm::kProjection &&
-         !config.learned_positions && !config.experts.any() && config.head_dim % 8 == 0 && config.head_dim <= kMostHeadDim &&
-         config.hidden_size % kOfRows == 0 && config.intermediate_size % kOfRows == 0 && of_heads % kOfRows == 0;
+         !config.learned_positions && config.rope_of_layer.empty() && !config.rotary_neighbours && !config.experts.any() &&
+         config.head_dim % 8 == 0 && config.head_dim <= kMostHeadDim && config.hidden_size % kOfRows == 0 &&
+         config.intermediate_size % kOfRows == 0 && of_heads % kOfRows == 0;
 }
 
 OwnStep::OwnStep(const ModelConfig& config, const OwnKernels& kernels, const at::Tensor& keys, const at::Tensor& values)

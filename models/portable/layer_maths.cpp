@@ -7,6 +7,7 @@
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/rms_norm.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tanh.h>
 
 #include <vector>
@@ -19,12 +20,14 @@ namespace sluice::models::portable {
 namespace {
 
 // x [T,N,D], the first R dimensions rotated
-at::Tensor turned(const at::Tensor& x, const at::Tensor& turns) {
+at::Tensor turned(const at::Tensor& x, const at::Tensor& turns, bool neighbours) {
   if (!turns.defined()) return x;
   const int64_t dims = turns.size(1), half = dims / 2;
   const at::Tensor cosine = turns.narrow(1, 0, half).unsqueeze(1), sine = turns.narrow(1, half, half).unsqueeze(1);  // [T,1,R/2]
-  const at::Tensor a = x.narrow(2, 0, half), b = x.narrow(2, half, half);
+  const auto of_pairs = [&](int64_t i) { return neighbours ? x.slice(2, i, dims, 2) : x.narrow(2, i * half, half); };
+  const at::Tensor a = of_pairs(0), b = of_pairs(1);  // [T,N,R/2]
   std::vector<at::Tensor> parts{a.mul(cosine).sub(b.mul(sine)), b.mul(cosine).add(a.mul(sine))};
+  if (neighbours) parts = {at::stack(parts, 3).flatten(2)};
   if (dims < x.size(2)) parts.push_back(x.narrow(2, dims, x.size(2) - dims));
   return at::cat(parts, 2);
 }
@@ -58,7 +61,8 @@ LayerMaths::Heads LayerMaths::heads(const at::Tensor& x, const LayerWeights& lay
   const at::Tensor query = split(product(in, layer.query), layer.query_norm);
   const at::Tensor key = split(product(in, layer.key), layer.key_norm);
   const at::Tensor value = split(product(in, layer.value), {});
-  return {operand(turned(query, turns)), operand(turned(key, turns)), operand(value)};
+  const bool neighbours = config_.rotary_neighbours;
+  return {operand(turned(query, turns, neighbours)), operand(turned(key, turns, neighbours)), operand(value)};
 }
 
 // [T,N*D] as [T,N,D], normalised if there is a weight for it
@@ -95,6 +99,11 @@ at::Tensor LayerMaths::read(const at::Tensor& x, const at::Tensor& norm_weight, 
 
 at::Tensor LayerMaths::added(const at::Tensor& x, const at::Tensor& out, const at::Tensor& norm_weight) const {
   return x.add(config_.norm_place == NormPlace::kBefore ? out : normalised(out, norm_weight));
+}
+
+at::Tensor turns_of_layer(const ModelConfig& config, const std::vector<at::Tensor>& turns, int64_t layer) {
+  const int64_t rope = config.rope_index(layer);
+  return rope == kNoRope ? at::Tensor() : turns[static_cast<size_t>(rope)];
 }
 
 Weights operand_copy(const Weights& weights, Precision precision) {
