@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 #include <set>
 
@@ -35,13 +36,28 @@ const char* name_of(models::RopeScaling scaling) {
   return "";
 }
 
+Json rope_of(const models::ModelConfig& config, int64_t which) {
+  const models::RopeConfig& of = config.rope_at(which);
+  Json rope = {{"type", name_of(of.scaling)}, {"theta", of.theta}, {"dimensions", config.rotary_dims(which)}};
+  if (of.scaling != models::RopeScaling::kNone) {
+    rope["factor"] = of.factor;
+    rope["original_positions"] = of.original_positions;
+  }
+  return rope;
+}
+
+// That of all layers; else also, with how many layers they are of, the others, and how many layers do not turn.
 Json rope_of(const models::ModelConfig& config) {
   if (config.learned_positions) return nullptr;
-  Json rope = {{"type", name_of(config.rope.scaling)}, {"theta", config.rope.theta}, {"dimensions", config.rotary_dims()}};
-  if (config.rope.scaling != models::RopeScaling::kNone) {
-    rope["factor"] = config.rope.factor;
-    rope["original_positions"] = config.rope.original_positions;
+  Json rope = rope_of(config, 0);
+  if (config.rope_of_layer.empty()) return rope;
+  const auto layers = [&](int64_t which) { return std::ranges::count(config.rope_of_layer, which); };
+  rope["others"] = Json::array();
+  for (int64_t which = 1; which < config.ropes(); ++which) {
+    rope["others"].push_back(rope_of(config, which));
+    rope["others"].back()["layers"] = layers(which);
   }
+  rope["unturned_layers"] = layers(models::kNoRope);
   return rope;
 }
 
@@ -100,14 +116,25 @@ Json info_of(const fs::path& folder) {
           {"stored", stored_of(folder)}};
 }
 
-std::string rope_text(const Json& rope, int64_t head_dim) {
-  if (rope.is_null()) return "none: learned positions";
+std::string one_rope_text(const Json& rope, int64_t head_dim, int64_t max_positions) {
   std::string text = rope["type"].get<std::string>() + ", theta " + rope["theta"].dump();
   if (rope["dimensions"] != head_dim)
     text += ", " + rope["dimensions"].dump() + " of " + std::to_string(head_dim) + " dimensions";
   if (rope.contains("factor")) {
-    text += ", stretched by " + rope["factor"].dump() + " from " + rope["original_positions"].dump() + " positions";
+    text += ", stretched by " + rope["factor"].dump();
+    if (rope["original_positions"] < max_positions) text += " from " + rope["original_positions"].dump() + " positions";
   }
+  return text;
+}
+
+std::string rope_text(const Json& rope, int64_t head_dim, int64_t max_positions) {
+  if (rope.is_null()) return "none: learned positions";
+  std::string text = one_rope_text(rope, head_dim, max_positions);
+  if (!rope.contains("others")) return text;
+  for (const Json& other : rope["others"])
+    text += "; in " + plural(other["layers"].get<int64_t>(), "layer") + " " + one_rope_text(other, head_dim, max_positions);
+  if (const auto unturned = rope["unturned_layers"].get<int64_t>(); unturned > 0)
+    text += "; none in " + plural(unturned, "layer");
   return text;
 }
 
@@ -158,7 +185,7 @@ void print_lines(const Json& info) {
   line("heads",
        info["heads"].dump() + " of queries, " + info["kv_heads"].dump() + " of keys and values, size " + info["head_dim"].dump());
   line("positions", info["max_positions"].dump());
-  line("rope", rope_text(info["rope"], info["head_dim"].get<int64_t>()));
+  line("rope", rope_text(info["rope"], info["head_dim"].get<int64_t>(), info["max_positions"].get<int64_t>()));
   line("window", windows_text(info["windows"]));
   line("vocabulary", info["vocab_size"].dump() + (info["tied_embeddings"] == true ? ", tied embeddings" : ", untied embeddings"));
   line("end of sequence", ids_text(info["end_of_sequence"]));

@@ -6,12 +6,14 @@ TokenModel::TokenModel(Rules rules)
     : kind_([&rules]() -> Kind {
         if (auto* bpe = std::get_if<BpeRules>(&rules)) return Bpe(std::move(*bpe));
         if (const auto* unigram = std::get_if<UnigramRules>(&rules)) return Unigram(*unigram);
+        if (const auto* words = std::get_if<WordLevelRules>(&rules)) return WordLevel(*words);
         return WordPiece(std::get<WordPieceRules>(rules));
       }()) {}
 
 void TokenModel::encode(std::string_view word, Workspace& workspace, std::vector<int64_t>& ids) const {
   if (const auto* bpe = std::get_if<Bpe>(&kind_)) return bpe->encode(word, workspace.bpe, ids);
   if (word.empty()) return;
+  if (const auto* words = std::get_if<WordLevel>(&kind_)) return ids.push_back(words->id_of(word));
   workspace.known.belong_to(identity_);
   const bool may_be_known = word.size() <= KnownWords::kLongestWord;
   const uint64_t hash = may_be_known ? WordTable::hash(word) : 0;

@@ -9,6 +9,7 @@
 #include "text/bpe.h"
 #include "text/known_words.h"
 #include "text/unigram.h"
+#include "text/word_level.h"
 #include "text/word_piece.h"
 
 namespace sluice::text {
@@ -16,7 +17,7 @@ namespace sluice::text {
 /// The "model" of a tokenizer.json: makes words into ids. Immutable: const use from many threads, each with its own Workspace.
 class TokenModel {
  public:
-  using Rules = std::variant<BpeRules, UnigramRules, WordPieceRules>;
+  using Rules = std::variant<BpeRules, UnigramRules, WordPieceRules, WordLevelRules>;
 
   explicit TokenModel(Rules rules);
 
@@ -30,7 +31,7 @@ class TokenModel {
   std::string dropped_bytes() const;
 
  private:
-  using Kind = std::variant<Bpe, Unigram, WordPiece>;
+  using Kind = std::variant<Bpe, Unigram, WordPiece, WordLevel>;
 
   Kind kind_;
   KnownWords::Identity identity_ = KnownWords::new_identity();

@@ -19,11 +19,11 @@ namespace sluice::text {
 std::filesystem::path tokenizer_file_in(const std::filesystem::path& folder_or_file);
 
 /// A tokenizer from a Hugging Face tokenizer.json: byte-pair encoding, byte-level (GPT-2, Llama 3, Qwen, Falcon, OLMo) or in
-/// SentencePiece's manner (Llama 2, Mistral, Gemma, Phi-3), Unigram (T5, XLM-R, ALBERT) or WordPiece (BERT). Gives the ids and
-/// texts of the `tokenizers` package; from a model of SentencePiece alone its ids.
+/// SentencePiece's manner (Llama 2, Mistral, Gemma, Phi-3), Unigram (T5, XLM-R, ALBERT), WordPiece (BERT) or WordLevel (one token
+/// a word). Gives the ids and texts of the `tokenizers` package; from a model of SentencePiece alone its ids.
 /// Immutable after load: const use from many threads.
 ///
-/// Not supported, and refused by name at load: models of words (WordLevel), dropout, and the steps that the error lists.
+/// Not supported, and refused by name at load: dropout, and the steps that the error lists.
 /// Characters are classified, lower-cased and normalised by the package's own tables, whatever Unicode the installed Oniguruma
 /// and utf8proc know (text/unicode.h); only scripts and rarer properties in regular expressions (\p{Han}) are Oniguruma's own.
 class Tokenizer {

@@ -15,7 +15,8 @@ std::string model_type(const JsonPart& model) {
   if (model.has("type")) return model.type();
   if (model.has("merges") || !model.has("vocab")) return "BPE";
   if (model.at("vocab").value().is_array()) return "Unigram";
-  return model.has("max_input_chars_per_word") ? "WordPiece" : "BPE";
+  if (model.has("max_input_chars_per_word")) return "WordPiece";
+  return model.has("unk_token") ? "WordLevel" : "BPE";
 }
 
 // The pieces have been read as vocabulary before: each is a token and a number.
@@ -34,13 +35,24 @@ UnigramRules read_unigram(const JsonPart& model) {
   return rules;
 }
 
-WordPieceRules read_word_piece(const JsonPart& model, const VocabularyIds& ids) {
-  const JsonPart token = model.at("unk_token"), most = model.at("max_input_chars_per_word");
+int32_t read_unknown(const JsonPart& model, const VocabularyIds& ids) {
+  const JsonPart token = model.at("unk_token");
   const auto unknown = ids.find(token.string());
   if (unknown == ids.end()) token.fail("token " + sluice::quoted(token.string()) + " is not in model.vocab");
+  return static_cast<int32_t>(unknown->second);
+}
+
+WordLevelRules read_word_level(const JsonPart& model, const VocabularyIds& ids) {
+  WordLevelRules rules{.tokens = {}, .unknown = read_unknown(model, ids)};
+  for (const auto& [text, id] : ids) rules.tokens.emplace_back(text, static_cast<int32_t>(id));
+  return rules;
+}
+
+WordPieceRules read_word_piece(const JsonPart& model, const VocabularyIds& ids) {
+  const JsonPart most = model.at("max_input_chars_per_word");
   if (most.integer() < 0) most.fail("a number of characters was expected here");
   WordPieceRules rules{.continuing_prefix = model.at("continuing_subword_prefix").string(),
-                       .unknown = static_cast<int32_t>(unknown->second),
+                       .unknown = read_unknown(model, ids),
                        .most_characters = static_cast<size_t>(most.integer())};
   for (const auto& [text, id] : ids) rules.tokens.emplace_back(text, static_cast<int32_t>(id));
   return rules;
@@ -50,8 +62,8 @@ WordPieceRules read_word_piece(const JsonPart& model, const VocabularyIds& ids) 
 
 void refuse_other_models(const JsonPart& model) {
   const std::string type = model_type(model);
-  if (type != "BPE" && type != "Unigram" && type != "WordPiece")
-    model.fail_unsupported("model type " + sluice::quoted(type), "BPE, Unigram, WordPiece");
+  if (type != "BPE" && type != "Unigram" && type != "WordPiece" && type != "WordLevel")
+    model.fail_unsupported("model type " + sluice::quoted(type), "BPE, Unigram, WordPiece, WordLevel");
   if (type == "BPE") refuse_unsupported_bpe(model);
   const JsonPart vocab = model.at("vocab");
   const bool is_unigram = type == "Unigram";
@@ -64,6 +76,7 @@ TokenModel::Rules read_model(const JsonPart& model, const VocabularyIds& ids, bo
   if (type == "BPE") return read_bpe(model, ids, is_byte_level);
   if (is_byte_level) model.fail_unsupported("a " + type + " model after ByteLevel", "BPE after it");
   if (type == "WordPiece") return read_word_piece(model, ids);
+  if (type == "WordLevel") return read_word_level(model, ids);
   return read_unigram(model);
 }
 

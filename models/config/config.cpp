@@ -92,16 +92,21 @@ void read_switches(const ConfigObject& file, const Family& family, ModelConfig& 
   if (family.scaled_embedding) config.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
 }
 
-// Of Gemma 2: absent is its own value, a null is no cap.
+// Of Gemma: absent is the family's own value, a null is no cap.
 double read_softcap(const ConfigObject& file, const std::string& key, double fallback) {
-  return file.is_null(key) ? 0 : file.positive_real(key, fallback);
+  if (file.find(key) != nullptr) return file.positive_real(key);
+  return file.is_null(key) ? 0 : fallback;
 }
 
 void read_scores(const ConfigObject& file, const Family& family, ModelConfig& config) {
-  if (family.softcaps) {
+  if (family.softcaps != Softcaps::kNone) {
     config.attention_scale = 1 / std::sqrt(file.positive_real("query_pre_attn_scalar", 256));
-    config.attention_softcap = read_softcap(file, "attn_logit_softcapping", 50);
-    config.logit_softcap = read_softcap(file, "final_logit_softcapping", 30);
+    config.logit_softcap = read_softcap(file, "final_logit_softcapping", family.defaults.logit_softcap);
+    if (family.softcaps == Softcaps::kOfLogitsAndScores) {
+      config.attention_softcap = read_softcap(file, "attn_logit_softcapping", family.defaults.attention_softcap);
+    } else {
+      file.refuse_unless("attn_logit_softcapping", nullptr);
+    }
     file.refuse_unless("use_bidirectional_attention", false);
     file.find("hidden_act");  // published beside hidden_activation, and not read
   }
@@ -176,8 +181,10 @@ int64_t ModelConfig::idle_parameters() const {
 }
 
 int64_t ModelConfig::steady_positions() const {
-  const bool changes = rope.scaling == RopeScaling::kDynamic || rope.scaling == RopeScaling::kLongrope;
-  return changes ? std::min(max_positions, rope.original_positions) : max_positions;
+  int64_t most = max_positions;
+  for (int64_t which = 0; which < ropes(); ++which)
+    if (rope_at(which).depends_on_length()) most = std::min(most, rope_at(which).original_positions);
+  return most;
 }
 
 ModelConfig read_config(const fs::path& folder) { return read_config(folder, builtin_families()); }
@@ -198,7 +205,9 @@ ModelConfig read_config(const fs::path& folder, std::span<const Family> families
   if (!config.learned_positions) read_rope(file, family, config);
   read_end_of_sequence(folder, file, config);
   check_consistent(file, family, config);  // before anything takes memory by the number of layers
-  config.windows = read_windows(file, family, config);
+  const std::vector<bool> turning = read_turning_layers(file, family, config.layers);
+  const std::vector<bool> sliding = read_windows(file, family, turning, config);
+  config.rope_of_layer = ropes_of_layers(family, turning, sliding);
   refuse_unknown_keys(file);
   return config;
 }

@@ -33,7 +33,12 @@ struct RopeConfig {
   bool truncate = true;                                            // yarn: round the bounds of the ramp to whole dimensions
   double attention_factor = 1.0;                                   // yarn, longrope: on cosines and sines; resolved when read
   std::vector<double> short_factors, long_factors;                 // longrope: [dims/2] each
+
+  /// Whether the angles of all tokens change once a sample is longer than original_positions.
+  bool depends_on_length() const { return scaling == RopeScaling::kDynamic || scaling == RopeScaling::kLongrope; }
 };
+
+inline constexpr int64_t kNoRope = -1;  // in place of a number of ModelConfig::rope_at(): nothing turns
 
 /// A mixture of experts in place of the MLP of every layer: a router chooses some of E MLPs for each token and weighs what they
 /// give (Shazeer et al. 2017, "Outrageously large neural networks").
@@ -76,8 +81,11 @@ struct ModelConfig {
   double logit_softcap = 0;      // likewise the logits
   std::vector<int64_t> windows;  // [layers]: tokens that a token sees, itself included; 0: all. Empty: 0 everywhere
 
-  bool learned_positions = false;  // a table of position embeddings instead of rotary positions (GPT-2)
-  RopeConfig rope;
+  bool learned_positions = false;      // a table of position embeddings instead of rotary positions (GPT-2)
+  RopeConfig rope;                     // of the layers of which rope_of_layer says nothing else
+  std::vector<RopeConfig> more_ropes;  // rope_at(1), ...: of layers that turn otherwise (Gemma 3: those with a window)
+  std::vector<int64_t> rope_of_layer;  // [layers]: a number for rope_at(), or kNoRope (SmolLM 3). Empty: 0 everywhere
+  bool rotary_neighbours = false;      // dimensions 2i and 2i+1 turn together (GLM-4), not i and i + dims/2
 
   Activation activation = Activation::kSilu;
   bool gated_mlp = true;         // down(act(gate(x)) * up(x)); else down(act(up(x)))
@@ -92,7 +100,15 @@ struct ModelConfig {
   /// Parameters that a token does not go through: of the experts that it is not sent to.
   int64_t idle_parameters() const;
 
-  int64_t rotary_dims() const { return rope.dims == 0 ? head_dim : rope.dims; }
+  int64_t ropes() const { return 1 + static_cast<int64_t>(more_ropes.size()); }
+  const RopeConfig& rope_at(int64_t which) const { return which == 0 ? rope : more_ropes[static_cast<size_t>(which - 1)]; }
+  int64_t rotary_dims(int64_t which = 0) const { return rope_at(which).dims == 0 ? head_dim : rope_at(which).dims; }
+
+  /// The number of the rotary positions of a layer; kNoRope where nothing turns.
+  int64_t rope_index(int64_t layer) const {
+    if (learned_positions) return kNoRope;
+    return rope_of_layer.empty() ? 0 : rope_of_layer[static_cast<size_t>(layer)];
+  }
   int64_t window_of(int64_t layer) const { return windows.empty() ? 0 : windows[static_cast<size_t>(layer)]; }
 
   /// The longest sample that can be generated token by token with keys that stay as they were cached: with dynamic and longrope

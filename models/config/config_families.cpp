@@ -10,6 +10,11 @@ constexpr FamilyKeys kWithAttentionBias{.attention_bias = "attention_bias"};
 constexpr FamilyKeys kWithBothBiases{.attention_bias = "attention_bias", .mlp_bias = "mlp_bias"};
 constexpr FamilyKeys kWithQkvBias{.qkv_bias = "qkv_bias"};
 constexpr FamilyKeys kGemmaKeys{.activation = "hidden_activation", .attention_bias = "attention_bias"};
+constexpr FamilyKeys kGemma3Keys{.activation = "hidden_activation",
+                                 .attention_bias = "attention_bias",
+                                 .window_pattern = "sliding_window_pattern",
+                                 .window_rope_theta = "rope_local_base_freq"};
+constexpr FamilyKeys kGlm4Keys{.qkv_bias = "attention_bias"};
 constexpr FamilyKeys kGpt2Keys{.hidden_size = "n_embd",
                                .intermediate_size = "n_inner",
                                .layers = "n_layer",
@@ -52,7 +57,8 @@ constexpr Family kFamilies[] = {
      .value_class = "Phi3ForSequenceClassification",
      .defaults = {.max_positions = 4096, .norm_eps = 1e-5},
      .windows = WindowRule::kAllLayers,
-     .partial_rotary = true},
+     .partial_rotary = true,
+     .longrope_alone = true},
     {.model_type = "gpt2",
      .language_class = "GPT2LMHeadModel",
      .value_class = "GPT2ForSequenceClassification",
@@ -66,15 +72,41 @@ constexpr Family kFamilies[] = {
     {.model_type = "gemma2",
      .language_class = "Gemma2ForCausalLM",
      .value_class = "Gemma2ForSequenceClassification",
-     .defaults =
-         {.max_positions = 8192, .activation = "gelu_pytorch_tanh", .tied_embeddings = true, .kv_heads = 4, .head_dim = 256},
+     .defaults = {.max_positions = 8192,
+                  .activation = "gelu_pytorch_tanh",
+                  .tied_embeddings = true,
+                  .kv_heads = 4,
+                  .head_dim = 256,
+                  .attention_softcap = 50,
+                  .logit_softcap = 30},
      .keys = kGemmaKeys,
      .norm = NormKind::kRmsFromOne,
      .norm_place = NormPlace::kBoth,
-     .windows = WindowRule::kEverySecond,
+     .windows = WindowRule::kAllButEvery,
      .default_window = 4096,
+     .window_pattern = 2,
      .scaled_embedding = true,
-     .softcaps = true},
+     .softcaps = Softcaps::kOfLogitsAndScores},
+    {.model_type = "gemma3_text",
+     .language_class = "Gemma3ForCausalLM",
+     .value_class = "Gemma3TextForSequenceClassification",
+     .defaults = {.max_positions = 131072,
+                  .activation = "gelu_pytorch_tanh",
+                  .tied_embeddings = true,
+                  .kv_heads = 4,
+                  .head_dim = 256,
+                  .rope_theta = 1e6,
+                  .window_rope_theta = 1e4},
+     .keys = kGemma3Keys,
+     .norm = NormKind::kRmsFromOne,
+     .norm_place = NormPlace::kBoth,
+     .qk_norm = QkNorm::kHead,
+     .windows = WindowRule::kAllButEvery,
+     .default_window = 4096,
+     .window_pattern = 6,
+     .ropes_by_window = true,
+     .scaled_embedding = true,
+     .softcaps = Softcaps::kOfLogits},
     {.model_type = "olmo2",
      .language_class = "Olmo2ForCausalLM",
      .value_class = "Olmo2ForSequenceClassification",
@@ -82,6 +114,34 @@ constexpr Family kFamilies[] = {
      .keys = kWithAttentionBias,
      .norm_place = NormPlace::kAfter,
      .qk_norm = QkNorm::kProjection},
+    {.model_type = "olmo3",
+     .language_class = "Olmo3ForCausalLM",
+     .value_class = "Olmo3ForSequenceClassification",
+     .defaults = {.max_positions = 2048, .norm_eps = 1e-5, .rope_theta = 5e5},
+     .keys = kWithAttentionBias,
+     .norm_place = NormPlace::kAfter,
+     .qk_norm = QkNorm::kProjection,
+     .windows = WindowRule::kAllButEvery,
+     .default_window = 4096,
+     .window_pattern = 4,
+     .ropes_by_window = true,
+     .weights_like = "olmo2"},
+    {.model_type = "smollm3",
+     .language_class = "SmolLM3ForCausalLM",
+     .value_class = "SmolLM3ForSequenceClassification",
+     .defaults = {.max_positions = 32768, .tied_embeddings = true, .kv_heads = 4, .rope_theta = 2e6},
+     .keys = kWithBothBiases,
+     .windows = WindowRule::kUnturned,
+     .unturned_every = 4,
+     .weights_like = "llama"},
+    {.model_type = "glm4",
+     .language_class = "Glm4ForCausalLM",
+     .value_class = "Glm4ForSequenceClassification",
+     .defaults = {.max_positions = 131072, .norm_eps = 1.5625e-7, .kv_heads = 2, .head_dim = 128, .rotary_share = 0.5},
+     .keys = kGlm4Keys,
+     .norm_place = NormPlace::kBoth,
+     .partial_rotary = true,
+     .rotary_neighbours = true},
     {.model_type = "qwen2_moe",
      .language_class = "Qwen2MoeForCausalLM",
      .value_class = "Qwen2MoeForSequenceClassification",
@@ -106,6 +166,26 @@ constexpr Family kFamilies[] = {
          FamilyExperts{.size_key = "intermediate_size", .count = 8, .per_token = 2, .size = 14336, .always_normalised = true}},
 };
 
+// Families that people have folders of, and what of them is not there.
+struct UnsupportedFamily {
+  const char* model_type;
+  const char* reason;
+};
+
+constexpr UnsupportedFamily kUnsupported[] = {
+    {"gemma3", "it reads images; the folders of its text models have \"gemma3_text\""},
+    {"llama4", "it reads images, and its layers are those of \"llama4_text\""},
+    {"llama4_text",
+     "its attention is in chunks and scaled by the position, its queries and keys have norms without weights, and a sigmoid "
+     "weighs what its experts read"},
+};
+
+std::string reason_against(const std::string& type) {
+  for (const UnsupportedFamily& family : kUnsupported)
+    if (type == family.model_type) return std::string(": ") + family.reason;
+  return {};
+}
+
 }  // namespace
 
 std::span<const Family> builtin_families() { return kFamilies; }
@@ -118,7 +198,7 @@ const Family& read_family(const ConfigObject& file, std::span<const Family> fami
     known.push_back(family.model_type);
   }
   if (type.empty()) file.fail("model_type", "is missing", "one of: " + join(known, ", "));
-  file.fail("model_type", sluice::quoted(type) + " is not supported", "supported: " + join(known, ", "));
+  file.fail("model_type", sluice::quoted(type) + " is not supported" + reason_against(type), "supported: " + join(known, ", "));
 }
 
 std::string read_architecture(const ConfigObject& file, const Family& family) {

@@ -23,7 +23,9 @@ struct FamilyKeys {
   const char* activation = "hidden_act";
   const char* attention_bias = nullptr;  // biases on all four projections of attention
   const char* mlp_bias = nullptr;
-  const char* qkv_bias = nullptr;  // without the output's; true where it is absent
+  const char* qkv_bias = nullptr;           // without the output's; true where it is absent
+  const char* window_pattern = nullptr;     // every so many-th layer has no window
+  const char* window_rope_theta = nullptr;  // of the layers that have one
 };
 
 /// What Hugging Face takes when config.json lacks the key.
@@ -35,6 +37,9 @@ struct FamilyDefaults {
   std::optional<int64_t> kv_heads = {};  // without a value: as many as query heads
   std::optional<int64_t> head_dim = {};  // without a value: hidden size by heads
   double rope_theta = 10000.0;
+  std::optional<double> window_rope_theta = {};     // without a value: rope_theta
+  double rotary_share = 1.0;                        // of each head
+  double attention_softcap = 0, logit_softcap = 0;  // 0: none
 };
 
 /// A family whose layers are mixtures of experts: its keys, and what Hugging Face takes where they are absent.
@@ -50,8 +55,12 @@ enum class WindowRule {
   kNone,         // no windows
   kAllLayers,    // sliding_window, when there is one, holds in every layer
   kUpperLayers,  // switched on by use_sliding_window, in the layers from max_window_layers on, or as layer_types says
-  kEverySecond,  // in the layers 0, 2, 4, ..., or as layer_types says
+  kAllButEvery,  // in all layers but every n-th (window_pattern), or as layer_types says
+  kUnturned,     // switched on by use_sliding_window, in the layers without rotary positions, or as layer_types says
 };
+
+/// Which soft caps a family's config.json may ask for, beside a scale of the scores of its own (query_pre_attn_scalar).
+enum class Softcaps { kNone, kOfLogits, kOfLogitsAndScores };
 
 class FeedForward;  // models/layers/feed_forward/feed_forward.h
 
@@ -67,13 +76,18 @@ struct Family {
   QkNorm qk_norm = QkNorm::kNone;
   WindowRule windows = WindowRule::kNone;
   std::optional<int64_t> default_window = {};  // where sliding_window is absent; a null is no window
+  int64_t window_pattern = 0;                  // of kAllButEvery
   bool qkv_bias = false;                       // whatever config.json says
   bool output_and_mlp_bias = false;            // likewise
   bool gated_mlp = true;
   bool learned_positions = false;
-  bool partial_rotary = false;  // may turn only a part of each head
+  bool partial_rotary = false;     // may turn only a part of each head
+  bool longrope_alone = false;     // is stretched by longrope or not at all, from a length that stands at the top
+  bool rotary_neighbours = false;  // dimensions 2i and 2i+1 of a head turn together
+  bool ropes_by_window = false;    // layers with a window turn by rotary positions of their own
+  int64_t unturned_every = 0;      // no_rope_layers says which layers turn; absent: all but every so many-th. 0: all do
   bool scaled_embedding = false;
-  bool softcaps = false;                      // has soft caps and its own scale of the scores
+  Softcaps softcaps = Softcaps::kNone;
   std::optional<FamilyExperts> experts = {};  // what its layers have instead of an MLP
   const char* weights_like = nullptr;         // the family whose names its weights have; nullptr: it has its own
   const FeedForward* feed_forward =

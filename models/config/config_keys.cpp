@@ -49,6 +49,7 @@ constexpr std::string_view kHarmlessKeys[] = {
     "use_flash_attention_2",
     "cache_implementation",
     "chunk_size_feed_forward",
+    "pretraining_tp",  // of these families transformers has no other products for it
     "torchscript",
     "tf_legacy_loss",
     "is_decoder",
@@ -113,7 +114,7 @@ void refuse_unsupported(const ConfigObject& file, const std::string& model_type)
   }
   for (const char* key : {"is_encoder_decoder", "add_cross_attention", "tie_encoder_decoder"}) file.refuse_unless(key, false);
   file.refuse_unless("attention_dropout", 0.0);
-  for (const char* key : {"pretraining_tp", "full_attn_mod", "interpolate_factor"}) file.refuse_unless(key, 1);
+  for (const char* key : {"full_attn_mod", "interpolate_factor"}) file.refuse_unless(key, 1);
 }
 
 void refuse_unknown_keys(const ConfigObject& file) {

@@ -13,7 +13,8 @@ constexpr const char* kFull = "full_attention";
 // sliding_window: absent is the family's own, null is none.
 std::optional<int64_t> read_window(const ConfigObject& file, const Family& family) {
   if (family.windows == WindowRule::kNone) return std::nullopt;
-  if (family.windows == WindowRule::kUpperLayers && !file.flag("use_sliding_window", false)) {
+  const bool switched = family.windows == WindowRule::kUpperLayers || family.windows == WindowRule::kUnturned;
+  if (switched && !file.flag("use_sliding_window", false)) {
     file.find("sliding_window");  // switched off
     return std::nullopt;
   }
@@ -23,17 +24,22 @@ std::optional<int64_t> read_window(const ConfigObject& file, const Family& famil
 }
 
 // Which layers have the window where layer_types does not say.
-std::vector<bool> sliding_layers(const ConfigObject& file, const Family& family, int64_t layers, bool window) {
-  std::vector<bool> sliding(static_cast<size_t>(layers), false);
-  int64_t first = layers;
+std::vector<bool> sliding_layers(const ConfigObject& file, const Family& family, const std::vector<bool>& turning, bool window) {
+  std::vector<bool> sliding(turning.size(), false);
+  const auto layers = static_cast<int64_t>(turning.size());
+  int64_t first = layers, pattern = family.window_pattern;
   if (family.windows == WindowRule::kAllLayers) first = 0;
   if (family.windows == WindowRule::kUpperLayers) {
     const Json* zero = file.find("max_window_layers");
     first = zero != nullptr && *zero == 0 ? 0 : file.length("max_window_layers", 28);
   }
+  if (family.windows == WindowRule::kUnturned) file.find("max_window_layers");  // published, and not read
+  if (family.keys.window_pattern != nullptr) pattern = file.length(family.keys.window_pattern, pattern);
   for (int64_t i = 0; i < layers; ++i) {
-    const bool even = family.windows == WindowRule::kEverySecond && i % 2 == 0;
-    sliding[static_cast<size_t>(i)] = even || (window && i >= first);
+    const auto layer = static_cast<size_t>(i);
+    const bool by_pattern = family.windows == WindowRule::kAllButEvery && (i + 1) % pattern != 0;
+    const bool unturned = family.windows == WindowRule::kUnturned && !turning[layer];
+    sliding[layer] = by_pattern || (window && (unturned || i >= first));
   }
   return sliding;
 }
@@ -42,7 +48,7 @@ std::vector<bool> sliding_layers(const ConfigObject& file, const Family& family,
 std::vector<bool> with_layer_types(const ConfigObject& file, const Family& family, std::vector<bool> sliding) {
   if (file.find("layer_types") == nullptr) return sliding;
   const std::vector<std::string> types = file.texts("layer_types", sliding.size());
-  const bool decides = family.windows == WindowRule::kUpperLayers || family.windows == WindowRule::kEverySecond;
+  const bool decides = family.windows != WindowRule::kNone && family.windows != WindowRule::kAllLayers;
   for (size_t i = 0; i < types.size(); ++i) {
     if (types[i] != kSliding && types[i] != kFull) {
       file.fail("layer_types", "has " + sluice::quoted(types[i]),
@@ -60,19 +66,18 @@ std::vector<bool> with_layer_types(const ConfigObject& file, const Family& famil
 
 }  // namespace
 
-std::vector<int64_t> read_windows(const ConfigObject& file, const Family& family, const ModelConfig& config) {
+std::vector<bool> read_windows(const ConfigObject& file, const Family& family, const std::vector<bool>& turning,
+                               ModelConfig& config) {
   const std::optional<int64_t> window = read_window(file, family);
-  const std::vector<bool> sliding =
-      with_layer_types(file, family, sliding_layers(file, family, config.layers, window.has_value()));
+  std::vector<bool> sliding = with_layer_types(file, family, sliding_layers(file, family, turning, window.has_value()));
   const bool any = std::find(sliding.begin(), sliding.end(), true) != sliding.end();
   if (any && !window) {
     file.fail("sliding_window", "is not set, but some layers have a window",
               "give the window, or \"layer_types\" of \"full_attention\" only");
   }
-  if (!any || *window >= config.max_positions) return {};
-  std::vector<int64_t> windows;
-  for (const bool slides : sliding) windows.push_back(slides ? *window : 0);
-  return windows;
+  if (!any || *window >= config.max_positions) return sliding;
+  for (const bool slides : sliding) config.windows.push_back(slides ? *window : 0);
+  return sliding;
 }
 
 }  // namespace sluice::models

@@ -13,7 +13,6 @@
 namespace sluice::models {
 namespace {
 
-constexpr int64_t kFirstPositions = 1024;      // of the first rotary table
 constexpr int64_t kLibraryBytes = 32LL << 20;  // what cuBLAS wants on the newest cards
 constexpr size_t kVersions = 4;
 constexpr int kTimesBefore = 1;  // that a step runs before it is recorded: what is loaded at the first is not recorded
@@ -133,13 +132,15 @@ int64_t OwnStep::widest() const {
 }
 
 void OwnStep::make_turns(int64_t positions) {
-  const int64_t have = turns_.defined() ? turns_.size(0) : 0;
-  if (positions <= have) return;
+  if (!rotary_.empty() && positions <= rotary_.front().positions()) return;
   forget_recordings();
-  const RotaryTable table(config_, std::min(config_.steady_positions(), std::max({positions, 2 * have, kFirstPositions})));
-  const at::Tensor here = at::empty({table.positions(), table.dims()}, at::kFloat);
-  std::copy_n(table.row(0), here.numel(), here.mutable_data_ptr<float>());
-  turns_ = here.to(keys_.device());
+  grow_rotary_tables(config_, positions, rotary_);
+  turns_.clear();
+  for (const RotaryTable& table : rotary_) {
+    const at::Tensor here = at::empty({table.positions(), table.dims()}, at::kFloat);
+    std::copy_n(table.row(0), here.numel(), here.mutable_data_ptr<float>());
+    turns_.push_back(here.to(keys_.device()));
+  }
 }
 
 OwnStep::Version& OwnStep::version_of(const Weights& weights) {
@@ -317,6 +318,8 @@ void OwnStep::enqueue(const Version& version, const Plan& plan, const Others& ot
     const Layer& layer = version.layers[i];
     const auto number = static_cast<int64_t>(i);
     const bool is_last = i + 1 == version.layers.size();
+    const int64_t rope = config_.rope_index(number);
+    const at::Tensor turns = rope == kNoRope ? at::Tensor() : turns_[static_cast<size_t>(rope)];
     multiply(layer.projections, read_, config_.hidden_size, projected_, plan.rows, stream);
     check(kernels.heads({.projected = projected_.const_data_ptr<float>(),
                          .query_bias = layer.query_bias,
@@ -324,19 +327,20 @@ void OwnStep::enqueue(const Version& version, const Plan& plan, const Others& ot
                          .value_bias = layer.value_bias,
                          .query_norm = layer.query_norm,
                          .key_norm = layer.key_norm,
-                         .turns = turns_.const_data_ptr<float>(),
+                         .turns = turns.defined() ? turns.const_data_ptr<float>() : nullptr,
                          .positions = plan.positions,
                          .slots = plan.slots,
                          .query = query_.mutable_data_ptr(),
                          .keys = keys_.select(0, number).mutable_data_ptr(),
                          .values = values_.select(0, number).mutable_data_ptr(),
                          .from_one = config_.norm == NormKind::kRmsFromOne,
+                         .neighbours = config_.rotary_neighbours,
                          .eps = static_cast<float>(config_.norm_eps),
                          .rows = small(plan.rows),
                          .heads = small(config_.heads),
                          .kv_heads = small(config_.kv_heads),
                          .head_dim = small(config_.head_dim),
-                         .turned = small(turns_.size(1)),
+                         .turned = turns.defined() ? small(turns.size(1)) : 0,
                          .device = device_,
                          .stream = stream}),
           "heads");

@@ -96,8 +96,9 @@ class OwnStep {
   const int32_t device_;
   int64_t rows_ = 0, wanted_ = 0, width_ = 0;  // that there is room for
   at::Tensor x_, read_, projected_, query_, attended_, gated_, logits_, partials_, numbers_, library_memory_;
-  at::Tensor turns_;               // [positions,R]
-  std::vector<Version> versions_;  // the last used one first
+  std::vector<Version> versions_;    // the last used one first
+  std::vector<RotaryTable> rotary_;  // for each rope_at() of the config, of the positions that steps have reached
+  std::vector<at::Tensor> turns_;    // [positions,R] of each, on the device
   void* library_ = nullptr;
 };
 

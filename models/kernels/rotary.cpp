@@ -112,14 +112,15 @@ Floats rotary_frequencies(const RopeConfig& rope, int64_t dims, int64_t length) 
 
 }  // namespace
 
-RotaryTable::RotaryTable(const ModelConfig& config, int64_t length)
-    : dims_(config.learned_positions ? 0 : config.rotary_dims()), positions_(length) {
+RotaryTable::RotaryTable(const ModelConfig& config, int64_t length, int64_t which)
+    : dims_(config.learned_positions ? 0 : config.rotary_dims(which)), positions_(length), neighbours_(config.rotary_neighbours) {
   SLUICE_CHECK(dims_ >= 0 && dims_ % 2 == 0 && length >= 0, "a rotary table needs an even number of dimensions");
   if (dims_ == 0) return;
   rows_.resize(static_cast<size_t>(dims_ * positions_));
   const int64_t half = dims_ / 2;
-  const Floats frequencies = rotary_frequencies(config.rope, dims_, length);
-  const auto scale = static_cast<float>(config.rope.attention_factor);
+  const RopeConfig& rope = config.rope_at(which);
+  const Floats frequencies = rotary_frequencies(rope, dims_, length);
+  const auto scale = static_cast<float>(rope.attention_factor);
   for (int64_t position = 0; position < positions_; ++position) {
     float* row = rows_.data() + position * dims_;
     for (int64_t i = 0; i < half; ++i) {
@@ -128,6 +129,15 @@ RotaryTable::RotaryTable(const ModelConfig& config, int64_t length)
       row[half + i] = std::sin(angle) * scale;
     }
   }
+}
+
+void grow_rotary_tables(const ModelConfig& config, int64_t positions, std::vector<RotaryTable>& tables) {
+  constexpr int64_t kFirst = 1024;
+  const int64_t have = tables.empty() ? 0 : tables.front().positions();
+  if (config.learned_positions || positions <= have) return;
+  const int64_t length = std::min(config.steady_positions(), std::max({positions, 2 * have, kFirst}));
+  tables.clear();
+  for (int64_t which = 0; which < config.ropes(); ++which) tables.emplace_back(config, length, which);
 }
 
 }  // namespace sluice::models

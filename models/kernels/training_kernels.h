@@ -5,6 +5,7 @@
 
 #include "models/kernels/bfloat16.h"
 #include "models/kernels/instruction_set.h"
+#include "models/kernels/rotary.h"
 #include "models/kernels/row_norm.h"
 
 namespace sluice::models {
@@ -65,9 +66,9 @@ template <class Number>
 void activation_backward(Activation activation, Number* gate, std::type_identity_t<Number>* up, int64_t count, Number* grad,
                          InstructionSet set = best_instruction_set());
 
-/// The first `dims` of each of `heads` heads of a token, rotated; the rest as it is. angles [dims]: dims/2 cosines, then sines.
+/// Each of `heads` heads of a token, rotated; what does not turn as it is.
 template <class Number>
-void turn_heads(const float* token, int64_t heads, int64_t head_dim, const float* angles, int64_t dims, Number* out,
+void turn_heads(const float* token, int64_t heads, int64_t head_dim, const Turn& turn, Number* out,
                 InstructionSet set = best_instruction_set());
 
 /// out[size] += the sum of the rows of x[rows, size], rows `stride` apart.

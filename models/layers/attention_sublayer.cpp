@@ -60,12 +60,13 @@ at::Tensor normed_rows(const LayerPass& pass, const at::Tensor& x) {
 }
 
 // Queries or keys as scores take them.
-at::Tensor scored(const LayerPass& pass, const at::Tensor& projected, const at::Tensor& norm_weight, KeptNorm& kept) {
-  if (pass.config.qk_norm == QkNorm::kNone) return turned(projected, pass.layout, pass.precision);
+at::Tensor scored(const LayerPass& pass, const at::Tensor& projected, const at::Tensor& norm_weight, int64_t rope,
+                  KeptNorm& kept) {
+  if (pass.config.qk_norm == QkNorm::kNone) return turned(projected, pass.layout, pass.precision, rope);
   const at::Tensor rows = projected.contiguous(), out = at::empty(rows.sizes());
   norm_forward(pass.norm(norm_weight), normed_rows(pass, rows), normed_rows(pass, out), kept);
   kept.x = to_operand(kept.x, pass.precision);
-  return turned(out, pass.layout, pass.precision);
+  return turned(out, pass.layout, pass.precision, rope);
 }
 
 void unscored(const LayerPass& pass, const at::Tensor& grad, const at::Tensor& norm_weight, const KeptNorm& kept) {
@@ -98,16 +99,16 @@ HeadGradients gradients_of_heads(const LayerPass& pass, const LayerWeights& laye
 
 }  // namespace
 
-at::Tensor attention(const LayerPass& pass, const LayerWeights& layer, int64_t window, const at::Tensor& x, KeptAttention& kept) {
+at::Tensor attention(const LayerPass& pass, const LayerWeights& layer, int64_t index, const at::Tensor& x, KeptAttention& kept) {
   kept.read = read_residual(pass, x, pass.norm(layer.attention_norm, layer.attention_norm_bias));
   {
     const at::Tensor all = project_heads(pass, layer, kept.read.in);
-    const int64_t queries = queries_size(pass.config), keys = keys_size(pass.config);
+    const int64_t queries = queries_size(pass.config), keys = keys_size(pass.config), rope = pass.config.rope_index(index);
     const std::vector<at::Tensor> heads =
-        heads_of(pass.layout.segment, {scored(pass, all.narrow(1, 0, queries), layer.query_norm, kept.query_norm),
-                                       scored(pass, all.narrow(1, queries, keys), layer.key_norm, kept.key_norm),
+        heads_of(pass.layout.segment, {scored(pass, all.narrow(1, 0, queries), layer.query_norm, rope, kept.query_norm),
+                                       scored(pass, all.narrow(1, queries, keys), layer.key_norm, rope, kept.key_norm),
                                        to_operand(all.narrow(1, queries + keys, keys), pass.precision).contiguous()});
-    kept.operands = {.query = heads[0], .key = heads[1], .value = heads[2], .window = window};
+    kept.operands = {.query = heads[0], .key = heads[1], .value = heads[2], .window = pass.config.window_of(index), .rope = rope};
   }
   kept.attended = ring_attention(kept.operands, pass.layout);
   kept.attended.output = rows_of(pass.layout.segment, {kept.attended.output}).front();

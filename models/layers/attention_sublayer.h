@@ -19,8 +19,8 @@ struct KeptAttention {
   KeptNorm added_norm;
 };
 
-/// x[T,H], float32, plus what attention makes of it. Fills `kept`.
-at::Tensor attention(const LayerPass& pass, const LayerWeights& layer, int64_t window, const at::Tensor& x, KeptAttention& kept);
+/// x[T,H], float32, plus what attention of layer `index` makes of it. Fills `kept`.
+at::Tensor attention(const LayerPass& pass, const LayerWeights& layer, int64_t index, const at::Tensor& x, KeptAttention& kept);
 
 /// From the gradient of the result to that of x, in place; adds the gradients of the weights. Uses up `kept`.
 void attention_backward(const LayerPass& pass, const LayerWeights& layer, const KeptAttention& kept, const at::Tensor& grad);

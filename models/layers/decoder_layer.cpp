@@ -22,7 +22,7 @@ at::Tensor forward(const LayerPass& pass, const LayerWeights& layer, int64_t ind
   const at::NoGradGuard no_gradient;  // what is computed here has a step of its own
   {
     KeptAttention attention;
-    x = models::attention(pass, layer, pass.config.window_of(index), x, attention);
+    x = models::attention(pass, layer, index, x, attention);
     if (kept) kept->attention = std::move(attention);
   }
   return feed_forward(pass, layer, std::move(x), kept ? &kept->feed_forward : nullptr);

@@ -11,6 +11,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tanh.h>
 
 #include <limits>
@@ -31,14 +32,7 @@ class NarrowSample final : public TensorMaths {
   NarrowSample(const ModelConfig& config, int64_t length, at::ScalarType dtype)
       : config_(config), length_(length), dtype_(dtype) {
     if (config.learned_positions) return;
-    const RotaryTable table(config, length);
-    const int64_t half = table.dims() / 2;
-    // OLMo 2 rounds behind the rotation, the others before it.
-    const bool rounds_behind = config.norm_place == NormPlace::kAfter;
-    const at::Tensor rows = at::from_blob(const_cast<float*>(table.row(0)), {length, 2 * half}, at::kFloat)  // copied by cat()
-                                .to(rounds_behind ? at::kFloat : dtype);
-    cosines_ = at::cat({rows.narrow(1, 0, half), rows.narrow(1, 0, half)}, 1);
-    sines_ = at::cat({rows.narrow(1, half, half), rows.narrow(1, half, half)}, 1);
+    for (int64_t which = 0; which < config.ropes(); ++which) turns_.push_back(turns_of(RotaryTable(config, length, which)));
   }
 
   at::Tensor embed(const Weights& weights, const at::Tensor& tokens) const {
@@ -51,9 +45,9 @@ class NarrowSample final : public TensorMaths {
   at::Tensor add_attention(const at::Tensor& x, const LayerWeights& layer, int64_t index) const {
     const at::Tensor in =
         config_.norm_place == NormPlace::kAfter ? x : normalised(x, layer.attention_norm, layer.attention_norm_bias);
-    const at::Tensor query = turned(heads(product(in, layer.query), layer.query_norm));  // [Nq,L,D]
-    const at::Tensor key = turned(heads(product(in, layer.key), layer.key_norm));        // [Nk,L,D]
-    const at::Tensor value = heads(product(in, layer.value), {});                        // [Nk,L,D]
+    const at::Tensor query = turned(heads(product(in, layer.query), layer.query_norm), index);  // [Nq,L,D]
+    const at::Tensor key = turned(heads(product(in, layer.key), layer.key_norm), index);        // [Nk,L,D]
+    const at::Tensor value = heads(product(in, layer.value), {});                               // [Nk,L,D]
     const int64_t group = config_.heads / config_.kv_heads;
     const at::Tensor attended = attention(query, key.repeat_interleave(group, 0), value.repeat_interleave(group, 0), index);
     const at::Tensor joined = attended.transpose(0, 1).reshape({length_, config_.heads * config_.head_dim});
@@ -83,6 +77,22 @@ class NarrowSample final : public TensorMaths {
   }
 
  private:
+  struct Turns {
+    at::Tensor cosines, sines;  // [L,dims]
+  };
+
+  // OLMo rounds behind the rotation, the others before it.
+  Turns turns_of(const RotaryTable& table) const {
+    const int64_t half = table.dims() / 2;
+    const bool rounds_behind = config_.norm_place == NormPlace::kAfter;
+    const at::Tensor rows = at::from_blob(const_cast<float*>(table.row(0)), {length_, 2 * half}, at::kFloat)  // copied below
+                                .to(rounds_behind ? at::kFloat : dtype_);
+    const auto of_dimensions = [&](const at::Tensor& of_pairs) {
+      return config_.rotary_neighbours ? of_pairs.repeat_interleave(2, 1) : at::cat({of_pairs, of_pairs}, 1);
+    };
+    return {of_dimensions(rows.narrow(1, 0, half)), of_dimensions(rows.narrow(1, half, half))};
+  }
+
   at::Tensor added(const at::Tensor& x, const at::Tensor& out, const at::Tensor& norm_weight) const {
     return x + (config_.norm_place == NormPlace::kBefore ? out : normalised(out, norm_weight));
   }
@@ -95,12 +105,16 @@ class NarrowSample final : public TensorMaths {
     return x.transpose(0, 1);
   }
 
-  at::Tensor turned(const at::Tensor& x) const {
-    if (!cosines_.defined()) return x;
-    const int64_t dims = cosines_.size(1), half = dims / 2;
+  at::Tensor turned(const at::Tensor& x, int64_t index) const {
+    const int64_t rope = config_.rope_index(index);
+    if (rope == kNoRope) return x;
+    const auto& [cosines, sines] = turns_[static_cast<size_t>(rope)];
+    const int64_t dims = cosines.size(1), half = dims / 2;
     const at::Tensor turns = x.narrow(2, 0, dims);
-    const at::Tensor turned = at::cat({-turns.narrow(2, half, half), turns.narrow(2, 0, half)}, 2);
-    const at::Tensor result = (turns * cosines_ + turned * sines_).to(dtype_);
+    const at::Tensor turned = config_.rotary_neighbours
+                                  ? at::stack({-turns.slice(2, 1, dims, 2), turns.slice(2, 0, dims, 2)}, 3).flatten(2)
+                                  : at::cat({-turns.narrow(2, half, half), turns.narrow(2, 0, half)}, 2);
+    const at::Tensor result = (turns * cosines + turned * sines).to(dtype_);
     return dims == x.size(2) ? result : at::cat({result, x.narrow(2, dims, x.size(2) - dims)}, 2);
   }
 
@@ -114,7 +128,8 @@ class NarrowSample final : public TensorMaths {
 
   // [Nq,L,D]
   at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, int64_t index) const {
-    const bool step_by_step = config_.norm == NormKind::kRmsFromOne;  // Gemma 2, for the sake of its soft cap
+    // Gemma 2, for the sake of its soft cap. Gemma 3 norms queries and keys instead.
+    const bool step_by_step = config_.norm == NormKind::kRmsFromOne && config_.qk_norm == QkNorm::kNone;
     if (!step_by_step) {
       const int64_t window = config_.window_of(index);
       const bool causal = window == 0 || window >= length_;
@@ -132,7 +147,7 @@ class NarrowSample final : public TensorMaths {
   const ModelConfig& config_;
   int64_t length_;
   at::ScalarType dtype_;
-  at::Tensor cosines_, sines_;  // [L,dims]
+  std::vector<Turns> turns_;  // for each rope_at() of the config; none with learned positions
 };
 
 }  // namespace

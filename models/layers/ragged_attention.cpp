@@ -115,8 +115,10 @@ void check_operands(const AttentionOperands& in, const RaggedLayout& layout, con
 
 int64_t rotary_bytes(const ModelConfig& config, int64_t tokens, int64_t longest_sample) {
   if (config.learned_positions) return 0;
-  const bool own = config.rope.scaling == RopeScaling::kDynamic || config.rope.scaling == RopeScaling::kLongrope;
-  return (own ? tokens : longest_sample) * config.rotary_dims() * static_cast<int64_t>(sizeof(float));
+  int64_t angles = 0;
+  for (int64_t which = 0; which < config.ropes(); ++which)
+    angles += (config.rope_at(which).depends_on_length() ? tokens : longest_sample) * config.rotary_dims(which);
+  return angles * static_cast<int64_t>(sizeof(float));
 }
 
 RaggedLayout::RaggedLayout(const ModelConfig& config, std::span<const int64_t> sample_offsets)
@@ -131,31 +133,39 @@ RaggedLayout::RaggedLayout(const ModelConfig& config, std::span<const int64_t> s
       head_dim(config.head_dim),
       score_scale(config.score_scale()),
       softcap(config.attention_softcap),
-      longest(longest_sample(sample_offsets)),
-      turning(config.learned_positions ? 0 : config.rotary_dims()) {
+      longest(longest_sample(sample_offsets)) {
   SLUICE_CHECK(segment.tokens == tokens() && config.kv_heads % segment.head_ranks() == 0, "a pass that these ranks cannot share");
+  for (size_t s = 0; s + 1 < offsets.size(); ++s) {
+    const int64_t first = segment.begin() + row_offsets[s] - offsets[s];
+    for (int64_t row = row_offsets[s]; row < row_offsets[s + 1]; ++row) positions.push_back(first + row - row_offsets[s]);
+  }
+  for (int64_t which = 0; which < config.ropes(); ++which) ropes_.push_back(ropes_of(config, which));
+}
+
+RaggedLayout::Ropes RaggedLayout::ropes_of(const ModelConfig& config, int64_t which) const {
+  const RopeConfig& rope = config.rope_at(which);
+  const auto group_of = [&](size_t sample) { return angle_group(rope, offsets[sample + 1] - offsets[sample]); };
+  Ropes of;
   std::map<int64_t, int64_t> longest_of_group;  // of each group of samples whose angles agree
   for (size_t s = 0; s + 1 < offsets.size(); ++s) {
-    int64_t& most = longest_of_group[angle_group(config.rope, offsets[s + 1] - offsets[s])];
+    int64_t& most = longest_of_group[group_of(s)];
     most = std::max(most, offsets[s + 1] - offsets[s]);
   }
   std::map<int64_t, size_t> table_of_group;
   for (const auto& [group, most] : longest_of_group) {
-    table_of_group[group] = tables_.size();
-    tables_.emplace_back(config, most);
+    table_of_group[group] = of.tables.size();
+    of.tables.emplace_back(config, most, which);
   }
-  for (size_t s = 0; s + 1 < offsets.size(); ++s)
-    table_of_.push_back(table_of_group.at(angle_group(config.rope, offsets[s + 1] - offsets[s])));
   for (size_t s = 0; s + 1 < offsets.size(); ++s) {
-    const int64_t first = segment.begin() + row_offsets[s] - offsets[s];
-    for (int64_t position = first; position < first + row_offsets[s + 1] - row_offsets[s]; ++position) {
-      positions.push_back(position);
-      angles.push_back(rotary(static_cast<int64_t>(s)).row(position));
-    }
+    of.table_of.push_back(table_of_group.at(group_of(s)));
+    const RotaryTable& table = of.tables[of.table_of.back()];
+    for (int64_t row = row_offsets[s]; row < row_offsets[s + 1]; ++row)
+      of.turns.push_back(table.turn(positions[static_cast<size_t>(row)]));
   }
+  return of;
 }
 
-at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision precision) {
+at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision precision, int64_t rope) {
   SLUICE_CHECK(x.dim() == 2 && x.size(0) == layout.rows() && x.size(1) % layout.head_dim == 0 && x.stride(1) == 1,
                "what is rotated is [n,N*D]");
   const at::Tensor out = empty_operand(precision, x.sizes());
@@ -165,7 +175,7 @@ at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision pre
     auto* to = numbers<decltype(number)>(out);
     parallel_ranges(layout.rows(), kTurnedTokens, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t)
-        turn_heads(from + t * stride, size / layout.head_dim, layout.head_dim, layout.angles[t], layout.turning, to + t * size);
+        turn_heads(from + t * stride, size / layout.head_dim, layout.head_dim, layout.turn(t, rope), to + t * size);
     });
   });
   return out;
@@ -205,7 +215,7 @@ void ragged_attention_backward(const AttentionOperands& in, const Attended& resu
                        {.output = out + first * query_row,
                         .log_sum_exp = sums + first * layout.heads,
                         .grad_output = grad_out + first * query_row,
-                        .rotary = &layout.rotary(of.sample),
+                        .rotary = in.rope == kNoRope ? nullptr : &layout.rotary(of.sample, in.rope),
                         .position = of.keys.begin - layout.offsets[static_cast<size_t>(of.sample)],
                         .grad_query = at_row(gradients.query, first * query_row),
                         .grad_key = at_row(gradients.key, first_key * key_row),

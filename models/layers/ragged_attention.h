@@ -22,8 +22,17 @@ struct RaggedLayout {
   RaggedLayout(const RaggedLayout&) = delete;
   RaggedLayout& operator=(const RaggedLayout&) = delete;
 
-  /// Of sample s: its own where the angles depend on its length, else one that many samples share.
-  const RotaryTable& rotary(int64_t sample) const { return tables_[table_of_[static_cast<size_t>(sample)]]; }
+  /// Of sample s in the layers of config.rope_at(rope): its own where the angles depend on its length, else one that many samples
+  /// share.
+  const RotaryTable& rotary(int64_t sample, int64_t rope = 0) const {
+    const Ropes& of = ropes_[static_cast<size_t>(rope)];
+    return of.tables[of.table_of[static_cast<size_t>(sample)]];
+  }
+
+  /// What row i turns by in the layers of config.rope_at(rope); nothing for kNoRope.
+  Turn turn(int64_t row, int64_t rope) const {
+    return rope == kNoRope ? Turn{} : ropes_[static_cast<size_t>(rope)].turns[static_cast<size_t>(row)];
+  }
 
   int64_t tokens() const { return offsets.back(); }
   int64_t rows() const { return segment.size(); }
@@ -35,17 +44,22 @@ struct RaggedLayout {
   int64_t heads, kv_heads;           // that attention has here
   int64_t head_dim;
   double score_scale, softcap;
-  int64_t longest;                   // tokens of the longest sample
-  int64_t turning;                   // the first dimensions of each head that turn
-  std::vector<int64_t> positions;    // [n] of each row in its sample
-  std::vector<const float*> angles;  // [n] RotaryTable::row() of each row
+  int64_t longest;                 // tokens of the longest sample
+  std::vector<int64_t> positions;  // [n] of each row in its sample
 
  private:
-  std::vector<RotaryTable> tables_;
-  std::vector<size_t> table_of_;  // [S]
+  struct Ropes {
+    std::vector<RotaryTable> tables;
+    std::vector<size_t> table_of;  // [S]
+    std::vector<Turn> turns;       // [n]
+  };
+  Ropes ropes_of(const ModelConfig& config, int64_t which) const;
+
+  std::vector<Ropes> ropes_;  // one for each rope_at() of the config
 };
 
-/// What the tables of angles of a layout take: one for all samples, but for those whose angles depend on their length.
+/// What the tables of angles of a layout take: of each rope_at() one for all samples, but for those whose angles depend on their
+/// length.
 int64_t rotary_bytes(const ModelConfig& config, int64_t tokens, int64_t longest_sample);
 
 /// What attention multiplies: operands (operand.h), rows side by side. B queries, as many keys or others.
@@ -53,6 +67,7 @@ struct AttentionOperands {
   at::Tensor query;       // [B,Nq*D], rotated
   at::Tensor key, value;  // [B,Nk*D], keys rotated
   int64_t window = 0;     // tokens that a token sees, itself included; 0: all before it
+  int64_t rope = 0;       // by which queries and keys were rotated: a number for rope_at(), or kNoRope
 };
 
 struct Attended {
@@ -61,7 +76,7 @@ struct Attended {
 };
 
 /// Queries or keys of the rows, x[n,N*D] in float32, rotated by the positions of their tokens: an operand. Rows of x may be apart.
-at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision precision);
+at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision precision, int64_t rope = 0);
 
 /// Causal attention inside each sample, scores scaled and capped as the layout's config says, of these queries over these keys:
 /// both the same tokens of the pass, or keys before the queries, all of one sample, of which each query sees one at least. Runs over (sample, key/value head) pairs in

@@ -112,7 +112,7 @@ Attended ring_attention(const AttentionOperands& in, const RaggedLayout& layout)
     merge({part[0], part[1]}, {block.rows(total.output, errand.queries), block.rows(total.log_sum_exp, errand.queries)});
   };
   const auto compute = [&](const Errand& errand, const Tensors& other) {
-    AttentionOperands of{.query = {}, .key = {}, .value = {}, .window = in.window};
+    AttentionOperands of{.query = {}, .key = {}, .value = {}, .window = in.window, .rope = in.rope};
     if (errand.at_queries)
       of.query = block.rows(in.query, errand.queries), of.key = other[0], of.value = other[1];
     else
@@ -135,7 +135,7 @@ void ring_attention_backward(const AttentionOperands& in, const Attended& result
   if (layout.segment.ring == 1) return ragged_attention_backward(in, result, grad_output, layout, tokens, tokens, in);
   const Block block(layout);
   const auto empty_gradients = [&](const AttentionOperands& of) {
-    return AttentionOperands{at::empty_like(of.query), at::empty_like(of.key), at::empty_like(of.value), of.window};
+    return AttentionOperands{at::empty_like(of.query), at::empty_like(of.key), at::empty_like(of.value), of.window, of.rope};
   };
   Tensors totals;
   {
@@ -157,7 +157,7 @@ void ring_attention_backward(const AttentionOperands& in, const Attended& result
     const auto of_keys = [&](const at::Tensor& own, size_t i) {
       return errand.at_queries ? other[i] : block.rows(own, errand.keys);
     };
-    const AttentionOperands of{of_queries(in.query, 0), of_keys(in.key, 0), of_keys(in.value, 1), in.window};
+    const AttentionOperands of{of_queries(in.query, 0), of_keys(in.key, 0), of_keys(in.value, 1), in.window, in.rope};
     const AttentionOperands gradients = empty_gradients(of);
     ragged_attention_backward(of, {of_queries(result.output, 2), of_queries(result.log_sum_exp, 3)}, of_queries(grad_output, 1),
                               layout, errand.queries, errand.keys, gradients);

@@ -73,6 +73,22 @@ constexpr LayerRow kGemma2FeedForwardNorms[] = {
     {"post_feedforward_layernorm.weight", &L::feed_forward_output_norm, norm(kHidden)},
 };
 
+constexpr LayerRow kGemma3AttentionNorms[] = {
+    {"input_layernorm.weight", &L::attention_norm, norm(kHidden)},
+    {"self_attn.q_norm.weight", &L::query_norm, norm(kHead)},
+    {"self_attn.k_norm.weight", &L::key_norm, norm(kHead)},
+    {"post_attention_layernorm.weight", &L::attention_output_norm, norm(kHidden)},
+};
+
+constexpr LayerRow kGlm4AttentionNorms[] = {
+    {"input_layernorm.weight", &L::attention_norm, norm(kHidden)},
+    {"post_self_attn_layernorm.weight", &L::attention_output_norm, norm(kHidden)},
+};
+constexpr LayerRow kGlm4FeedForwardNorms[] = {
+    {"post_attention_layernorm.weight", &L::feed_forward_norm, norm(kHidden)},
+    {"post_mlp_layernorm.weight", &L::feed_forward_output_norm, norm(kHidden)},
+};
+
 constexpr LayerRow kOlmo2AttentionNorms[] = {
     {"self_attn.q_norm.weight", &L::query_norm, norm(kQuery)},
     {"self_attn.k_norm.weight", &L::key_norm, norm(kKey)},
@@ -154,6 +170,8 @@ constexpr WeightTable kTables[] = {
     llama_like("qwen3", {kQwen3Norms, kAttention, kFeedForwardNorm}),
     llama_like("phi3", {kAttentionNorm, kPhi3Attention, kFeedForwardNorm}),
     llama_like("gemma2", {kGemma2AttentionNorms, kAttention, kGemma2FeedForwardNorms}),
+    llama_like("gemma3_text", {kGemma3AttentionNorms, kAttention, kGemma2FeedForwardNorms}),
+    llama_like("glm4", {kGlm4AttentionNorms, kAttention, kGlm4FeedForwardNorms}),
     llama_like("olmo2", {kOlmo2AttentionNorms, kAttention, kOlmo2FeedForwardNorm}),
     {"gpt2", "transformer.", "transformer.h.", kGpt2Before, {kGpt2Attention, kGpt2FeedForwardNorm}, kGpt2After, kGpt2Buffers},
     {"", "", "layers.", kFieldsBefore, {kAttentionFields, kNormFields}, kFieldsAfter, {}},

@@ -34,6 +34,12 @@ int64_t operand_size(const DevicePass& pass) { return pass.precision == Precisio
 // What goes in, that over its size, statistics, and what a product reads of it.
 int64_t norm_kept(const Widths& of, int64_t operand) { return (2 * kFloat + operand) * of.hidden + 2 * kFloat; }
 
+// Of attention and the network together: a norm of what goes in or of what comes out, or both.
+int64_t norms_kept(const ModelConfig& config, const Widths& of, int64_t operand) {
+  const int64_t behind = config.norm_place == NormPlace::kBoth ? norm_kept(of, 0) : 0;
+  return 2 * (norm_kept(of, operand) + behind);
+}
+
 // Queries, keys and values as attention reads them, keys and values once for each query, what comes out of it and that put
 // together; and the sums of the rows.
 int64_t attention_kept(const ModelConfig& config, const Widths& of, int64_t operand) {
@@ -64,13 +70,15 @@ int64_t adapters_kept(const DevicePass& pass, const Widths& of) {
 int64_t layer_kept(const ModelConfig& config, const DevicePass& pass) {
   const Widths of = widths_of(config);
   const int64_t operand = operand_size(pass);
-  return 2 * norm_kept(of, operand) + attention_kept(config, of, operand) + feed_forward_kept(config, of, operand) +
+  return norms_kept(config, of, operand) + attention_kept(config, of, operand) + feed_forward_kept(config, of, operand) +
          adapters_kept(pass, of);
 }
 
-// Results and gradients that are there together for a moment, of the part of a layer that has most.
-int64_t layer_moment(const Widths& of) {
-  return kFloat * (4 * (of.hidden + of.copies) + 4 * std::max(of.inner, of.query + 2 * of.key));
+// Results and gradients that are there together for a moment, of the part of a layer that has most. Of neighbours that turn together
+// the gradients are put together from two that have zeros between.
+int64_t layer_moment(const ModelConfig& config, const Widths& of) {
+  const int64_t apart = config.rotary_neighbours ? of.query + of.key : 0;
+  return kFloat * (4 * (of.hidden + of.copies) + 4 * std::max(of.inner, of.query + 2 * of.key + apart));
 }
 
 // A matrix as it is multiplied, and the gradient of one before it is added.
@@ -106,14 +114,16 @@ int64_t head_bytes(const ModelConfig& config, const DevicePass& pass) {
 
 // Tokens, targets, places, and what an objective reads and keeps of an action; turns of positions.
 int64_t inputs_bytes(const ModelConfig& config, const DevicePass& pass) {
-  return pass.tokens * (4 * kIndex + 24 * kFloat + kFloat * config.rotary_dims());
+  int64_t turns = 0;
+  for (int64_t which = 0; which < config.ropes(); ++which) turns += config.rotary_dims(which);
+  return pass.tokens * (4 * kIndex + 24 * kFloat + kFloat * turns);
 }
 
 }  // namespace
 
 int64_t activation_bytes(const ModelConfig& config, const DevicePass& pass) {
   const Widths of = widths_of(config);
-  const int64_t stream = pass.tokens * kFloat * of.hidden, moment = pass.tokens * layer_moment(of);
+  const int64_t stream = pass.tokens * kFloat * of.hidden, moment = pass.tokens * layer_moment(config, of);
   const int64_t kept = pass.tokens * layer_kept(config, pass);
   const int64_t ends = inputs_bytes(config, pass) + 4 * stream;  // embeddings, the last norm, and what the head reads
   const int64_t matrix = of_matrix(config, pass), head = head_bytes(config, pass);

@@ -19,8 +19,6 @@
 namespace sluice::models::portable {
 namespace {
 
-constexpr int64_t kFirstPositions = 1024;  // of the first rotary table
-
 at::Tensor empty_cache(const ModelConfig& config, const DecoderOptions& options) {
   const auto type = at::TensorOptions(dtype_of(options.precision)).device(options.device);
   try {
@@ -80,15 +78,15 @@ at::Tensor Decoder::step(const Weights& weights, std::span<const DecodeSequence>
 
 at::Tensor Decoder::step_in_operators(const Weights& weights, std::span<const DecodeSequence> sequences, const Numbers& numbers) {
   const OwnStep::Rows& rows = numbers.rows;
-  const at::Tensor slots = numbers_on(options_.device, rows.slots), turns = turns_of(rows.positions);
-  const at::Tensor last = numbers_on(options_.device, rows.last);
+  const std::vector<at::Tensor> turns = turns_of(rows.positions);
+  const at::Tensor slots = numbers_on(options_.device, rows.slots), last = numbers_on(options_.device, rows.last);
   Attention attention = attention_of_several(sequences, numbers);
   if (!numbers.single.empty()) attention.batches.push_back(batch_of(sequences, numbers.single, numbers.first_row));
   const LayerMaths maths(config_, options_.precision);
   at::Tensor x = maths.embed(weights, numbers_on(options_.device, rows.tokens), numbers_on(options_.device, rows.positions));
   for (int64_t i = 0; i < config_.layers; ++i) {
     const LayerWeights& layer = weights.layers[static_cast<size_t>(i)];
-    const LayerMaths::Heads heads = maths.heads(x, layer, turns);
+    const LayerMaths::Heads heads = maths.heads(x, layer, turns_of_layer(config_, turns, i));
     keys_.select(0, i).flatten(0, 1).index_copy_(0, slots, heads.key);
     values_.select(0, i).flatten(0, 1).index_copy_(0, slots, heads.value);
     const at::Tensor attended = at::empty_like(heads.query);
@@ -208,15 +206,17 @@ Decoder::Batch Decoder::batch_of(std::span<const DecodeSequence> sequences, std:
           numbers_on(options_.device, positions).view({count, added})};
 }
 
-at::Tensor Decoder::turns_of(std::span<const int64_t> positions) {
+std::vector<at::Tensor> Decoder::turns_of(std::span<const int64_t> positions) {
   if (config_.learned_positions) return {};
-  const int64_t longest = *std::ranges::max_element(positions) + 1, have = rotary_ ? rotary_->positions() : 0;
-  if (longest > have)
-    rotary_.emplace(config_, std::min(config_.steady_positions(), std::max({longest, 2 * have, kFirstPositions})));
-  const at::Tensor turns = empty_for(options_.device, {static_cast<int64_t>(positions.size()), rotary_->dims()}, at::kFloat);
-  float* row = turns.mutable_data_ptr<float>();
-  for (const int64_t position : positions) row = std::copy_n(rotary_->row(position), rotary_->dims(), row);
-  return copied_to(options_.device, turns);
+  grow_rotary_tables(config_, *std::ranges::max_element(positions) + 1, rotary_);
+  std::vector<at::Tensor> all;
+  for (const RotaryTable& table : rotary_) {
+    const at::Tensor turns = empty_for(options_.device, {static_cast<int64_t>(positions.size()), table.dims()}, at::kFloat);
+    float* row = turns.mutable_data_ptr<float>();
+    for (const int64_t position : positions) row = std::copy_n(table.row(position), table.dims(), row);
+    all.push_back(copied_to(options_.device, turns));
+  }
+  return all;
 }
 
 // query, out [T,Nq,D]

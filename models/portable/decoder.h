@@ -87,16 +87,16 @@ class Decoder {
   PagedRows packed(std::span<const DecodeSequence> sequences, const Numbers& numbers) const;
   Attention attention_of_several(std::span<const DecodeSequence> sequences, const Numbers& numbers) const;
   bool packs() const;
-  at::Tensor turns_of(std::span<const int64_t> positions);
+  std::vector<at::Tensor> turns_of(std::span<const int64_t> positions);
   void attend(const Attention& attention, const at::Tensor& query, int64_t layer, const at::Tensor& out) const;
   at::Tensor attended(const Batch& batch, const at::Tensor& query, int64_t layer) const;
 
   ModelConfig config_;
   DecoderOptions options_;
   bool own_attention_;
-  at::Tensor keys_, values_;  // [layers,blocks,block_size,Nk,D]
-  at::Tensor ids_;            // [blocks,block_size] of tokens; undefined where no texts are kept
-  std::optional<RotaryTable> rotary_;
+  at::Tensor keys_, values_;         // [layers,blocks,block_size,Nk,D]
+  at::Tensor ids_;                   // [blocks,block_size] of tokens; undefined where no texts are kept
+  std::vector<RotaryTable> rotary_;  // for each rope_at() of the config, of the positions that steps have reached
   std::unique_ptr<OwnStep> own_;
 };
 

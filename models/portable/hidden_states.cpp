@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "base/error.h"
 #include "models/layers/ragged_attention.h"
@@ -15,27 +16,31 @@
 namespace sluice::models::portable {
 namespace {
 
-// Of each token its place in its sample [T], and the cosines and sines of that [T,R]; on the device.
+// Of each token its place in its sample [T], and the cosines and sines of that; on the device.
 struct Places {
   at::Tensor positions;
-  at::Tensor turns;  // undefined with learned positions
+  std::vector<at::Tensor> turns;  // [T,R] for each rope_at() of the config; none with learned positions
 };
+
+at::Tensor turns_of(const ModelConfig& config, const RaggedLayout& layout, int64_t rope, at::Device device) {
+  const int64_t dims = config.rotary_dims(rope);
+  const at::Tensor turns = empty_for(device, {layout.offsets.back(), dims}, at::kFloat);
+  float* row = turns.mutable_data_ptr<float>();
+  for (size_t s = 0; s + 1 < layout.offsets.size(); ++s) {
+    const RotaryTable& table = layout.rotary(static_cast<int64_t>(s), rope);
+    const int64_t length = layout.offsets[s + 1] - layout.offsets[s];
+    for (int64_t p = 0; p < length; ++p) row = std::copy_n(table.row(p), dims, row);
+  }
+  return copied_to(device, turns);
+}
 
 Places places_of(const ModelConfig& config, const RaggedLayout& layout, at::Device device) {
   const int64_t tokens = layout.offsets.back();
   Places places{empty_for(device, {tokens}, at::kLong), {}};
-  if (!config.learned_positions) places.turns = empty_for(device, {tokens, config.rotary_dims()}, at::kFloat);
-  int64_t* position = places.positions.mutable_data_ptr<int64_t>();
-  float* row = places.turns.defined() ? places.turns.mutable_data_ptr<float>() : nullptr;
-  for (size_t s = 0; s + 1 < layout.offsets.size(); ++s) {
-    const int64_t length = layout.offsets[s + 1] - layout.offsets[s];
-    for (int64_t p = 0; p < length; ++p) {
-      *position++ = p;
-      if (row != nullptr) row = std::copy_n(layout.rotary(static_cast<int64_t>(s)).row(p), config.rotary_dims(), row);
-    }
-  }
+  std::copy(layout.positions.begin(), layout.positions.end(), places.positions.mutable_data_ptr<int64_t>());
   places.positions = copied_to(device, places.positions);
-  if (places.turns.defined()) places.turns = copied_to(device, places.turns);
+  if (config.learned_positions) return places;
+  for (int64_t rope = 0; rope < config.ropes(); ++rope) places.turns.push_back(turns_of(config, layout, rope, device));
   return places;
 }
 
@@ -63,7 +68,8 @@ at::Tensor hidden_states(const ModelConfig& config, const Weights& weights, cons
   at::Tensor x = maths.embed(weights, tokens, places.positions);  // [T,H]
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     // By value: a checkpoint runs it again when this pass is over.
-    const auto run = [config, pass, turns = places.turns, layer = weights.layers[i], index = static_cast<int64_t>(i),
+    const auto run = [config, pass, turns = turns_of_layer(config, places.turns, static_cast<int64_t>(i)),
+                      layer = weights.layers[i], index = static_cast<int64_t>(i),
                       scores = scores_of(config, static_cast<int64_t>(i)), samples, sample_of](const at::Tensor& in) {
       const LayerMaths of_layer(config, pass.precision);
       const LayerMaths::Heads heads = of_layer.heads(in, layer, turns);

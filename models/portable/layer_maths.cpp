@@ -53,7 +53,8 @@ LayerMaths::Heads LayerMaths::heads(const at::Tensor& x, const LayerWeights& lay
   const at::Tensor key = split(product(in, layer.key), layer.key_norm);
   const at::Tensor value = split(product(in, layer.value), {});
   const at::ScalarType dtype = dtype_of(precision_);
-  return {rotated(query, turns, dtype), rotated(key, turns, dtype), operand(value)};
+  const bool neighbours = config_.rotary_neighbours;
+  return {rotated(query, turns, neighbours, dtype), rotated(key, turns, neighbours, dtype), operand(value)};
 }
 
 // [T,N*D] as [T,N,D], normalised if there is a weight for it
@@ -96,6 +97,11 @@ at::Tensor LayerMaths::read(const at::Tensor& x, const at::Tensor& norm_weight, 
 
 at::Tensor LayerMaths::added(const at::Tensor& x, const at::Tensor& out, const at::Tensor& norm_weight) const {
   return x.add(config_.norm_place == NormPlace::kBefore ? out : normalised(out, norm_weight));
+}
+
+at::Tensor turns_of_layer(const ModelConfig& config, const std::vector<at::Tensor>& turns, int64_t layer) {
+  const int64_t rope = config.rope_index(layer);
+  return rope == kNoRope ? at::Tensor() : turns[static_cast<size_t>(rope)];
 }
 
 Weights operand_copy(const Weights& weights, Precision precision) {

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "models/config/config.h"
 #include "models/config/precision.h"
@@ -33,7 +34,7 @@ class LayerMaths final : public TensorMaths {
   /// What the first layer reads. tokens, positions [T] int64; returns [T,H] float32.
   at::Tensor embed(const Weights& weights, const at::Tensor& tokens, const at::Tensor& positions) const;
 
-  /// turns [T,R]: of each token R/2 cosines, then R/2 sines (RotaryTable); undefined with learned positions.
+  /// turns [T,R]: of each token R/2 cosines, then R/2 sines (RotaryTable); undefined where nothing turns.
   Heads heads(const at::Tensor& x, const LayerWeights& layer, const at::Tensor& turns) const;
 
   /// x [T,H] plus what the layer makes of attended [T,Nq*D].
@@ -60,6 +61,9 @@ class LayerMaths final : public TensorMaths {
   const ModelConfig& config_;
   Precision precision_;
 };
+
+/// What heads() takes in a layer: one of the turns [T,R] of each config.rope_at(), or nothing.
+at::Tensor turns_of_layer(const ModelConfig& config, const std::vector<at::Tensor>& turns, int64_t layer);
 
 /// `weights` as generation reads them again and again: detached, matrices of layers, embedding and head in the precision (tied
 /// ones stay tied), adapters merged into their matrices, the rest shared.

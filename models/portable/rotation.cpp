@@ -1,6 +1,7 @@
 #include "models/portable/rotation.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/stack.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <vector>
@@ -28,13 +29,15 @@ class Rotation : public torch::autograd::Function<Rotation> {
 
 }  // namespace
 
-at::Tensor rotated(const at::Tensor& x, const at::Tensor& turns, at::ScalarType dtype) {
+at::Tensor rotated(const at::Tensor& x, const at::Tensor& turns, bool neighbours, at::ScalarType dtype) {
   if (!turns.defined()) return x.to(dtype);
-  if (has_own_operator(x.device(), "sluice::turn")) return Rotation::apply(x, turns, dtype);
+  if (!neighbours && has_own_operator(x.device(), "sluice::turn")) return Rotation::apply(x, turns, dtype);
   const int64_t dims = turns.size(1), half = dims / 2;
   const at::Tensor cosine = turns.narrow(1, 0, half).unsqueeze(1), sine = turns.narrow(1, half, half).unsqueeze(1);  // [T,1,R/2]
-  const at::Tensor a = x.narrow(2, 0, half), b = x.narrow(2, half, half);
+  const auto of_pairs = [&](int64_t i) { return neighbours ? x.slice(2, i, dims, 2) : x.narrow(2, i * half, half); };
+  const at::Tensor a = of_pairs(0), b = of_pairs(1);  // [T,N,R/2]
   std::vector<at::Tensor> parts{a.mul(cosine).sub(b.mul(sine)), b.mul(cosine).add(a.mul(sine))};
+  if (neighbours) parts = {at::stack(parts, 3).flatten(2)};
   if (dims < x.size(2)) parts.push_back(x.narrow(2, dims, x.size(2) - dims));
   return at::cat(parts, 2).to(dtype);
 }

@@ -4,10 +4,10 @@
 
 namespace sluice::models::portable {
 
-/// x [T,N,D] float32 in the dtype, the first R numbers of each head turned, their halves against each other. Differentiable.
-/// Where the device has our kernel (models/cuda/turn.h) by that.
+/// x [T,N,D] float32 in the dtype, the first R numbers of each head turned: their halves against each other, or neighbours.
+/// Differentiable. Halves by our kernel (models/cuda/turn.h) where the device has that.
 ///
 /// turns [T,R]: of each token R/2 cosines, then R/2 sines; undefined: nothing is turned
-at::Tensor rotated(const at::Tensor& x, const at::Tensor& turns, at::ScalarType dtype);
+at::Tensor rotated(const at::Tensor& x, const at::Tensor& turns, bool neighbours, at::ScalarType dtype);
 
 }  // namespace sluice::models::portable

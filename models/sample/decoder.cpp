@@ -8,8 +8,6 @@
 namespace sluice::models {
 namespace {
 
-constexpr int64_t kFirstPositions = 1024;  // of the first rotary table
-
 const float* floats(const at::Tensor& tensor) { return tensor.const_data_ptr<float>(); }
 const float* floats_or_null(const at::Tensor& tensor) { return tensor.defined() ? floats(tensor) : nullptr; }
 
@@ -58,14 +56,7 @@ void Decoder::begin(const PackedWeights& weights, const KvCache& cache, std::spa
   }
   tokens_ = static_cast<int64_t>(places_.size());
   attention_.begin(sequences_);
-  reach(longest);
-}
-
-// Angles of the positions up to steady_positions() are the same in every table that has them.
-void Decoder::reach(int64_t positions) {
-  const int64_t have = rotary_ ? rotary_->positions() : 0;
-  if (config_.learned_positions || positions <= have) return;
-  rotary_.emplace(config_, std::min(config_.steady_positions(), std::max({positions, 2 * have, kFirstPositions})));
+  grow_rotary_tables(config_, longest, rotary_);
 }
 
 // The rows of the embedding, of the ranks that have them.
@@ -105,11 +96,12 @@ void Decoder::project_heads(const PackedLayer& layer, int64_t index, const KvCac
   float* const qkv = qkv_.at_least(tokens_ * heads_size());
   project(layer.matrices.qkv, read(layer.attention_norm, layer.attention_norm_bias), tokens_, qkv);
   const bool normed = config_.qk_norm != QkNorm::kNone;
+  const int64_t rope = config_.rope_index(index);
   prepare_heads({.cache = cache,
                  .layer = index,
                  .heads = heads_.heads,
                  .tokens = std::span(places_).first(static_cast<size_t>(tokens_)),
-                 .rotary = rotary_ ? &*rotary_ : nullptr,
+                 .rotary = rope == kNoRope ? nullptr : &rotary_[static_cast<size_t>(rope)],
                  .qk_norm = config_.qk_norm,
                  .query_norm = normed ? norm(layer.query_norm, {}) : RowNorm{},
                  .key_norm = normed ? norm(layer.key_norm, {}) : RowNorm{},

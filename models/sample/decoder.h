@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -40,7 +39,7 @@ class Decoder {
   explicit Decoder(const ModelConfig& config, const ColumnShare& share = {});
 
   /// Makes room for samples of so many positions; at most config.steady_positions() are taken.
-  void reserve(int64_t positions) { reach(std::min(positions, config_.steady_positions())); }
+  void reserve(int64_t positions) { grow_rotary_tables(config_, std::min(positions, config_.steady_positions()), rotary_); }
 
   /// Writes keys and values of the new tokens into their blocks and returns the logits that follow the last token of each
   /// sequence with wants_logits, [S,V] in order; valid until the next step. Nothing where others lead the step. A row is
@@ -49,7 +48,6 @@ class Decoder {
 
  private:
   void begin(const PackedWeights& weights, const KvCache& cache, std::span<const DecodeSequence> sequences);
-  void reach(int64_t positions);
   void embed(const PackedWeights& weights, std::span<const DecodeSequence> sequences);
   void look_up(const PackedWeights& weights, std::span<const DecodeSequence> sequences);
   void project_heads(const PackedLayer& layer, int64_t index, const KvCache& cache);
@@ -72,7 +70,7 @@ class Decoder {
   const ColumnShare share_;
   const ModelConfig heads_;  // that are here
   const FeedForward& network_;
-  std::optional<RotaryTable> rotary_;  // of the positions that steps have reached; none with learned positions
+  std::vector<RotaryTable> rotary_;  // for each rope_at() of the config, of the positions that steps have reached
 
   // Of the step at hand.
   Precision precision_ = Precision::kFloat32;

@@ -26,10 +26,12 @@ const GenerationLimits& checked(const GenerationLimits& limits) {
 
 std::string limit_of_rotary_scaling(const ModelConfig& config) {
   if (config.steady_positions() == config.max_positions) return {};
-  const char* const kind = config.rope.scaling == RopeScaling::kDynamic ? "dynamic" : "longrope";
+  int64_t which = 0;
+  while (!config.rope_at(which).depends_on_length()) ++which;
+  const RopeConfig& rope = config.rope_at(which);
+  const char* const kind = rope.scaling == RopeScaling::kDynamic ? "dynamic" : "longrope";
   return "rotary scaling \"" + std::string(kind) + "\" turns the tokens of a sample that is longer than " +
-         "original_max_position_embeddings = " + text(config.rope.original_positions) +
-         " by other angles than those that were cached";
+         "original_max_position_embeddings = " + text(rope.original_positions) + " by other angles than those that were cached";
 }
 
 GenerationEngine::GenerationEngine(const ModelConfig& config, const GenerationOptions& options, const GenerationLimits& limits)

@@ -30,7 +30,7 @@ struct HeadArguments {
   Bfloat16* narrow_queries = nullptr;  // [T, heads K] with a bfloat16 cache, K its key_dim()
 };
 
-/// Normalises queries and keys, rotates the first rotary->dims() of each of their heads by the token's position, and writes keys
+/// Normalises queries and keys, rotates their heads as rotary->turn() of the token's position says, and writes keys
 /// and values into the blocks of their sequences, with a bfloat16 cache rounded, and then the rounded queries too. Queries and
 /// keys change in place.
 void prepare_heads(const HeadArguments& arguments, InstructionSet set = best_instruction_set());

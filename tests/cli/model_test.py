@@ -223,6 +223,9 @@ class Info(Case):
         self.assertIn("48, tied embeddings", gemma)
         phi3 = run("model", "info", GOLDEN / "phi3_longrope").stdout
         self.assertIn("longrope, theta 10000.0, 6 of 8 dimensions, stretched by 8.0 from 8 positions", phi3)
+        gemma3 = run("model", "info", GOLDEN / "gemma3_linear").stdout
+        self.assertIn("linear, theta 100.0, stretched by 4.0; in 2 layers default, theta 50.0\n", gemma3)
+        self.assertIn("default, theta 2000000.0; none in 1 layer\n", run("model", "info", GOLDEN / "smollm3").stdout)
         self.assertIn("none: learned positions", run("model", "info", GOLDEN / "gpt2").stdout)
 
     def test_experts_are_told_with_the_parameters_that_a_token_goes_through(self):

@@ -19,6 +19,7 @@
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/topk.h>
@@ -102,6 +103,23 @@ inline std::vector<NamedConfig> configs_of_every_switch() {
       {"yarn", scaled(RopeScaling::kYarn)},
       {"llama3", scaled(RopeScaling::kLlama3)},
       {"longrope", scaled(RopeScaling::kLongrope)},
+      {"rotary_of_windows_and_norms_of_heads", changed([](auto& c) {
+         c.layers = 3, c.windows = {5, 0, 5}, c.rope_of_layer = {1, 0, 1};
+         c.rope = {.theta = 100.0, .scaling = RopeScaling::kLinear, .factor = 3.0, .original_positions = 9};
+         c.more_ropes = {{.theta = 20.0, .dims = 4}};
+         c.norm = NormKind::kRmsFromOne, c.norm_place = NormPlace::kBoth, c.qk_norm = QkNorm::kHead;
+       })},
+      {"a_layer_that_does_not_turn", changed([](auto& c) {
+         c.rope_of_layer = {0, kNoRope};
+       })},
+      {"longrope_beside_plain_rotary", changed([](auto& c) {
+         c.rope = {.theta = 100.0, .scaling = RopeScaling::kLongrope, .factor = 3.0, .original_positions = 9};
+         c.rope.short_factors = {1.0, 1.1, 1.3}, c.rope.long_factors = {1.0, 2.0, 5.0};
+         c.more_ropes = {{.theta = 100.0}}, c.rope_of_layer = {1, 0}, c.windows = {5, 0};
+         c.norm_place = NormPlace::kAfter, c.qk_norm = QkNorm::kProjection;
+       })},
+      {"neighbours_turn_between_norms",
+       changed([](auto& c) { c.rotary_neighbours = true, c.rope.dims = 4, c.norm_place = NormPlace::kBoth, c.qkv_bias = true; })},
       {"experts", changed([](auto& c) {
          c.experts = {.count = 5, .per_token = 2, .size = 20, .normalised = true}, c.qk_norm = QkNorm::kHead;
        })},
@@ -236,25 +254,30 @@ inline at::Tensor norm(const ModelConfig& c, const at::Tensor& x, const at::Tens
 }
 
 // Of all positions of a sample: [T, dims/2]. Scaled angles have an oracle of their own, rotary_test.cpp.
-inline std::pair<at::Tensor, at::Tensor> cosines_and_sines(const ModelConfig& c, int64_t tokens) {
-  const int64_t dims = c.rotary_dims();
-  if (c.rope.scaling != RopeScaling::kNone) {
-    const RotaryTable table(c, tokens);
+inline std::pair<at::Tensor, at::Tensor> cosines_and_sines(const ModelConfig& c, int64_t rope, int64_t tokens) {
+  const int64_t dims = c.rotary_dims(rope);
+  if (c.rope_at(rope).scaling != RopeScaling::kNone) {
+    const RotaryTable table(c, tokens, rope);
     const at::Tensor rows = at::from_blob(const_cast<float*>(table.row(0)), {tokens, dims}).clone();
     return {rows.slice(1, 0, dims / 2), rows.slice(1, dims / 2)};
   }
-  const at::Tensor frequencies = at::pow(c.rope.theta, at::arange(0, dims, 2, at::kFloat) / dims).reciprocal();
+  const at::Tensor frequencies = at::pow(c.rope_at(rope).theta, at::arange(0, dims, 2, at::kFloat) / dims).reciprocal();
   const at::Tensor angles = at::outer(at::arange(tokens, at::kFloat), frequencies);
   return {angles.cos(), angles.sin()};
 }
 
-// x [T, heads, D] -> its first rotary_dims() rotated, transposed to [heads, T, D]
-inline at::Tensor rotated(const ModelConfig& c, const at::Tensor& x) {
-  if (c.learned_positions) return x.transpose(0, 1);
-  const int64_t dims = c.rotary_dims(), half = dims / 2;
-  const auto [cosines, sines] = cosines_and_sines(c, x.size(0));
-  const at::Tensor cosine = cosines.unsqueeze(1), sine = sines.unsqueeze(1), a = x.slice(2, 0, half), b = x.slice(2, half, dims);
-  return at::cat({a * cosine - b * sine, b * cosine + a * sine, x.slice(2, dims)}, 2).transpose(0, 1);
+// x [T, heads, D] -> its first rotary_dims() rotated as a layer's are, transposed to [heads, T, D]
+inline at::Tensor rotated(const ModelConfig& c, int64_t layer, const at::Tensor& x) {
+  const int64_t rope = c.rope_index(layer);
+  if (rope == kNoRope) return x.transpose(0, 1);
+  const int64_t dims = c.rotary_dims(rope), half = dims / 2;
+  const auto [cosines, sines] = cosines_and_sines(c, rope, x.size(0));
+  const at::Tensor cosine = cosines.unsqueeze(1), sine = sines.unsqueeze(1);
+  const int64_t step = c.rotary_neighbours ? 2 : 1, b_begin = c.rotary_neighbours ? 1 : half;
+  const at::Tensor a = x.slice(2, 0, c.rotary_neighbours ? dims : half, step), b = x.slice(2, b_begin, dims, step);
+  const at::Tensor first = a * cosine - b * sine, second = b * cosine + a * sine;
+  const at::Tensor turned = c.rotary_neighbours ? at::stack({first, second}, 3).flatten(2) : at::cat({first, second}, 2);
+  return at::cat({turned, x.slice(2, dims)}, 2).transpose(0, 1);
 }
 
 struct AttentionMaths {
@@ -303,8 +326,8 @@ inline at::Tensor attended(const ModelConfig& c, const LayerWeights& layer, int6
     return c.qk_norm == QkNorm::kHead ? norm(c, apart, weight) : apart;
   };
   const at::Tensor in = c.norm_place == NormPlace::kAfter ? x : norm(c, x, layer.attention_norm, layer.attention_norm_bias);
-  const at::Tensor q = rotated(c, heads(product(precision, in, layer.query.weight, layer.query.bias), layer.query_norm));
-  const at::Tensor k = rotated(c, heads(product(precision, in, layer.key.weight, layer.key.bias), layer.key_norm));
+  const at::Tensor q = rotated(c, index, heads(product(precision, in, layer.query.weight, layer.query.bias), layer.query_norm));
+  const at::Tensor k = rotated(c, index, heads(product(precision, in, layer.key.weight, layer.key.bias), layer.key_norm));
   const at::Tensor v =
       product(precision, in, layer.value.weight, layer.value.bias).view({x.size(0), -1, c.head_dim}).transpose(0, 1);
   const AttentionMaths maths{c.attention_scale, c.attention_softcap, c.window_of(index), precision};

@@ -22,7 +22,8 @@ from transformers.utils import logging
 
 IDS = [7, 1, 12, 3, 40, 5, 9]  # short: rotary positions that remember the longest sample stay as they were
 GGUF = {"llama": "LLAMA", "mistral": "LLAMA", "qwen2": "QWEN2", "qwen3": "QWEN3", "phi3": "PHI3", "gpt2": "GPT2",
-        "gemma2": "GEMMA2", "olmo2": "OLMO2", "qwen2_moe": "QWEN2MOE", "qwen3_moe": "QWEN3MOE", "mixtral": "LLAMA"}
+        "gemma2": "GEMMA2", "gemma3_text": "GEMMA3", "olmo2": "OLMO2", "olmo3": "OLMO2", "smollm3": "SMOLLM3", "glm4": "GLM4",
+        "qwen2_moe": "QWEN2MOE", "qwen3_moe": "QWEN3MOE", "mixtral": "LLAMA"}
 
 
 def load(folder, kind=AutoModelForCausalLM, dtype=torch.float32, ignored=()):

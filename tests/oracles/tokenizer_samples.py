@@ -4,7 +4,7 @@ import collections
 import json
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from word_model_samples import real_sizes, unigram_family, word_piece_family
+from word_model_samples import real_sizes, unigram_family, word_level_family, word_piece_family
 
 LLAMA3_WORDS = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
                 r"|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -247,6 +247,7 @@ def small_tokenizers(random_stream):
     yield from character_family(texts)
     yield from unigram_family(texts)
     yield from word_piece_family(texts, affix_bpe)
+    yield from word_level_family(texts)
 
 
 def large_tokenizers(random_stream):

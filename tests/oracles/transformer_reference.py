@@ -25,7 +25,8 @@ SMALL = COMMON | dict(intermediate_size=24, pad_token_id=None, tie_word_embeddin
 GPT2 = dict(vocab_size=VOCAB, n_embd=32, n_layer=2, n_head=4, n_positions=16, initializer_range=0.2, bos_token_id=1,
             eos_token_id=2)
 MIXTURE = SMALL | dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=16)
-FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt2", "gemma2", "olmo2", "qwen2_moe", "qwen3_moe", "mixtral")
+FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt2", "gemma2", "gemma3_text", "olmo2", "olmo3", "smollm3", "glm4",
+            "qwen2_moe", "qwen3_moe", "mixtral")
 F16, BF16 = torch.float16, torch.bfloat16
 
 # How config.json is written: as transformers 5 does, or with the keys of transformers 4.
@@ -34,6 +35,12 @@ NOW, BEFORE = "5", "4"
 
 def rope(kind, **rest):
     return dict(rope_parameters={"rope_type": kind, "rope_theta": 10000.0} | rest)
+
+
+def ropes(full, sliding=10000.0):
+    """Of layers without a window, and the base of those with one."""
+    return dict(rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 10000.0} | full,
+                                 "sliding_attention": {"rope_type": "default", "rope_theta": sliding}})
 
 
 def models():
@@ -76,7 +83,24 @@ def models():
     yield "gemma2_no_softcap", "gemma2", SMALL | gemma | dict(head_dim=8, num_hidden_layers=3, intermediate_size=16,
                                                               attn_logit_softcapping=None,
                                                               final_logit_softcapping=None), BF16, BEFORE
+    gemma = SMALL | gemma | dict(head_dim=12, num_hidden_layers=3)
+    yield "gemma3", "gemma3_text", gemma | ropes(dict(rope_theta=1000.0), 20.0) | dict(
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"], final_logit_softcapping=3.0), BF16, NOW
+    yield "gemma3_linear", "gemma3_text", gemma | ropes(dict(rope_theta=100.0, rope_type="linear", factor=4.0), 50.0) | dict(
+        sliding_window_pattern=2, intermediate_size=16), F16, BEFORE
     yield "olmo2", "olmo2", SMALL, BF16, BEFORE
+    olmo = SMALL | dict(sliding_window=5, layer_types=["sliding_attention", "full_attention"])
+    yield "olmo3", "olmo3", olmo | ropes(dict(rope_theta=1000.0), 100.0), F16, NOW
+    yield "olmo3_yarn", "olmo3", SMALL | dict(sliding_window=5, num_hidden_layers=4, intermediate_size=16) | ropes(
+        dict(rope_theta=500000.0, rope_type="yarn", factor=8.0, original_max_position_embeddings=8), 500000.0), BF16, BEFORE
+    yield "smollm3", "smollm3", SMALL | dict(num_hidden_layers=3, no_rope_layers=[1, 0, 1]), BF16, NOW
+    yield "smollm3_window", "smollm3", SMALL | tied | dict(
+        num_hidden_layers=3, no_rope_layer_interval=2, use_sliding_window=True, sliding_window=5, attention_bias=True,
+        intermediate_size=16), F16, BEFORE
+    # Half of a head turns; all of it.
+    yield "glm4", "glm4", SMALL | dict(head_dim=12, rms_norm_eps=1e-5), BF16, NOW
+    yield "glm4_no_biases", "glm4", SMALL | tied | dict(head_dim=8, attention_bias=False) | rope(
+        "default", partial_rotary_factor=1.0), F16, BEFORE
     yield "qwen3_moe", "qwen3_moe", MIXTURE | dict(head_dim=12, norm_topk_prob=True), BF16, NOW
     # So many experts that some have no token.
     yield "qwen3_moe_of_many", "qwen3_moe", MIXTURE | tied | dict(head_dim=8, num_experts=24, moe_intermediate_size=8,
@@ -105,14 +129,21 @@ def to_layout_of_4(config):
     config.pop("layer_types", None)
     if config["model_type"] == "qwen3_moe":
         config["num_experts"] = config.pop("num_local_experts")
+    config.pop("no_rope_layers", None)
     parameters = config.pop("rope_parameters", None)
     if parameters is None:
         return
+    by_layers = "full_attention" in parameters
+    if by_layers:  # a base of the layers with a window; what else there is stretches the others
+        if config["model_type"] == "gemma3_text":
+            config["rope_local_base_freq"] = parameters["sliding_attention"]["rope_theta"]
+        parameters = parameters["full_attention"]
     config["rope_theta"] = parameters.pop("rope_theta")
     if "partial_rotary_factor" in parameters:
         config["partial_rotary_factor"] = parameters.pop("partial_rotary_factor")
     kind = parameters.pop("rope_type")
-    config["rope_scaling"] = None if kind == "default" else {"type": kind} | parameters
+    kind_key = "rope_type" if by_layers else "type"  # the older name, which younger families never had
+    config["rope_scaling"] = None if kind == "default" else {kind_key: kind} | parameters
     if kind == "longrope":
         config["rope_scaling"]["type"] = "su"  # its first name
 
@@ -196,6 +227,9 @@ def rotary(model):
     if not hasattr(inner, "rotary_emb"):
         return {}
     fresh = type(inner.rotary_emb)(model.config)
+    if hasattr(fresh, "full_attention_inv_freq"):  # those of the layers without a window
+        return {"attention_factor": float(fresh.full_attention_attention_scaling),
+                "inverse_frequencies": fresh.full_attention_inv_freq.tolist()}
     return {"attention_factor": float(fresh.attention_scaling), "inverse_frequencies": fresh.inv_freq.tolist()}
 
 

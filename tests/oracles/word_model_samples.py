@@ -1,4 +1,5 @@
-"""Small Unigram and WordPiece tokenizers, of the parts that T5, XLM-R, ALBERT and BERT are made of. For tokenizer_samples.py."""
+"""Small Unigram, WordPiece and WordLevel tokenizers, of the parts that T5, XLM-R, ALBERT and BERT are made of. For
+tokenizer_samples.py."""
 
 import random
 
@@ -115,6 +116,26 @@ def word_piece_family(texts, affix_bpe):
                                                                        strip_accents=True, lowercase=False), most=5)
     yield "word-piece-no-prefix", word_piece([*signs, *affix_bpe(texts, "", "")["vocab"]], normalizers.Lowercase(), prefix="",
                                              cleanup=False)
+
+
+def word_level(words, normalizer, pre_tokenizer, template=None):
+    tokens = ["[UNK]", "[CLS]", "[SEP]", *(word for word in words if word)]
+    tokenizer = Tokenizer(models.WordLevel({token: id for id, token in enumerate(dict.fromkeys(tokens))}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, pre_tokenizer
+    tokenizer.add_special_tokens(["[UNK]", "[CLS]", "[SEP]"])
+    if template:
+        tokenizer.post_processor = around(tokenizer, template)
+    return tokenizer
+
+
+def word_level_family(texts):
+    """Half of the words are known, and single characters."""
+    words = sorted({word for text in texts for word in text.split()})
+    yield "word-level-lower", word_level([*"abcdefghij0123456789.,!", *(word.lower() for word in words[::2])],
+                                         normalizers.Lowercase(), pre_tokenizers.Whitespace(), "[CLS] $A [SEP]")
+    apart = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation(), pre_tokenizers.Digits(True)])
+    signs = [*"!'*+,-./:;<=>?@_0123456789\u4e2d\u00e9", "\U0001f600", "s", "t", "ll", "\u00e9\u0301"]
+    yield "word-level-signs", word_level([*words, *signs], normalizers.NFC(), apart)
 
 
 def real_sizes(texts):

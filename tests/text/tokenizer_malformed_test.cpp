@@ -66,8 +66,8 @@ TEST(MalformedTokenizer, UnsupportedPartsAreNamedWithWhatIsSupported) {
   EXPECT_THAT(
       error_with("/normalizer", json::parse(R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Old"}]})")),
       HasSubstr("normalizer.normalizers[1]: normalizer type \"Old\" is not supported"));
-  EXPECT_THAT(error_with("/model/type", "WordLevel"),
-              HasSubstr("model: model type \"WordLevel\" is not supported; supported: BPE, Unigram, WordPiece"));
+  EXPECT_THAT(error_with("/model/type", "Characters"),
+              HasSubstr("model: model type \"Characters\" is not supported; supported: BPE, Unigram, WordPiece, WordLevel"));
   EXPECT_THAT(error_with("/model/dropout", 0.1), HasSubstr("model.dropout: dropout of merges is not supported"));
   EXPECT_THAT(error_with("/pre_tokenizer/type", "UnicodeScripts"),
               HasSubstr("pre_tokenizer type \"UnicodeScripts\" is not supported"));
@@ -115,6 +115,21 @@ TEST(MalformedTokenizer, AWordPieceModelIsChecked) {
   EXPECT_THAT(error("/decoder", {{"type", "WordPiece"}}), HasSubstr("decoder: the key \"prefix\" is missing"));
   EXPECT_THAT(error("/pre_tokenizer", {{"type", "CharDelimiterSplit"}, {"delimiter", "ab"}}),
               HasSubstr("pre_tokenizer.delimiter: one character was expected here"));
+}
+
+TEST(MalformedTokenizer, AWordLevelModelIsChecked) {
+  const json good = json::parse(R"({"model": {"unk_token": "[UNK]", "vocab": {"[UNK]": 0, "a": 1}}})");
+  ASSERT_EQ(error_of(good.dump()), "accepted") << "older files have no type";
+  const auto error = [&](const char* pointer, const json& value) {
+    json tokenizer = good;
+    tokenizer["model"]["type"] = "WordLevel";
+    tokenizer[json::json_pointer(pointer)] = value;
+    return error_of(tokenizer.dump());
+  };
+  EXPECT_THAT(error("/model/unk_token", "[NO]"), HasSubstr("model.unk_token: token \"[NO]\" is not in model.vocab"));
+  EXPECT_THAT(error("/model/unk_token", nullptr), HasSubstr("model.unk_token: a string was expected here"));
+  EXPECT_THAT(error("/model/vocab", json::array()), HasSubstr("model.vocab: an object of token to id was expected here"));
+  EXPECT_THAT(error("/pre_tokenizer", {{"type", "ByteLevel"}}), HasSubstr("a WordLevel model after ByteLevel is not supported"));
 }
 
 TEST(MalformedTokenizer, ByteFallbackWithASuffixIsRefused) {

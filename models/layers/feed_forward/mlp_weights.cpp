@@ -20,7 +20,7 @@ constexpr MlpRow kGated[] = {
     {"mlp.gate_proj.weight", Mlp::kGate},     {"mlp.up_proj.weight", Mlp::kUp},     {"mlp.down_proj.weight", Mlp::kDown},
     {"mlp.gate_proj.bias", Mlp::kGate, true}, {"mlp.up_proj.bias", Mlp::kUp, true}, {"mlp.down_proj.bias", Mlp::kDown, true},
 };
-constexpr MlpRow kPhi3[] = {
+constexpr MlpRow kFusedGate[] = {
     {"mlp.gate_up_proj.weight", Mlp::kGate, false, "gate"},
     {"mlp.gate_up_proj.weight", Mlp::kUp, false, "up"},
     {"mlp.down_proj.weight", Mlp::kDown},
@@ -40,7 +40,7 @@ constexpr MlpRow kFields[] = {
 
 // Most families name theirs as Llama does.
 std::span<const MlpRow> rows_of(std::string_view weight_names) {
-  if (weight_names == "phi3") return kPhi3;
+  if (weight_names == "phi3" || weight_names == "glm4") return kFusedGate;
   if (weight_names == "gpt2") return kGpt2;
   if (weight_names.empty()) return kFields;
   return kGated;

@@ -82,14 +82,18 @@ TEST_P(FamilyDefaults, AreThoseOfTransformers) {
   EXPECT_EQ(config.logit_softcap, full.logit_softcap);
   EXPECT_EQ(config.windows, full.windows);
   EXPECT_EQ(config.rope.theta, full.rope.theta);
+  EXPECT_EQ(config.rope.dims, full.rope.dims);
+  ASSERT_EQ(config.more_ropes.size(), full.more_ropes.size());
+  for (size_t i = 0; i < full.more_ropes.size(); ++i) EXPECT_EQ(config.more_ropes[i].theta, full.more_ropes[i].theta);
+  EXPECT_EQ(config.rope_of_layer, full.rope_of_layer);
   EXPECT_EQ(config.initializer_range, full.initializer_range);
   EXPECT_EQ(config.experts, full.experts);
   EXPECT_EQ(config.qkv_bias, full.qkv_bias);
 }
 
 INSTANTIATE_TEST_SUITE_P(Config, FamilyDefaults,
-                         testing::Values("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt2", "gemma2", "olmo2", "qwen2_moe",
-                                         "qwen3_moe", "mixtral"),
+                         testing::Values("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt2", "gemma2", "gemma3_text", "olmo2",
+                                         "olmo3", "smollm3", "glm4", "qwen2_moe", "qwen3_moe", "mixtral"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Config, ExpertsFollowTheKeysOfTheirFamily) {
@@ -244,6 +248,71 @@ TEST(Config, WindowOfGemmaIsInEverySecondLayer) {
   EXPECT_THAT(with(minimal("gemma2"), {{"sliding_window", 16}}).windows, ElementsAre(16, 0, 16, 0));
 }
 
+TEST(Config, WindowsLeaveOutEverySoManyThLayer) {
+  const Json gemma = minimal("gemma3_text");
+  EXPECT_THAT(with(minimal("olmo3"), {{"sliding_window", 16}}).windows, ElementsAre(16, 16, 16, 0));
+  EXPECT_THAT(with(gemma, {{"sliding_window", 16}}).windows, ElementsAre(16, 16, 16, 16));  // every sixth
+  EXPECT_THAT(with(gemma, {{"sliding_window", 16}, {"sliding_window_pattern", 3}}).windows, ElementsAre(16, 16, 0, 16));
+}
+
+// Layers with a window keep their own rotary positions where the window is too long to close.
+TEST(Config, LayersWithAWindowTurnByTheirOwnBase) {
+  const Json linear = {{"type", "linear"}, {"factor", 8.0}};
+  for (const int64_t window : {16, 4096}) {
+    const ModelConfig gemma = with(minimal("gemma3_text"), {{"sliding_window", window},
+                                                            {"sliding_window_pattern", 2},
+                                                            {"rope_theta", 5e5},
+                                                            {"rope_local_base_freq", 2e4},
+                                                            {"rope_scaling", linear}});
+    EXPECT_THAT(gemma.rope_of_layer, ElementsAre(1, 0, 1, 0));
+    EXPECT_EQ(gemma.rope_at(0).theta, 5e5);
+    EXPECT_EQ(gemma.rope_at(0).factor, 8.0);
+    EXPECT_EQ(gemma.rope_at(1).theta, 2e4);
+    EXPECT_EQ(gemma.rope_at(1).scaling, RopeScaling::kNone);
+    EXPECT_EQ(gemma.max_positions, 128);  // max_position_embeddings is the length after stretching
+    EXPECT_EQ(gemma.windows.empty(), window == 4096);
+  }
+  const ModelConfig olmo = with(minimal("olmo3"), {{"rope_theta", 7e5}});
+  EXPECT_EQ(olmo.rope_at(1).theta, 7e5);
+}
+
+TEST(Config, RopeOfBothKindsOfLayersMayStandInTwoObjects) {
+  Json ropes = {{"full_attention", {{"rope_type", "linear"}, {"rope_theta", 5e5}, {"factor", 2.0}}},
+                {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 300.0}}}};
+  const ModelConfig config = with(minimal("gemma3_text"), {{"rope_parameters", ropes}});
+  EXPECT_EQ(config.rope_at(0).scaling, RopeScaling::kLinear);
+  EXPECT_EQ(config.rope_at(1).theta, 300.0);
+  ropes["sliding_attention"]["mrope_section"] = {1, 2};
+  EXPECT_THAT(error_of(minimal("gemma3_text"), {{"rope_parameters", ropes}}),
+              HasSubstr("rope_parameters.sliding_attention.mrope_section"));
+  EXPECT_THAT(error_of(minimal("olmo3"), {{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 300.0}}}}),
+              HasSubstr("expected \"full_attention\" and \"sliding_attention\""));
+}
+
+TEST(Config, SomeLayersDoNotTurn) {
+  const auto ropes = [](const Json& changes) { return with(minimal("smollm3"), changes).rope_of_layer; };
+  EXPECT_THAT(ropes(Json::object()), ElementsAre(0, 0, 0, kNoRope));
+  EXPECT_THAT(ropes({{"no_rope_layer_interval", 2}}), ElementsAre(0, kNoRope, 0, kNoRope));
+  EXPECT_THAT(ropes({{"no_rope_layers", {0, 1, 1, 0}}}), ElementsAre(kNoRope, 0, 0, kNoRope));
+  EXPECT_THAT(ropes({{"no_rope_layers", {1, 1, 1, 1}}}), IsEmpty());
+  EXPECT_THAT(error_of(minimal("smollm3"), {{"no_rope_layers", {1, 0}}}), HasSubstr("no_rope_layers must be a list of 4"));
+  EXPECT_THAT(error_of(minimal("smollm3"), {{"no_rope_layers", {1, 0, 2, 1}}}), HasSubstr("no_rope_layers has 2"));
+  EXPECT_THAT(error_of(llama(), {{"no_rope_layers", {1, 1, 1, 0}}}), HasSubstr("no_rope_layers is not known"));
+}
+
+TEST(Config, LayersThatDoNotTurnMayHaveAWindow) {
+  const Json on = {{"use_sliding_window", true}, {"sliding_window", 16}, {"max_window_layers", 28}};
+  EXPECT_THAT(with(minimal("smollm3"), on).windows, ElementsAre(0, 0, 0, 16));
+  EXPECT_THAT(with(minimal("smollm3"), {{"sliding_window", 16}}).windows, IsEmpty());
+}
+
+TEST(Config, NeighboursTurnTogetherInHalfOfAHead) {
+  const ModelConfig config = read(minimal("glm4"));
+  EXPECT_TRUE(config.rotary_neighbours && config.qkv_bias && !config.attention_output_bias);
+  EXPECT_EQ(config.rotary_dims(), 4);
+  EXPECT_FALSE(with(minimal("glm4"), {{"attention_bias", false}}).qkv_bias);
+}
+
 TEST(Config, LayerTypesThatTheFamilyDoesNotReadMustAgree) {
   const Json full = {"full_attention", "full_attention", "full_attention", "full_attention"};
   EXPECT_THAT(with(llama(), {{"layer_types", full}}).windows, IsEmpty());
@@ -284,7 +353,8 @@ TEST(Config, MissingKeyIsNamedWithItsFile) {
 
 TEST(Config, UnknownArchitectureIsRefused) {
   EXPECT_THAT(error_for("model_type", "mamba"),
-              AllOf(HasSubstr("\"mamba\""), HasSubstr("llama, mistral, qwen2, qwen3, phi3, gpt2, gemma2, olmo2")));
+              AllOf(HasSubstr("\"mamba\""), HasSubstr("llama, mistral, qwen2, qwen3, phi3, gpt2, gemma2, gemma3_text")));
+  EXPECT_THAT(error_for("model_type", "llama4_text"), HasSubstr("\"llama4_text\" is not supported: its attention is in chunks"));
   EXPECT_THAT(error_for("architectures", {"LlamaForTokenClassification"}), HasSubstr("LlamaForTokenClassification"));
   EXPECT_THAT(error_for("architectures", {"Qwen2ForCausalLM"}), HasSubstr("not supported with model_type \"llama\""));
 }
@@ -308,11 +378,11 @@ TEST(Config, KeysThatChangeTheMathsAreRefused) {
   EXPECT_THAT(error_for("hidden_act", "relu2"), AllOf(HasSubstr("hidden_act is \"relu2\""), HasSubstr("supported: silu")));
   EXPECT_THAT(error_for("quantization_config", {{"bits", 8}}), HasSubstr("quantization_config.bits is 8"));
   EXPECT_THAT(error_for("attention_dropout", 0.1), HasSubstr("attention_dropout is 0.1"));
-  EXPECT_THAT(error_for("pretraining_tp", 2), HasSubstr("pretraining_tp is 2"));
   EXPECT_THAT(error_of(minimal("gpt2"), {{"reorder_and_upcast_attn", true}}), HasSubstr("reorder_and_upcast_attn is true"));
   EXPECT_THAT(error_of(minimal("gpt2"), {{"scale_attn_by_inverse_layer_idx", true}}),
               HasSubstr("scale_attn_by_inverse_layer_idx"));
   EXPECT_THAT(error_of(minimal("gemma2"), {{"use_bidirectional_attention", true}}), HasSubstr("use_bidirectional_attention"));
+  EXPECT_THAT(error_of(minimal("gemma3_text"), {{"attn_logit_softcapping", 50.0}}), HasSubstr("attn_logit_softcapping is 50"));
 }
 
 TEST(Config, CodeOfItsOwnIsRefusedUnlessTransformersHasTakenItIn) {

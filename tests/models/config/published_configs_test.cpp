@@ -36,7 +36,7 @@ TEST(PublishedConfigs, AreUnderstood) {
     EXPECT_EQ(config.kv_heads, expect["kv_heads"]);
     EXPECT_EQ(config.steady_positions(), expect["steady_positions"]);
     EXPECT_EQ(std::ranges::count_if(config.windows, [](int64_t window) { return window > 0; }), expect["windowed_layers"]);
-    if (!expect.contains("parameters")) continue;  // of mixtures, as transformers counts them
+    if (!expect.contains("parameters")) continue;  // as transformers counts them
     EXPECT_EQ(parameters_of(config), expect["parameters"]);
     EXPECT_EQ(parameters_of(config) - config.idle_parameters(), expect["active_parameters"]);
   }

@@ -12,6 +12,7 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
@@ -49,14 +50,19 @@ struct Inputs {
   }
 };
 
-// x[L,heads,D] rotated: the pairs (i, i + dims/2) of the first dims are complex numbers that turn by position * theta^(-2i/dims).
+// x[L,heads,D] rotated: the pairs (i, i + dims/2) of the first dims, or (2i, 2i + 1), are complex numbers that turn by
+// position * theta^(-2i/dims).
 at::Tensor rotated(const at::Tensor& x, const ModelConfig& config) {
   if (config.learned_positions) return x;
   const int64_t dims = config.rotary_dims(), half = dims / 2;
   const at::Tensor frequencies = at::pow(config.rope.theta, at::arange(half, x.options()).mul(-1.0 / static_cast<double>(half)));
   const at::Tensor angles = at::outer(at::arange(x.size(0), x.options()), frequencies).unsqueeze(1);  // [L,1,dims/2]
-  const at::Tensor a = x.narrow(2, 0, half), b = x.narrow(2, half, half);
-  return at::cat({a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin(), x.slice(2, dims)}, 2);
+  const bool neighbours = config.rotary_neighbours;
+  const at::Tensor a = neighbours ? x.slice(2, 0, dims, 2) : x.narrow(2, 0, half);
+  const at::Tensor b = neighbours ? x.slice(2, 1, dims, 2) : x.narrow(2, half, half);
+  const at::Tensor first = a * angles.cos() - b * angles.sin(), second = b * angles.cos() + a * angles.sin();
+  const at::Tensor turned = neighbours ? at::stack({first, second}, 3).flatten(2) : at::cat({first, second}, 2);
+  return at::cat({turned, x.slice(2, dims)}, 2);
 }
 
 // The definition, composed of ATen operators, one sample after the other.
@@ -114,7 +120,7 @@ struct Case {
   int64_t window = 0;
   double softcap = 0, scale = 0;
   int64_t rotary_dims = 0;
-  bool learned_positions = false;
+  bool learned_positions = false, neighbours = false;
 };
 
 class RaggedAttentionCases : public testing::TestWithParam<Case> {
@@ -125,6 +131,7 @@ class RaggedAttentionCases : public testing::TestWithParam<Case> {
     config.attention_scale = GetParam().scale;
     config.rope.dims = GetParam().rotary_dims;
     config.learned_positions = GetParam().learned_positions;
+    config.rotary_neighbours = GetParam().neighbours;
     return config;
   }
 };
@@ -191,6 +198,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{.name = "Scale", .heads = 2, .kv_heads = 2, .head_dim = 16, .offsets = {0, 21}, .scale = 0.5},
         Case{.name = "PartlyRotary", .heads = 2, .kv_heads = 1, .head_dim = 80, .offsets = {0, 21}, .rotary_dims = 40},
         Case{.name = "TwoDimensionsOfAnOddHead", .heads = 2, .kv_heads = 1, .head_dim = 7, .offsets = {0, 21}, .rotary_dims = 2},
+        Case{.name = "Neighbours",
+             .heads = 4,
+             .kv_heads = 2,
+             .head_dim = 40,
+             .offsets = {0, 21, 30},
+             .rotary_dims = 38,
+             .neighbours = true},
         Case{.name = "LearnedPositions",
              .heads = 2,
              .kv_heads = 2,

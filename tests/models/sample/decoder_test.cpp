@@ -90,6 +90,10 @@ ModelConfig random_config(RandomStream& random) {
   c.rope.scaling = one_of(random, {RopeScaling::kNone, RopeScaling::kNone, RopeScaling::kLinear, RopeScaling::kDynamic});
   c.rope.factor = 2.5;
   c.rope.original_positions = 60;
+  c.rotary_neighbours = coin();
+  c.more_ropes = {{.theta = 30.0}};
+  if (coin())
+    for (int64_t i = 0; i < c.layers; ++i) c.rope_of_layer.push_back(between(random, kNoRope, 1));
   c.activation = one_of(random, {Activation::kSilu, Activation::kGeluTanh, Activation::kGelu});
   c.gated_mlp = coin();
   c.embedding_scale = one_of(random, {1.0, 3.5});

@@ -72,30 +72,32 @@ struct Heads {
 
 at::Tensor random_qkv() { return at::randn({Heads::kTokens, (Heads::kHeads + 2 * Heads::kKvHeads) * Heads::kDim}, at::kFloat); }
 
-// heads [T, N, D], positions from kCached on; pairs are (i, i + dims/2) of the first `dims`.
-at::Tensor turned(const at::Tensor& heads, int64_t dims, double theta) {
+// heads [T, N, D], positions from kCached on; pairs are (i, i + dims/2) of the first `dims`, or (2i, 2i + 1).
+at::Tensor turned(const at::Tensor& heads, int64_t dims, double theta, bool neighbours = false) {
   at::Tensor out = heads.clone();
   for (int64_t t = 0; t < heads.size(0); ++t)
     for (int64_t i = 0; i < dims / 2; ++i) {
       const double angle = static_cast<double>(Heads::kCached + t) * std::pow(theta, -2.0 * static_cast<double>(i) / dims);
-      const at::Tensor x = heads[t].select(1, i), y = heads[t].select(1, i + dims / 2);
-      out[t].select(1, i).copy_(x * std::cos(angle) - y * std::sin(angle));
-      out[t].select(1, i + dims / 2).copy_(y * std::cos(angle) + x * std::sin(angle));
+      const int64_t first = neighbours ? 2 * i : i, second = neighbours ? 2 * i + 1 : i + dims / 2;
+      const at::Tensor x = heads[t].select(1, first), y = heads[t].select(1, second);
+      out[t].select(1, first).copy_(x * std::cos(angle) - y * std::sin(angle));
+      out[t].select(1, second).copy_(y * std::cos(angle) + x * std::sin(angle));
     }
   return out;
 }
 
 TEST(PrepareHeads, OnlyTheFirstDimensionsOfAHeadTurnWithPartialRotaryPositions) {
   for (const InstructionSet set : runnable_instruction_sets())
-    for (const int64_t dims : {2, 8, 12}) {
+    for (const auto& [dims, neighbours] : {std::pair{2, false}, {8, false}, {12, false}, {8, true}, {12, true}}) {
       Heads h;
       h.config.rope.dims = dims;
+      h.config.rotary_neighbours = neighbours;
       const RotaryTable rotary(h.config, 16);
       const at::Tensor qkv = random_qkv(), before = qkv.clone().view({3, 8, 12});
       HeadArguments arguments = h.arguments(qkv);
       arguments.rotary = &rotary;
       prepare_heads(arguments, set);
-      const at::Tensor expected = turned(before.slice(1, 0, 6), dims, h.config.rope.theta);
+      const at::Tensor expected = turned(before.slice(1, 0, 6), dims, h.config.rope.theta, neighbours);
       EXPECT_LT(distance(qkv.view({3, 8, 12}).slice(1, 0, 6), expected), 1e-6) << dims;
       EXPECT_TRUE(h.cached(true).equal(qkv.view({3, 8, 12}).slice(1, 4, 6))) << dims;
       EXPECT_TRUE(h.cached(false).equal(before.slice(1, 6))) << dims;
