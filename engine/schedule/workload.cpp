@@ -109,7 +109,10 @@ Workload make_workload(const Plan& plan, const RunFolder& run_folder, const Link
     try {
       part.node = node.type->make(node.params.get(), resources);
     } catch (const UserError& error) {
-      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+      for (Problem problem : error.problems()) {
+        if (!problem.where.known()) problem.where = node.where;
+        problems.push_back(std::move(problem));
+      }
     }
   }
   if (has_errors(problems)) throw UserError(problems);

@@ -26,9 +26,9 @@ struct ToolCallFormat {
   bool operator==(const ToolCallFormat&) const = default;
 
   /// Of a turn as it was sampled, without the token that ended it, special tokens among its text. Thinking is what stands before
-  /// the first </think>, or behind <think> at the start; a call in it is none. A call that is malformed is there with its fault:
-  /// no text is an error. `begins_thinking`: what the model was given ends with <think>, so that the turn begins inside. Takes time in proportion to the text; what is beyond kMostCalls is one more call with a
-  /// fault.
+  /// the first </think>, or behind <think> at the start; a call in it is none. `begins_thinking`: what the model was given ends
+  /// with <think>, so that the turn begins inside. A call that is malformed is there with its fault: no text is an error. Takes
+  /// time in proportion to the text; what is beyond kMostCalls is one more call with a fault.
   ParsedTurn parse(std::string_view turn, bool begins_thinking = false) const;
 
   static constexpr size_t kMostCalls = 64;

@@ -4,44 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/text/chat_template_fixtures.h"
+#include "tests/text/tool_call_fixtures.h"
 #include "text/tool_calls/find_format.h"
 
 namespace sluice::text {
 namespace {
 
 using ::testing::HasSubstr;
-
-// A template that writes tool calls, and what it writes around a turn of the model.
-struct Family {
-  std::string name;
-  bool is_published;
-  std::string format;
-  std::string begin;
-  std::string end;
-};
-
-const std::vector<Family> kFamilies = {
-    {"Qwen-Qwen2.5-7B-Instruct", true, "hermes", "<|im_start|>assistant\n", "<|im_end|>"},
-    {"Qwen-Qwen3-0.6B", true, "hermes", "<|im_start|>assistant\n", "<|im_end|>"},
-    {"hermes_tools", false, "hermes", "<|im_start|>assistant", "<|im_end|>"},
-    {"llama31", false, "llama3", "<|start_header_id|>assistant<|end_header_id|>\n\n", "<|eot_id|>"},
-    {"mistral", false, "mistral", "[/INST]", "</s>"},
-};
-
-const Json& inputs() {
-  static const Json all = read_json(golden_chat_folder() / "inputs.json");
-  return all;
-}
-
-std::optional<ChatTemplate> template_named(const std::string& name, bool is_published) {
-  const auto source =
-      is_published ? published_template(name) : std::optional(read_file(golden_chat_folder() / "templates" / (name + ".jinja")));
-  if (!source) return std::nullopt;
-  return ChatTemplate(*source, name, inputs().at("special_tokens"));
-}
-
-Json tools() { return inputs().at("options").at("tools").at("tools"); }
 
 // The calls of a message, as they are to be read.
 Json calls_in(const Json& message) {
@@ -62,25 +31,6 @@ Json calls_in(const ParsedTurn& turn) {
     calls.push_back({call.name, call.arguments});
   }
   return calls;
-}
-
-// A text of transformers, cut at the turn that calls. What is behind it up to the next turn is there where that is yet to come:
-// some templates write it differently when the next turn is there.
-struct Cut {
-  std::string turn;
-  std::optional<std::string> after;
-};
-
-Cut cut(const std::string& text, const Json& messages, const Family& family) {
-  const Json& user = *std::ranges::find_if(messages, [](const Json& message) { return message.at("role") == "user"; });
-  const std::string asked = user.at("content").get<std::string>();
-  const size_t begin = text.find(family.begin, text.rfind(asked + family.begin.substr(0, 1))) + family.begin.size();
-  const size_t end = text.find(family.end, begin);
-  Cut parts{.turn = text.substr(begin, end - begin), .after = std::nullopt};
-  if (messages.back().at("role") == "tool") parts.after = text.substr(end + family.end.size());
-  if (family.is_published)
-    parts.after = text.substr(end + family.end.size(), text.find("Sunny, 2", end) - end - family.end.size());
-  return parts;
 }
 
 TEST(ToolChat, CallsThatTransformersWritesAreReadAndResultsAreWrittenAsThere) {
