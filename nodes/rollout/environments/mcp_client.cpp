@@ -32,11 +32,13 @@ std::string string_in(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// The end of a stderr, on one line.
+// The end of a stderr, in whole lines where there are several, on one.
 std::string last_words_of(const std::string& errors) {
   const std::string_view text = trim(errors);
+  std::string_view end = text.substr(text.size() - std::min(text.size(), kShownStderr));
+  if (end.size() < text.size() && end.find('\n') != std::string_view::npos) end.remove_prefix(end.find('\n'));
   std::vector<std::string> lines;
-  for (const std::string& line : split(text.substr(text.size() - std::min(text.size(), kShownStderr)), '\n')) {
+  for (const std::string& line : split(end, '\n')) {
     if (!trim(line).empty()) lines.emplace_back(trim(line));
   }
   return join(lines, " | ");
