@@ -6,7 +6,7 @@ import unittest
 
 from support import DONE, ROOT, Case, run
 
-EXAMPLE = ROOT / "examples/09_tools"
+EXAMPLE = ROOT / "examples/10_tools"
 WRONG = 78
 
 

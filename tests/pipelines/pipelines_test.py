@@ -76,7 +76,7 @@ class Pipelines(PipelineCase):
         self.assertGreaterEqual(mean(last, "rollout/turns_mean"), 1.90)
 
     def test_a_policy_learns_to_call_a_tool_of_a_server(self):
-        rows = self.metrics("../examples/09_tools/tools.toml", "tools", **{"pipeline.iterations": 14})
+        rows = self.metrics("../examples/10_tools/tools.toml", "tools", **{"pipeline.iterations": 14})
         first, last = rows[:1], rows[-4:]
         self.assertLessEqual(mean(first, "reward/score_mean"), 0.65)
         self.assertGreaterEqual(mean(last, "reward/score_mean"), 0.85)
