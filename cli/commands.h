@@ -153,6 +153,8 @@ int list_pipelines();
 /// `format`: "text" or "markdown".
 int list_problem_kinds(const std::string& format);
 int describe_type(const std::string& type, const std::vector<std::string>& plugins);
+/// Starts the tool servers that a pipeline names, and prints what tools they have, or writes it to `output`.
+int write_tools(const PipelineArguments& arguments, const std::filesystem::path& output);
 /// Prints the JSON Schema of pipeline files (cli/pipeline_schema.h), or writes it to `output`.
 int print_schema(const std::vector<std::string>& plugins, const std::filesystem::path& output);
 

@@ -11,10 +11,14 @@ constexpr std::int64_t kMostLaunched = 1024;  // on one machine
 constexpr std::int64_t kMostRestarts = 1'000'000;
 constexpr std::int64_t kMostRanks = 65536;  // of a plan
 
-void take_pipeline(Command& command, PipelineArguments& into) {
+void take_written(Command& command, PipelineArguments& into) {
   command.argument("pipeline", into.file, Values::pipeline(), "the pipeline, a TOML file or builtin:NAME").required();
   command.list("--set", into.sets, Values::any("KEY=VALUE"),
                "override one key: --set nodes.generate.max_new_tokens=64 (may be repeated)");
+}
+
+void take_pipeline(Command& command, PipelineArguments& into) {
+  take_written(command, into);
   take_plugins(command, into.plugins);
 }
 
@@ -177,6 +181,19 @@ void add_simulate(Command& program) {
   simulate.runs([taken] { return simulate_pipeline(*taken); });
 }
 
+void add_tools(Command& program) {
+  Command& tools = program.add("tools", "what tools the servers of a pipeline have, for the key tools of its sources",
+                               {"rlhf-run tools my.toml -o tools.json"});
+  struct Taken {
+    PipelineArguments pipeline;
+    std::filesystem::path output;
+  };
+  const auto taken = std::make_shared<Taken>();
+  take_written(tools, taken->pipeline);
+  tools.option("-o,--output", taken->output, Values::file(), "the file that it is written to (default: standard output)");
+  tools.runs([taken] { return write_tools(taken->pipeline, taken->output); });
+}
+
 }  // namespace
 
 void add_pipeline_commands(Command& program) {
@@ -187,6 +204,7 @@ void add_pipeline_commands(Command& program) {
   add_plan(program);
   add_graph(program);
   add_simulate(program);
+  add_tools(program);
 }
 
 }  // namespace sluice::cli

@@ -49,6 +49,7 @@
 #include "nodes/rollout/environments/calculator.h"
 #include "nodes/rollout/environments/no_environment.h"
 #include "nodes/rollout/environments/process_environment.h"
+#include "nodes/rollout/environments/tool_environment.h"
 #include "nodes/rollout/generate.h"
 #include "nodes/scorers/code_tests.h"
 #include "nodes/scorers/exact_match.h"
@@ -152,6 +153,7 @@ void register_builtin(engine::Registry& registry) {
   registry.add_component<Environment, NoEnvironment>();
   registry.add_component<Environment, Calculator>();
   registry.add_component<Environment, ProcessEnvironment>();
+  registry.add_component<Environment, ToolEnvironment>();
 
   add_presets(registry);
 }

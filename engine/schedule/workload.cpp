@@ -66,6 +66,16 @@ NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workloa
   return resources;
 }
 
+// What has no place gets that of the node. A problem that several nodes have, such as that of their model's tokenizer, is told once.
+void add_placed(const SourceSpan& where, const Problems& found, Problems& problems) {
+  for (Problem problem : found) {
+    const bool is_placed = problem.where.known();
+    if (!is_placed && std::ranges::find(problems, problem.message, &Problem::message) != problems.end()) continue;
+    if (!is_placed) problem.where = where;
+    problems.push_back(std::move(problem));
+  }
+}
+
 }  // namespace
 
 World world_of(const Plan& plan, const Reductions& ranks) {
@@ -109,7 +119,7 @@ Workload make_workload(const Plan& plan, const RunFolder& run_folder, const Link
     try {
       part.node = node.type->make(node.params.get(), resources);
     } catch (const UserError& error) {
-      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+      add_placed(node.where, error.problems(), problems);
     }
   }
   if (has_errors(problems)) throw UserError(problems);

@@ -64,6 +64,7 @@ void LogprobsInContext::describe(engine::Contract<LogprobsInContextParams>& c) {
   c.param("writes", &P::writes).doc("name of the column");
   c.param("temperature", &P::temperature).above(0).doc("divides the logits; as in the node that samples");
   c.param("chat_variables", &P::chat_variables).doc("a JSON object of what else the chat template is told; as in the source");
+  c.param("tools", &P::tools).doc("file of the tools that it shows the model, likewise");
   c.reads(columns::kTokens, columns::kPrompt);
   c.reads_if(reads_label, columns::kLabel);
   c.reads_if_written(columns::kMessages);
@@ -81,7 +82,7 @@ void LogprobsInContext::describe(engine::Contract<LogprobsInContextParams>& c) {
 LogprobsInContext::LogprobsInContext(const LogprobsInContextParams& params, engine::NodeResources& resources)
     : params_(params),
       context_(context_of(params)),
-      chat_variables_(chat_variables(params.chat_variables)),
+      chat_extras_(chat_extras(params.chat_variables, params.tools)),
       model_(forward_model(resources, params.model)),
       text_(model_text(resources, params.model)),
       pass_tokens_(resources.pass_tokens) {}
@@ -139,7 +140,7 @@ std::vector<int64_t> LogprobsInContext::prompt_of(const MicroBatch& batch, size_
   std::string prompt = context_.fill(values);
   if (asked != nullptr) {
     (*asked)["content"] = std::move(prompt);
-    prompt = chat_prompt(*text_, messages, chat_variables_);
+    prompt = chat_prompt(*text_, messages, chat_extras_);
   }
   std::vector<int64_t> tokens = text_->tokenizer().encode(prompt, /*add_special=*/asked == nullptr);
   if (tokens.empty()) {

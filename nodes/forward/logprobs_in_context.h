@@ -9,6 +9,7 @@
 #include "engine/contract/node.h"
 #include "nodes/models/forward_model.h"
 #include "nodes/models/model_text.h"
+#include "nodes/sources/conversation.h"
 #include "nodes/sources/prompt_template.h"
 
 namespace sluice::nodes {
@@ -26,6 +27,7 @@ namespace sluice::nodes {
 ///   writes = "teacher_logprobs"
 ///   temperature = 1.0                   # as in generate
 ///   chat_variables = ''                 # as in the source
+///   tools = ""                          # likewise
 ///
 /// The tokens of a sample before its first action, which are its prompt, are replaced by those of the filled context; all that
 /// comes after stays, also what others said between the turns. {question} is what the user said last where the prompt was
@@ -42,6 +44,7 @@ struct LogprobsInContextParams {
   std::string writes = "teacher_logprobs";
   engine::ScheduledNumber temperature = 1.0;
   std::string chat_variables;
+  std::filesystem::path tools;
 };
 
 class LogprobsInContext final : public engine::Node {
@@ -58,7 +61,7 @@ class LogprobsInContext final : public engine::Node {
 
   const LogprobsInContextParams params_;
   const PromptTemplate context_;
-  const Json chat_variables_;
+  const ChatExtras chat_extras_;
   const std::shared_ptr<const ForwardModel> model_;
   const std::shared_ptr<const ModelText> text_;
   const int64_t pass_tokens_;

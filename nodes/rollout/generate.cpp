@@ -46,15 +46,21 @@ models::GenerationOptions options_of(const GenerateParams& params, const Sampled
   return options;
 }
 
-TurnRules rules_of(const GenerateParams& params, std::vector<int64_t> end_of_sequence) {
-  TurnRules rules{.stop = params.stop,
-                  .turn_ends = all_turn_ends(params),
-                  .environment = params.has_environment() ? params.environment.object : nullptr,
-                  .max_turns = params.max_turns,
-                  .max_new_tokens = params.max_new_tokens,
-                  .end_of_sequence = std::move(end_of_sequence)};
-  SLUICE_CHECK(!params.has_environment() || rules.environment != nullptr, "an environment that was not made");
-  return rules;
+std::shared_ptr<const Environment> environment_of(const GenerateParams& params, const std::shared_ptr<const ModelText>& text) {
+  if (!params.has_environment()) return nullptr;
+  SLUICE_CHECK(params.environment.object != nullptr, "an environment that was not made");
+  std::shared_ptr<const Environment> of_model = params.environment.object->for_model(text);
+  return of_model ? of_model : params.environment.object;
+}
+
+TurnRules rules_of(const GenerateParams& params, const std::shared_ptr<const ModelText>& text,
+                   std::vector<int64_t> end_of_sequence) {
+  return {.stop = params.stop,
+          .turn_ends = all_turn_ends(params),
+          .environment = environment_of(params, text),
+          .max_turns = params.max_turns,
+          .max_new_tokens = params.max_new_tokens,
+          .end_of_sequence = std::move(end_of_sequence)};
 }
 
 // The step of one sample takes as long as reading the weights, and a few rows more hardly longer. Those of several samples cost more,
@@ -107,7 +113,7 @@ Generate::Generate(const GenerateParams& params, engine::NodeResources& resource
       seed_(resources.seed),
       metrics_(*resources.metrics),
       engine_(sampled_->config(), options_of(params, *sampled_, *text_), limits_of(params, *sampled_, resources)),
-      turns_(rules_of(params, ends_of(params, *sampled_, *text_)), text_->tokenizer()),
+      turns_(rules_of(params, text_, ends_of(params, *sampled_, *text_)), text_->tokenizer()),
       on_demand_(resources.admission == engine::Admission::kOnDemand),
       credit_(kCreditRoom),
       weights_(sampled_, resources.update),
@@ -330,6 +336,10 @@ void Generate::record(const Response& response) {
   if (!params_.has_environment()) return;
   metrics_.mean("rollout/turns_mean", static_cast<double>(response.summary.turns));
   metrics_.moments("reward/environment_score", response.summary.score);
+  for (const engine::MetricSpec& metric : params_.environment.metrics) {
+    const auto count = response.summary.counts.find(metric.name);
+    metrics_.mean(metric.name, count == response.summary.counts.end() ? 0 : count->second);
+  }
 }
 
 // Without the token that ended it.

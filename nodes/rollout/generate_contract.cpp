@@ -167,6 +167,7 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.metric("rollout/turns_mean", engine::Metric::kMean, "mean turns of the policy in a response, with an environment");
   c.metric("reward/environment_score", engine::Metric::kMoments,
            "mean and standard deviation over the responses of the environment's rewards");
+  c.metrics_of(&P::environment);
   c.metric("rollout/dropped_prompts", engine::Metric::kSum,
            "groups that were dropped because of their prompt, with prompt_too_long = \"drop\"");
   c.metric("engine/weight_updates", engine::Metric::kSum,

@@ -64,15 +64,17 @@ Next Turns::judge(uint64_t id, std::span<const int64_t> tokens) {
   const bool end = is_end(tokens.back());
   if (!end && !sample.text.has(rules_.turn_ends)) return Next::kGoesOn;
   sample.finish = end ? Finish::kEndOfSequence : Finish::kStopString;
-  ask(id, sample);
+  ask(id, sample, tokens.subspan(sample.turn_begin));
   return Next::kPauses;
 }
 
-void Turns::ask(uint64_t id, const Sample& sample) {
+void Turns::ask(uint64_t id, const Sample& sample, std::span<const int64_t> turn) {
   calls_->ask(id, {.prompt = sample.group->read(columns::kPrompt)[0],
                    .label = label_of(*sample.group),
                    .transcript = sample.text.all(),
                    .last = sample.text.turn(),
+                   .tokens = {turn.begin(), turn.end()},
+                   .ended_sequence = sample.finish == Finish::kEndOfSequence,
                    .index = sample.turns - 1,
                    .iteration = sample.group->iteration,
                    .group = sample.group->index,
@@ -92,6 +94,7 @@ Turns::Decision Turns::decide(EnvironmentCalls::Answer answer) {
   Reply& reply = answer.reply;
   if (reply.reward && !std::isfinite(*reply.reward)) throw UserError(place(answer.turn) + "its reward is not finite");
   sample.score += reply.reward.value_or(0);
+  for (const auto& [name, count] : reply.counts) sample.counts[name] += count;
 
   Decision decision{.id = answer.id, .ends = true, .given = {}};
   if (reply.done) return decision;
@@ -109,6 +112,7 @@ Turns::Decision Turns::decide(EnvironmentCalls::Answer answer) {
   decision.ends = false;
   for (const int64_t token : decision.given) sample.text.push(token);
   sample.text.begin_turn();
+  sample.turn_begin = static_cast<size_t>(sample.tokens) + decision.given.size();
   sample.finish.reset();
   ++sample.turns;
   return decision;
@@ -128,6 +132,7 @@ Turns::Summary Turns::end(const models::SampleResult& result) {
   summary.finish = found->second.finish.value_or(summary.finish);
   summary.turns = found->second.turns;
   summary.score = found->second.score;
+  summary.counts = std::move(found->second.counts);
   samples_.erase(found);
   return summary;
 }

@@ -69,7 +69,8 @@ class Turns {
   struct Summary {
     Finish finish = Finish::kLength;
     int64_t turns = 1;
-    double score = 0;  // sum of the rewards
+    double score = 0;                      // sum of the rewards
+    std::map<std::string, double> counts;  // of the replies, summed
   };
 
   /// Forgets the sample.
@@ -80,13 +81,15 @@ class Turns {
     const engine::Group* group = nullptr;
     int64_t index = 0;
     ResponseText text;
-    int64_t tokens = 0;  // behind the prompt
+    int64_t tokens = 0;     // behind the prompt
+    size_t turn_begin = 0;  // of these, where the turn at hand begins
     int64_t turns = 1;
     double score = 0;
+    std::map<std::string, double> counts;
     std::optional<Finish> finish;  // of a sample that paused
   };
 
-  void ask(uint64_t id, const Sample& sample);
+  void ask(uint64_t id, const Sample& sample, std::span<const int64_t> turn);
   Decision decide(EnvironmentCalls::Answer answer);
   bool is_end(int64_t id) const;
 

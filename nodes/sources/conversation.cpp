@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/path_kind.h"
 #include "nodes/columns/column_json.h"
 #include "text/chat_template.h"
 #include "text/token_offsets.h"
@@ -12,9 +13,22 @@
 namespace sluice::nodes {
 namespace {
 
+text::ChatOptions options_of(const ChatExtras& extras, bool add_generation_prompt = false) {
+  return {.add_generation_prompt = add_generation_prompt, .tools = extras.tools, .variables = extras.variables};
+}
+
+Json read_tools(const std::filesystem::path& file) {
+  const char* help = "rlhf-run tools PIPELINE -o FILE writes what the servers of an environment have";
+  if (!is_there(file)) throw UserError("there is no file " + file.string() + " of tools", help);
+  Json tools = read_json(file);
+  const bool is_list = tools.is_array() && std::ranges::all_of(tools, [](const Json& tool) { return tool.is_object(); });
+  if (!is_list) throw UserError(file.string() + " is no list of tools, each a JSON object", help);
+  return tools;
+}
+
 // What the assistant says in `messages`, from its range number `first` on.
-LearnedConversation learned_from(const ModelText& model, const Json& messages, const Json& variables, size_t first) {
-  text::MaskedChat chat = model.chat_template().render_with_mask(messages, {.variables = variables});
+LearnedConversation learned_from(const ModelText& model, const Json& messages, const ChatExtras& extras, size_t first) {
+  text::MaskedChat chat = model.chat_template().render_with_mask(messages, options_of(extras));
   std::vector<text::ByteRange> ranges;
   for (size_t i = first; i < chat.assistant.size(); ++i) ranges.push_back({chat.assistant[i].first, chat.assistant[i].second});
   LearnedConversation learned;
@@ -32,26 +46,29 @@ LearnedConversation learned_from(const ModelText& model, const Json& messages, c
 
 }  // namespace
 
-std::string chat_prompt(const ModelText& model, const Json& messages, const Json& variables) {
+ChatExtras chat_extras(const std::string& variables, const std::filesystem::path& tools) {
+  return {.variables = chat_variables(variables), .tools = tools.empty() ? Json() : read_tools(tools)};
+}
+
+std::string chat_prompt(const ModelText& model, const Json& messages, const ChatExtras& extras) {
   if (messages.back().value("role", "") == "assistant")
     throw UserError("the last message is the assistant's, but a prompt ends before it",
                     "leave it out of the messages; its text can be the label");
-  return model.chat_template().render(messages, {.add_generation_prompt = true, .variables = variables});
+  return model.chat_template().render(messages, options_of(extras, /*add_generation_prompt=*/true));
 }
 
-LearnedConversation learned_conversation(const ModelText& model, const Json& messages, const Json& variables) {
-  return learned_from(model, messages, variables, 0);
+LearnedConversation learned_conversation(const ModelText& model, const Json& messages, const ChatExtras& extras) {
+  return learned_from(model, messages, extras, 0);
 }
 
 LearnedConversation learned_completion(const ModelText& model, const Json& prompt, const Json& completion,
-                                       const Json& variables) {
+                                       const ChatExtras& extras) {
   const bool spoke_before =
       std::ranges::any_of(prompt, [](const Json& message) { return message.value("role", "") == "assistant"; });
-  const size_t given =
-      spoke_before ? model.chat_template().render_with_mask(prompt, {.variables = variables}).assistant.size() : 0;
+  const size_t given = spoke_before ? model.chat_template().render_with_mask(prompt, options_of(extras)).assistant.size() : 0;
   Json messages = prompt;
   for (const Json& message : completion) messages.push_back(message);
-  return learned_from(model, messages, variables, given);
+  return learned_from(model, messages, extras, given);
 }
 
 LearnedConversation learned_text(const ModelText& model, const std::string& prompt, const std::string& completion,
@@ -76,14 +93,14 @@ Answered answered(Json prompt, Json completion) {
   return {std::move(prompt), std::move(turn)};
 }
 
-LearnedConversation learned_answer(const ModelText& model, const Answered& pair, const Json& variables,
+LearnedConversation learned_answer(const ModelText& model, const Answered& pair, const ChatExtras& extras,
                                    std::optional<int64_t> end_of_sequence) {
-  if (pair.prompt.is_array()) return learned_completion(model, pair.prompt, pair.completion, variables);
+  if (pair.prompt.is_array()) return learned_completion(model, pair.prompt, pair.completion, extras);
   return learned_text(model, pair.prompt.get<std::string>(), pair.completion.get<std::string>(), end_of_sequence);
 }
 
-void check_conversation(const ModelText& model, const Json& messages, const Json& variables) {
-  model.chat_template().render_with_mask(messages, {.variables = variables});
+void check_conversation(const ModelText& model, const Json& messages, const ChatExtras& extras) {
+  model.chat_template().render_with_mask(messages, options_of(extras));
 }
 
 Json* last_user_message(Json& messages) {
@@ -110,6 +127,9 @@ Json chat_variables(const std::string& text) {
 void check_chat_variables(const std::string& text, bool uses_template, engine::Findings& findings) {
   if (!uses_template && findings.changed("chat_variables"))
     findings.without_effect("chat_variables", "chat_variables has no effect without the chat template",
+                            "set chat = true, or messages_field where there is one, or remove it");
+  if (!uses_template && findings.changed("tools"))
+    findings.without_effect("tools", "tools has no effect without the chat template, which shows them",
                             "set chat = true, or messages_field where there is one, or remove it");
   try {
     chat_variables(text);

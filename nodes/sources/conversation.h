@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,17 +19,28 @@ struct LearnedConversation {
   std::vector<int64_t> actions;  // places in `tokens`, ascending, from 1
 };
 
+/// What a chat template is told beside the messages.
+struct ChatExtras {
+  Json variables = Json::object();
+  Json tools = nullptr;  // their JSON schemas, in a list; null: there are none
+};
+
+/// Of the parameters chat_variables (see below) and tools, a file with such a list; empty: none. Throws UserError for what is none,
+/// naming the file.
+ChatExtras chat_extras(const std::string& variables, const std::filesystem::path& tools);
+
 /// The text of `messages` as the model's chat template writes it, up to where the assistant begins to speak. Throws UserError for
 /// what the template refuses, and for messages that end with the assistant's.
-std::string chat_prompt(const ModelText& model, const Json& messages, const Json& variables);
+std::string chat_prompt(const ModelText& model, const Json& messages, const ChatExtras& extras);
 
 /// Throws UserError for what the template refuses, and where the tokenizer changes the text so that its tokens cannot be told
 /// apart.
-LearnedConversation learned_conversation(const ModelText& model, const Json& messages, const Json& variables);
+LearnedConversation learned_conversation(const ModelText& model, const Json& messages, const ChatExtras& extras);
 
 /// Of the conversation `prompt` and then `completion`, what the assistant says in `completion`: what it said before is given.
 /// Throws likewise.
-LearnedConversation learned_completion(const ModelText& model, const Json& prompt, const Json& completion, const Json& variables);
+LearnedConversation learned_completion(const ModelText& model, const Json& prompt, const Json& completion,
+                                       const ChatExtras& extras);
 
 /// `prompt`, tokenised as `generate` does it, and `completion`, all of whose tokens are actions; `end_of_sequence` is one more.
 LearnedConversation learned_text(const ModelText& model, const std::string& prompt, const std::string& completion,
@@ -43,11 +55,11 @@ struct Answered {
 Answered answered(Json prompt, Json completion);
 
 /// learned_text() or learned_completion(), as `pair` is.
-LearnedConversation learned_answer(const ModelText& model, const Answered& pair, const Json& variables,
+LearnedConversation learned_answer(const ModelText& model, const Answered& pair, const ChatExtras& extras,
                                    std::optional<int64_t> end_of_sequence);
 
 /// What the template refuses in a conversation, as the functions above do, without the tokenizer.
-void check_conversation(const ModelText& model, const Json& messages, const Json& variables);
+void check_conversation(const ModelText& model, const Json& messages, const ChatExtras& extras);
 
 /// The last message of the user; null: there is none, or `messages` is no conversation.
 Json* last_user_message(Json& messages);
@@ -58,7 +70,7 @@ std::string content_of(const Json& message);
 /// The object that the parameter `chat_variables` spells: "" is none. Throws UserError when it is no JSON object.
 Json chat_variables(const std::string& text);
 
-/// Reports chat_variables that are no JSON object, or that have no effect because no chat template is used.
+/// Reports chat_variables that are no JSON object, and that these or tools have no effect because no chat template is used.
 void check_chat_variables(const std::string& text, bool uses_template, engine::Findings& findings);
 
 }  // namespace sluice::nodes

@@ -86,7 +86,7 @@ void JsonlExamples::describe(engine::Contract<JsonlExamplesParams>& c) {
 ExampleRows::ExampleRows(const JsonlExamplesParams& params, const ModelText& model, std::optional<int64_t> end_of_sequence)
     : params_(params),
       model_(model),
-      chat_variables_(chat_variables(params.chat_variables)),
+      chat_extras_(chat_extras(params.chat_variables, params.tools)),
       reader_(prompt_format(params), {.kind = data::FieldKind::kTextOrMessages}),
       end_of_sequence_(end_of_sequence) {}
 
@@ -106,16 +106,16 @@ Answered ExampleRows::answer(const std::vector<Json>& values) const {
 }
 
 LearnedConversation ExampleRows::example(const std::vector<Json>& values) const {
-  if (reads_messages()) return learned_conversation(model_, reader_.read(values), chat_variables_);
-  return learned_answer(model_, answer(values), chat_variables_, end_of_sequence_);
+  if (reads_messages()) return learned_conversation(model_, reader_.read(values), chat_extras_);
+  return learned_answer(model_, answer(values), chat_extras_, end_of_sequence_);
 }
 
 void ExampleRows::check(const std::vector<Json>& values) const {
-  if (reads_messages()) return check_conversation(model_, reader_.read(values), chat_variables_);
+  if (reads_messages()) return check_conversation(model_, reader_.read(values), chat_extras_);
   Answered pair = answer(values);
   if (!pair.prompt.is_array()) return;
   for (Json& message : pair.completion) pair.prompt.push_back(std::move(message));
-  check_conversation(model_, pair.prompt, chat_variables_);
+  check_conversation(model_, pair.prompt, chat_extras_);
 }
 
 std::optional<std::string> ExampleRows::plain_prompt(const std::vector<Json>& values) const {

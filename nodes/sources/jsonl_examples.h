@@ -53,6 +53,7 @@ struct JsonlExamplesParams {
   std::string system_field;
   std::string messages_field;
   std::string chat_variables;
+  std::filesystem::path tools;
   std::string model;
   int64_t groups_per_iteration = 1;
   int64_t max_tokens = 0;
@@ -86,7 +87,7 @@ class ExampleRows {
 
   JsonlExamplesParams params_;
   const ModelText& model_;
-  Json chat_variables_;
+  ChatExtras chat_extras_;
   PromptReader reader_;
   std::optional<int64_t> end_of_sequence_;
 };

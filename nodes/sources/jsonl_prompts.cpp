@@ -86,7 +86,10 @@ void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
 }
 
 PromptRows::PromptRows(const JsonlPromptsParams& params, const ModelText* model)
-    : params_(params), model_(model), chat_variables_(chat_variables(params.chat_variables)), reader_(prompt_format(params)) {}
+    : params_(params),
+      model_(model),
+      chat_extras_(chat_extras(params.chat_variables, params.tools)),
+      reader_(prompt_format(params)) {}
 
 std::vector<data::JsonlField> PromptRows::fields() const {
   std::vector<data::JsonlField> fields = reader_.fields();
@@ -103,7 +106,7 @@ PromptRows::Prompt PromptRows::prompt(const std::vector<Json>& values) const {
     return prompt;
   }
   const bool around = reader_.format().reads_messages();  // else they are within the user's turn
-  prompt.text = chat_prompt(*model_, read, chat_variables_);
+  prompt.text = chat_prompt(*model_, read, chat_extras_);
   if (around) prompt.text = params_.prefix + prompt.text + params_.suffix;
   prompt.messages = std::move(read);
   return prompt;

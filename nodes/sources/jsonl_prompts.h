@@ -34,6 +34,7 @@ namespace sluice::nodes {
 ///   system = "Answer briefly."      # the system message before it; or system_field
 ///   messages_field = "messages"     # instead of prompt_field and chat: conversations, which that template writes too
 ///   chat_variables = '{"enable_thinking": false}'  # what else that template is told
+///   tools = "tools.json"            # a list of tools that it shows
 ///   model = "actor"                 # whose chat template writes, and whose tokenizer counts the tokens
 ///   max_prompt_tokens = 512         # 0: no limit
 ///   too_long = "drop"               # leave such prompts out; "refuse": they are errors
@@ -60,6 +61,7 @@ struct JsonlPromptsParams {
   std::string system_field;
   std::string messages_field;
   std::string chat_variables;
+  std::filesystem::path tools;
   std::string model;
   int64_t max_prompt_tokens = 0;
   TooLong too_long = TooLong::kRefuse;
@@ -89,7 +91,7 @@ class PromptRows {
  private:
   JsonlPromptsParams params_;
   const ModelText* model_;
-  Json chat_variables_;
+  ChatExtras chat_extras_;
   PromptReader reader_;
 };
 

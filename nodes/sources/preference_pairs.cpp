@@ -125,7 +125,7 @@ void PreferencePairs::describe(engine::Contract<PreferencePairsParams>& c) {
 PairRows::PairRows(const PreferencePairsParams& params, const ModelText& model, std::optional<int64_t> end_of_sequence)
     : params_(params),
       model_(model),
-      chat_variables_(chat_variables(params.chat_variables)),
+      chat_extras_(chat_extras(params.chat_variables, params.tools)),
       reader_(prompt_format(params), {.kind = data::FieldKind::kTextOrMessages, .required = false}),
       end_of_sequence_(end_of_sequence) {}
 
@@ -176,7 +176,7 @@ PairRows::Pair PairRows::pair(const std::vector<Json>& values) const {
 }
 
 LearnedConversation PairRows::learned(const Json& prompt, const Json& completion) const {
-  return learned_answer(model_, {prompt, completion}, chat_variables_, end_of_sequence_);
+  return learned_answer(model_, {prompt, completion}, chat_extras_, end_of_sequence_);
 }
 
 void PairRows::check(const std::vector<Json>& values) const {
@@ -185,7 +185,7 @@ void PairRows::check(const std::vector<Json>& values) const {
     const data::PreferencePair pair = row(values, other);
     if (!pair.prompt.is_array()) continue;
     for (const Json* completion : {&pair.chosen, &pair.rejected})
-      check_conversation(model_, joined(pair.prompt, *completion), chat_variables_);
+      check_conversation(model_, joined(pair.prompt, *completion), chat_extras_);
   }
 }
 

@@ -109,6 +109,8 @@ void describe_prompt(engine::Contract<P>& c) {
   c.param("system", &P::system).doc("system message of conversations that have none of their own");
   c.param("system_field", &P::system_field).doc("field of that message; where it is empty or null there is none");
   c.param("chat_variables", &P::chat_variables).doc("what else the chat template is told: a JSON object");
+  c.param("tools", &P::tools)
+      .doc("file of the tools that the chat template shows the model: a JSON list, as rlhf-run tools writes it");
   c.check([](const P& params, engine::Findings& findings) { check_prompt(prompt_format(params), findings); });
 }
 

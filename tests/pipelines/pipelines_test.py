@@ -75,6 +75,15 @@ class Pipelines(PipelineCase):
         self.assertLessEqual(mean(first, "rollout/turns_mean"), 1.70)  # 1: it guesses; 2: it calls once
         self.assertGreaterEqual(mean(last, "rollout/turns_mean"), 1.90)
 
+    def test_a_policy_learns_to_call_a_tool_of_a_server(self):
+        rows = self.metrics("../examples/10_tools/tools.toml", "tools", **{"pipeline.iterations": 14})
+        first, last = rows[:1], rows[-4:]
+        self.assertLessEqual(mean(first, "reward/score_mean"), 0.65)
+        self.assertGreaterEqual(mean(last, "reward/score_mean"), 0.85)
+        self.assertLessEqual(mean(first, "rollout/tool_calls_mean"), 0.70)
+        self.assertGreaterEqual(mean(last, "rollout/tool_calls_mean"), 0.90)
+        self.assertLessEqual(mean(last, "rollout/failed_tool_calls_mean"), 0.10)
+
     def test_sft_learns_to_call_every_other_time(self):
         rows = self.metrics("calculator_sft.toml", "calculator_sft")
         checkpoint = str(self.folder / "calculator_sft/checkpoint/policy")

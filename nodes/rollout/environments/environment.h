@@ -1,19 +1,25 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "nodes/models/model_text.h"
+
 namespace sluice::nodes {
 
-/// A turn of the policy that has ended: what an environment is asked about. Texts are without special tokens.
+/// A turn of the policy that has ended: what an environment is asked about. Texts are without special tokens, tokens are not.
 struct Turn {
   std::string prompt;
-  std::string label;       // the reference answer; empty where the prompts have none
-  std::string transcript;  // all behind the prompt so far: turns and replies, this turn last
-  std::string last;        // this turn alone
-  int64_t index = 0;       // of this turn: 0 is the sample's first
+  std::string label;            // the reference answer; empty where the prompts have none
+  std::string transcript;       // all behind the prompt so far: turns and replies, this turn last
+  std::string last;             // this turn alone
+  std::vector<int64_t> tokens;  // that were sampled in it, with the one that ended it
+  bool ended_sequence = false;  // that one is an end of sequence; else a string ended the turn
+  int64_t index = 0;            // of this turn: 0 is the sample's first
   int64_t iteration = 0;
   int64_t group = 0;   // of the iteration
   int64_t sample = 0;  // of the group; the greedy baseline, if there is one, is that behind the last
@@ -24,6 +30,9 @@ struct Reply {
   std::string text;              // goes into the context behind the turn; not an action of the policy
   bool done = false;             // the sample ends with the turn, and `text` counts for nothing
   std::optional<double> reward;  // finite; a sample's environment_score is their sum
+  // By the names of metrics that the environment's contract declares, as means: a metric is the mean over samples of the sum over
+  // their turns.
+  std::map<std::string, double> counts = {};
 };
 
 /// What a policy acts in, turn by turn: a tool, a game, a user that is played. A component of `generate`:
@@ -39,6 +48,10 @@ class Environment {
   static constexpr const char* kComponent = "environment";
 
   virtual ~Environment() = default;
+
+  /// The environment for the turns of one model, where it depends on that: on its tokenizer or its chat template. Null: it does
+  /// not, and is asked itself. Called once, when a run starts, so what is dear may begin here. Throws UserError.
+  virtual std::shared_ptr<const Environment> for_model(std::shared_ptr<const ModelText>) const { return nullptr; }
 
   /// May block, and is called by threads of `generate`, never by an executor's: other samples go on meanwhile. It must come back
   /// in bounded time, by a limit of its own: a run that ends waits for the calls that are under way. What it throws ends the run,

@@ -234,6 +234,39 @@ TEST_F(TurnsTest, AfterTheLastTurnThereIsNoReply) {
   EXPECT_EQ(metric(sampling.metrics(), "rollout/turns_mean"), 2.0);
 }
 
+TEST_F(TurnsTest, WhatRepliesCountIsRecordedAsTheMeanOverSamplesOfTheirSums) {
+  GenerateParams settings = params(4, 200, [](const Turn& turn) {
+    Reply reply{.text = {}, .done = turn.index == 2, .reward = {}};
+    if (turn.sample < 2) reply.counts["rollout/marbles_mean"] = static_cast<double>(turn.index);
+    return reply;
+  });
+  settings.environment.metrics = {{.name = "rollout/marbles_mean", .kind = engine::Metric::kMean}};
+  Sampling sampling(settings, model_);
+  sampling.run(kPrompts);
+  EXPECT_EQ(metric(sampling.metrics(), "rollout/marbles_mean"), 1.5);  // 0 + 1 + 2 of two samples in four
+}
+
+TEST_F(TurnsTest, TheTokensOfATurnAreThoseThatWereSampledInIt) {
+  std::mutex mutex;
+  std::map<std::pair<int64_t, int64_t>, std::vector<std::vector<int64_t>>> turns;  // by group and sample
+  const auto groups = run(params(3, 60, [&](const Turn& turn) {
+    EXPECT_EQ(turn.ended_sequence, turn.tokens.back() == 0);
+    const std::lock_guard lock(mutex);
+    turns[{turn.group, turn.sample}].push_back(turn.tokens);
+    return says("re");
+  }));
+  for (const auto& [place, of_sample] : turns) {
+    const auto s = static_cast<size_t>(place.second);
+    std::vector<int64_t> tokens = tokens_of_sample(groups[static_cast<size_t>(place.first)], s);
+    auto at = tokens.begin() + static_cast<std::ptrdiff_t>(kPrompts[static_cast<size_t>(place.first)].size());
+    for (const std::vector<int64_t>& turn : of_sample) {
+      ASSERT_TRUE(std::equal(turn.begin(), turn.end(), at));
+      at += std::min<std::ptrdiff_t>(std::ssize(turn) + 2, tokens.end() - at);
+    }
+  }
+  EXPECT_EQ(turns.size(), 9u);
+}
+
 TEST_F(TurnsTest, ASampleThatIsDoneFinishedAsItsLastTurnDid) {
   Sampling sampling(params(8, 100, [](const Turn&) { return Reply{.text = "unheard", .done = true, .reward = {}}; }), model_);
   for (const Group& group : sampling.run(kPrompts)) {

@@ -157,6 +157,34 @@ TEST_F(JsonlPromptsTest, ConversationsBecomePromptsByTheChatTemplate) {
   EXPECT_EQ(Json::parse(group.read(columns::kMessages)[0]), Json::parse(R"([{"role": "user", "content": "2+2"}])"));
 }
 
+TEST_F(JsonlPromptsTest, ToolsOfAFileAreShownByTheChatTemplate) {
+  write("{\"prompt\": \"2+2\", \"label\": 4}\n");
+  const testing::TinyFolder model;
+  write_file_atomically(model.path() / "chat_template.jinja",
+                        "{% for t in tools %}[{{ t.function.name }}]{% endfor %}{{ messages[0].content }}");
+  resources_.models["actor"] = testing::tiny_model(model.path(), {});
+  const fs::path tools = folder_ / "tools.json";
+  const auto prompt_with = [&](const std::string& text) {
+    write_file_atomically(tools, text);
+    try {
+      JsonlPrompts source({.path = {path_}, .chat = true, .tools = tools, .model = "actor"}, resources_);
+      return prompt(source, 0, 0);
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(
+      prompt_with(R"([{"type": "function", "function": {"name": "add"}}, {"type": "function", "function": {"name": "now"}}])"),
+      "[add][now]2+2");
+  EXPECT_THAT(prompt_with("{\"name\": \"add\"}"), HasSubstr("tools.json is no list of tools, each a JSON object"));
+  EXPECT_THAT(prompt_with("[\"add\"]"), HasSubstr("tools.json is no list of tools"));
+  EXPECT_THAT(prompt_with("[,]"), HasSubstr("tools.json"));
+  fs::remove(tools);
+  JsonlPromptsParams params{.path = {path_}, .chat = true, .tools = tools, .model = "actor"};
+  EXPECT_THAT([&] { JsonlPrompts(params, resources_); },
+              ::testing::ThrowsMessage<UserError>(::testing::AllOf(HasSubstr("there is no file"), HasSubstr("rlhf-run tools"))));
+}
+
 constexpr const char* kTurns =
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
 

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/subprocess.h"
+
+namespace sluice::nodes {
+
+/// What a tool says of itself.
+struct Tool {
+  std::string name;
+  std::string description;
+  Json parameters;  // the JSON schema of its arguments, an object
+};
+
+/// As chat templates expect tools: {"type": "function", "function": {"name", "description", "parameters"}}, one each.
+Json tool_schemas(const std::vector<Tool>& tools);
+
+/// What came of a call.
+struct ToolAnswer {
+  std::string text;
+  bool failed = false;  // the tool says so, or it could not be asked: then `text` says why, to a model
+};
+
+/// Whoever has tools. Belongs to one thread at a time.
+class ToolSource {
+ public:
+  virtual ~ToolSource() = default;
+
+  /// The tools, in an order that does not change. Throws UserError where they cannot be had.
+  virtual std::vector<Tool> list() = 0;
+
+  /// Calls the tool of that name, and is back by `until`. What goes wrong with the tool is its answer.
+  virtual ToolAnswer call(const std::string& name, const Json& arguments, Subprocess::Clock::time_point until) = 0;
+};
+
+}  // namespace sluice::nodes

@@ -1,0 +1,78 @@
+#include "nodes/rollout/environments/tool_turns.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace sluice::nodes {
+
+ToolTurns::ToolTurns(std::shared_ptr<const ModelText> text, text::ToolChat chat, ToolLimits limits,
+                     std::unique_ptr<ToolSource> opened, Open open)
+    : text_(std::move(text)), chat_(std::move(chat)), limits_(limits), open_(std::move(open)) {
+  idle_.push_back(std::move(opened));
+}
+
+Reply ToolTurns::reply(const Turn& turn) const {
+  const text::Tokenizer& tokenizer = text_->tokenizer();
+  const std::span<const int64_t> tokens = turn.tokens;
+  const std::span<const int64_t> said = tokens.first(tokens.size() - (turn.ended_sequence ? 1 : 0));
+  const text::ParsedTurn parsed = chat_.parse(tokenizer.decode(said), turn.index);
+  if (parsed.calls.empty()) return {.text = {}, .done = true, .reward = {}};
+
+  std::vector<ToolAnswer> answers = this->answers(parsed.calls);
+  Reply reply{.text = {}, .done = false, .reward = {}};
+  reply.counts[kToolCalls] = static_cast<double>(answers.size());
+  reply.counts[kFailedToolCalls] = static_cast<double>(std::ranges::count_if(answers, &ToolAnswer::failed));
+  std::vector<text::ToolResult> results;
+  for (size_t i = 0; i < answers.size(); ++i)
+    results.push_back({.call = parsed.calls[i], .text = shortened(std::move(answers[i].text))});
+  reply.text = chat_.after(results, tokenizer.decode(tokens.subspan(said.size())));
+  return reply;
+}
+
+// Ends when: all calls were answered, or the time for them has passed: those that are left are then answered so.
+std::vector<ToolAnswer> ToolTurns::answers(const std::vector<text::ToolCall>& calls) const {
+  const auto until = Subprocess::Clock::now() + limits_.turn;
+  std::unique_ptr<ToolSource> source = take();
+  std::vector<ToolAnswer> answers;
+  for (const text::ToolCall& call : calls) {
+    if (!call.fault.empty())
+      answers.push_back({.text = "error: " + call.fault, .failed = true});
+    else if (Subprocess::Clock::now() >= until)
+      answers.push_back({.text = "error: the tool did not answer in time", .failed = true});
+    else
+      answers.push_back(source->call(call.name, call.arguments, until));
+  }
+  give_back(std::move(source));
+  return answers;
+}
+
+std::unique_ptr<ToolSource> ToolTurns::take() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<ToolSource> source = std::move(idle_.back());
+      idle_.pop_back();
+      return source;
+    }
+  }
+  return open_();
+}
+
+void ToolTurns::give_back(std::unique_ptr<ToolSource> source) const {
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(source));
+}
+
+// Between two characters.
+std::string ToolTurns::shortened(std::string text) const {
+  if (text.size() <= limits_.result_bytes) return text;
+  const std::string note = "\n[cut: " + std::to_string(text.size()) + " bytes]";
+  size_t kept = limits_.result_bytes;
+  const auto is_inside_character = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
+  while (kept > 0 && is_inside_character(kept)) --kept;
+  text.resize(kept);
+  return text + note;
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,209 @@
+// What is trained on is what was sampled: with tools, thinking and the templates of all families.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nodes/rollout/environments/tool_turns.h"
+#include "nodes/rollout/turns.h"
+#include "tests/nodes/sampling.h"
+#include "tests/text/tokenizer_fixtures.h"
+#include "tests/text/tool_call_fixtures.h"
+#include "text/tool_calls/find_format.h"
+
+namespace sluice::nodes {
+namespace {
+
+using engine::Group;
+using testing::params_with;
+using testing::prompt_group;
+using testing::Sampling;
+using testing::tiny_model;
+using testing::TinyFolder;
+using testing::tokens_of_sample;
+
+// Answers each call with the next of the texts.
+class Answers final : public ToolSource {
+ public:
+  explicit Answers(std::vector<std::string> texts) : texts_(std::move(texts)) {}
+  std::vector<Tool> list() override { return {}; }
+  ToolAnswer call(const std::string&, const Json&, Subprocess::Clock::time_point) override {
+    return {.text = texts_.at(next_++ % texts_.size())};
+  }
+
+ private:
+  std::vector<std::string> texts_;
+  size_t next_ = 0;
+};
+
+// The tokens of a sample whose turns say what a test wants, as `generate` puts them together.
+class ForcedSample {
+ public:
+  ForcedSample(const text::Tokenizer& tokenizer, std::shared_ptr<const Environment> environment, int64_t end)
+      : turns_({.stop = {},
+                .turn_ends = {},
+                .environment = std::move(environment),
+                .max_new_tokens = 100'000,
+                .end_of_sequence = {end}},
+               tokenizer) {
+    turns_.begin(0, group_, 0);
+  }
+
+  // Whether another turn follows.
+  bool say(const std::vector<int64_t>& turn) {
+    for (const int64_t token : turn) {
+      tokens_.push_back(token);
+      sampled_.push_back(true);
+      last_ = turns_.judge(0, tokens_);
+    }
+    EXPECT_EQ(last_, models::Next::kPauses);
+    std::vector<Turns::Decision> decisions;
+    while (decisions.empty()) {
+      turns_.wait();
+      decisions = turns_.decide();
+    }
+    const std::vector<int64_t>& given = decisions.at(0).given;
+    tokens_.insert(tokens_.end(), given.begin(), given.end());
+    sampled_.resize(tokens_.size(), false);
+    return !decisions.at(0).ends;
+  }
+
+  const std::vector<int64_t>& tokens() const { return tokens_; }
+  const std::vector<bool>& sampled() const { return sampled_; }
+
+ private:
+  const Group group_ = prompt_group(0, 0, "");
+  Turns turns_;
+  std::vector<int64_t> tokens_;
+  std::vector<bool> sampled_;
+  models::Next last_ = models::Next::kGoesOn;
+};
+
+// Ids of a text as no tokenizer would cut it: a token for each byte that one stands for.
+std::vector<int64_t> in_small_pieces(const text::Tokenizer& tokenizer, const std::string& text) {
+  std::vector<int64_t> ids;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = begin + 1;
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
+    for (const int64_t id : tokenizer.encode(text.substr(begin, end - begin))) ids.push_back(id);
+    begin = end;
+  }
+  return ids;
+}
+
+std::shared_ptr<ToolTurns> tool_turns(const std::shared_ptr<const ModelText>& text, const text::ToolChat& chat,
+                                      const std::vector<std::string>& answers) {
+  return std::make_shared<ToolTurns>(text, chat, ToolLimits{}, std::make_unique<Answers>(answers),
+                                     [] { return std::unique_ptr<ToolSource>(); });
+}
+
+// A model that writes what transformers writes for its turn, with thinking in front of it that the template would leave out later.
+TEST(ToolTokens, ASequenceIsPromptTurnsAsSampledAndWhatTransformersWritesBetween) {
+  const auto folder = text::real_tokenizer("qwen2");
+  if (!folder) GTEST_SKIP() << "the tokenizers are not installed";
+  const auto text = std::make_shared<ModelText>("actor", *folder);
+  const text::Tokenizer& tokenizer = text->tokenizer();
+  const int64_t end = tokenizer.token_to_id("<|im_end|>").value();
+  int sequences = 0;
+  for (const text::Family& family : text::kFamilies) {
+    const auto chat = text::template_named(family.name, family.is_published);
+    ASSERT_TRUE(chat.has_value()) << family.name;
+    const text::ToolChat tool_chat(*chat, text::find_tool_call_format(*chat).value(), text::tools());
+    for (const Json& expected : text::golden_lines(family.is_published ? "shared.jsonl" : "own.jsonl")) {
+      const std::string conversation = expected.at("conversation").get<std::string>();
+      const bool is_chosen = conversation == "tool_call" || conversation == "tool_calls";
+      if (expected.at("template") != family.name || !is_chosen || expected.contains("error")) continue;
+      if (expected.value("options", "") != "tools") continue;
+      const Json& messages = text::inputs().at("conversations").at(conversation);
+      const text::Cut parts = text::cut(expected.at("text").get<std::string>(), messages, family);
+      if (!parts.after) continue;
+      std::vector<std::string> answers;
+      for (const Json& message : messages) {
+        if (message.at("role") == "tool") answers.push_back(message.at("content").get<std::string>());
+      }
+      // Whatever token ends the turn takes the place of the template's own.
+      const std::string thinking = "<think>\nWhich tool?\n</think>\n\n";
+      std::vector<int64_t> turn = in_small_pieces(tokenizer, thinking + parts.turn);
+      turn.push_back(end);
+      std::vector<int64_t> last = in_small_pieces(tokenizer, "<think>\nSo.\n</think>\n\nSunny.");
+      last.push_back(end);
+
+      ForcedSample sample(tokenizer, tool_turns(text, tool_chat, answers), end);
+      ASSERT_TRUE(sample.say(turn)) << family.name;
+      EXPECT_FALSE(sample.say(last));
+
+      const std::vector<int64_t> given = tokenizer.encode(*parts.after);
+      std::vector<int64_t> all = turn;
+      all.insert(all.end(), given.begin(), given.end());
+      all.insert(all.end(), last.begin(), last.end());
+      EXPECT_EQ(sample.tokens(), all) << family.name << ": " << tokenizer.decode(sample.tokens());
+      std::vector<bool> mask(turn.size(), true);
+      mask.resize(turn.size() + given.size(), false);
+      mask.resize(all.size(), true);
+      EXPECT_EQ(sample.sampled(), mask);
+      ++sequences;
+    }
+  }
+  EXPECT_GE(sequences, 5);
+}
+
+const std::vector<std::pair<std::string, bool>> kTemplates = {{"Qwen-Qwen2.5-7B-Instruct", true},
+                                                              {"Qwen-Qwen3-0.6B", true},
+                                                              {"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", true},
+                                                              {"microsoft-Phi-3.5-mini-instruct", true},
+                                                              {"chatml", false},
+                                                              {"gemma2", false},
+                                                              {"generation", false},
+                                                              {"generation_nested", false},
+                                                              {"hermes_tools", false},
+                                                              {"llama31", false},
+                                                              {"mistral", false},
+                                                              {"olmo2", false},
+                                                              {"phi3", false},
+                                                              {"zephyr", false}};
+
+// A model with random weights, all of whose turns end with what is taken for a malformed call.
+TEST(ToolTokens, OfEveryTemplateTheActionsAreTheSampledTokensAndTheRestIsWhatTheTemplateWrites) {
+  const TinyFolder folder;
+  const std::shared_ptr<LanguageModel> model = tiny_model(folder.path(), {});
+  const auto text = std::make_shared<ModelText>("actor", folder.path());
+  const text::Tokenizer& tokenizer = text->tokenizer();
+  for (const auto& [name, is_published] : kTemplates) {
+    const auto chat = text::template_named(name, is_published);
+    if (!chat) GTEST_SKIP() << "the published templates are not installed";
+    const text::ToolChat tool_chat(*chat, {.open = "(", .close = ")"}, text::tools());
+    GenerateParams params = params_with(4, 250);
+    params.environment.type = "scripted";
+    params.environment.object = tool_turns(text, tool_chat, {"never"});
+    params.turn_ends = {"("};
+    params.ignore_end_of_sequence = true;
+    const text::ToolResult failed{.call = {}, .text = "error: the call does not end with )"};
+    const std::vector<int64_t> between = tokenizer.encode(tool_chat.after({&failed, 1}, ""));
+    const std::vector<int64_t> prompt = tokenizer.encode("2+2=");
+    size_t replies = 0;
+    for (const Group& group : Sampling(params, model).run({"2+2="})) {
+      for (size_t s = 0; s < 4; ++s) {
+        const std::vector<int64_t> tokens = tokens_of_sample(group, s);
+        const engine::Range actions = group.layout.actions_by_sample()[s];
+        std::vector<bool> is_action(tokens.size(), false);
+        for (size_t a = actions.begin; a < actions.end; ++a)
+          is_action[static_cast<size_t>(group.layout.action_tokens[a] - group.layout.token_offsets[s])] = true;
+        EXPECT_TRUE(std::equal(prompt.begin(), prompt.end(), tokens.begin()));
+        for (size_t t = 0; t < prompt.size(); ++t) EXPECT_FALSE(is_action[t]);
+        for (size_t t = prompt.size(); t < tokens.size(); ++t) {
+          EXPECT_TRUE(is_action[t]) << name;
+          if (tokenizer.decode(std::span(&tokens[t], 1)) != "(") continue;
+          const size_t kept = std::min(between.size(), tokens.size() - t - 1);  // the last may be cut
+          for (size_t i = 0; i < kept; ++i) {
+            ASSERT_EQ(tokens[t + 1 + i], between[i]) << name << ": " << tokenizer.decode(tokens);
+            EXPECT_FALSE(is_action[t + 1 + i]) << name;
+          }
+          t += kept;
+          ++replies;
+        }
+      }
+    }
+    EXPECT_GE(replies, 1u) << name;
+  }
+}
+
+}  // namespace
+}  // namespace sluice::nodes
