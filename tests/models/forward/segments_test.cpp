@@ -1,5 +1,6 @@
 #include "models/layers/segment.h"
 
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
@@ -80,8 +81,9 @@ TEST_P(Segments, GiveTheBitsOfTheWholePassAndItsGradients) {
   SegmentsInThreads threads(ranks, ring);
   const bool rounds = compute.precision != Precision::kFloat32;
   // Operands of products are rounded alike, their sums not; in a ring what attention gives rounds otherwise, and all behind it.
-  const double most = ring == 1 ? (rounds ? 1e-2 : 1e-6) : (rounds ? 5e-2 : 1e-5);
+  const double most = ring == 1 ? (rounds ? 1e-2 : 1e-6) : (rounds ? 5e-2 : 2e-5);
   for (const auto& [what, config] : configs_for(ranks / ring)) {
+    at::manual_seed(17);  // the bounds are tight: what is drawn must not depend on the configs before
     const Weights weights = reference::random_weights(config, 0.2);
     const at::Tensor tokens = at::randint(config.vocab_size, {kOffsets.back()}, at::kLong);
     const at::Tensor slopes = at::randn({kOffsets.back(), config.hidden_size});
