@@ -147,7 +147,7 @@ TEST_P(TrainingOperators, TurnsAreThoseOfTheLibrary) {
       const int64_t tokens = size(1000, 11);
       const at::Tensor turns = at::randn({tokens, dims}).to(device());
       const auto turn = [&, type = type](const Tensors& in) {
-        return Tensors{portable::rotated(in[0], turns.to(in[0].device()), type)};
+        return Tensors{portable::rotated(in[0], turns.to(in[0].device()), /*neighbours=*/false, type)};
       };
       expect_reference(turn, {at::randn({tokens, heads, head_dim})}, rounding(type));
     }
