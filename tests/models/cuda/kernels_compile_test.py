@@ -46,7 +46,7 @@ def faults_of(report):
 @unittest.skipIf(NVCC is None, "there is no nvcc")
 class Kernels(unittest.TestCase):
     def test_stay_in_registers_on_every_architecture(self):
-        files = sorted((ROOT / "models/cuda").glob("*.cu"))
+        files = [path for path in sorted((ROOT / "models/cuda").glob("*.cu")) if "__global__" in path.read_text()]
         self.assertGreater(len(files), 0)
         asked = [(file, architecture) for file in files for architecture in ARCHITECTURES]
         with ThreadPoolExecutor(len(ARCHITECTURES)) as pool:
