@@ -17,7 +17,8 @@ struct OwnKernels;
 namespace sluice::models::portable {
 
 /// Draws token ids where the logits are, on any device: what models/sample/sampler.h draws from the same logits and numbers, but
-/// for a number that falls, to rounding, between two tokens. Two numbers a draw come to the host, whatever the vocabulary is.
+/// for a number that falls, to rounding, between two tokens. A few numbers a draw come to the host, whatever the
+/// vocabulary is.
 ///
 /// Draws from so many rows at a time that its tensors take at most `scratch_bytes` on the device, or as much as one row needs: 20
 /// bytes a logit, 8 more with penalties and 64 for each token of a text, 48 more with top_k, top_p or min_p. What a device's sort

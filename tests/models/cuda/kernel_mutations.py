@@ -22,7 +22,7 @@ PAGED, GROUPED, SKINNY, ROWS, DRAWING, NORM, GATED, TURN, LOGITS, FLAT = (
 MATHS, THREAD = CUDA + "thread_maths.h", CUDA + "gpu_thread.h"
 # The tests of each file that is spoilt.
 TESTS_OF = {PAGED: "paged_decode_kernel_test.cpp", GROUPED: "paged_decode_kernel_test.cpp", SKINNY: "skinny_product_test.cpp",
-            ROWS: "row_kernels_test.cpp", DRAWING: "drawing_kernel_test.cpp", THREAD: "skinny_product_test.cpp"}
+            ROWS: "row_kernels_test.cpp", DRAWING: "drawing_kernel_test.cpp", THREAD: "row_kernels_test.cpp"}
 # Name; file; what is there; what takes its place.
 OF_GENERATION = [
     ("paged: the key head of a query head", PAGED, "kv_head = of_heads / parts;", "kv_head = of_heads % parts;"),
@@ -66,12 +66,11 @@ OF_GENERATION = [
     ("draws: what lies before a run", DRAWING, "shared.before = found.before;", "shared.before = 0;"),
     ("draws: a place without weight", DRAWING, "if (here > 0) last = {i, before};", "last = {i, before};"),
     ("draws: all are finite", DRAWING, "a.finite & b.finite", "b.finite"),
-    ("threads: rounding to bfloat16", THREAD, "bits + 0x7fffu + ((bits >> 16) & 1u)", "bits"),
+    ("threads: where an exchange begins", THREAD, "int step = lanes / 2; step > 0", "int step = lanes / 4; step > 0"),
 ]
 # Name; file; what is there; what takes its place.
 MUTATIONS = OF_GENERATION + [
     ("a block's sum: a meeting", MATHS, "  thread.meet();\n  float sum = 0;", "  float sum = 0;"),
-    ("a block's sum: where an exchange begins", MATHS, "int step = kLanes / 2; step > 0; step /= 2) x +=", "int step = kLanes / 4; step > 0; step /= 2) x +="),
     ("a block's sum: a warp is left out", MATHS, "w < kThreads / kLanes; ++w) sum +=", "w < kThreads / kLanes - 1; ++w) sum +="),
     ("a row's largest: an exchange", MATHS, "step > 0; step /= 2) x = fmaxf", "step > 1; step /= 2) x = fmaxf"),
     ("packs where rows do not allow them", MATHS, "bool lies = size % kMost == 0;", "bool lies = true;"),
