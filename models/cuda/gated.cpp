@@ -11,11 +11,6 @@ namespace {
 
 using PairOfTensors = std::tuple<at::Tensor, at::Tensor>;
 
-GateKind kind_of(Activation activation) {
-  if (activation == Activation::kSilu) return GateKind::kSilu;
-  return activation == Activation::kGeluTanh ? GateKind::kGeluTanh : GateKind::kGelu;
-}
-
 at::Tensor gated_by(const TrainingKernels& kernels, const at::Tensor& gate, const at::Tensor& up, int64_t kind,
                     at::ScalarType dtype) {
   const at::Tensor entry = gate.contiguous(), other = up.contiguous(), out = at::empty_like(entry, dtype);
@@ -48,11 +43,16 @@ PairOfTensors gated_backward_by(const TrainingKernels& kernels, const at::Tensor
 
 }  // namespace
 
+GateKind gate_kind_of(Activation activation) {
+  if (activation == Activation::kSilu) return GateKind::kSilu;
+  return activation == Activation::kGeluTanh ? GateKind::kGeluTanh : GateKind::kGelu;
+}
+
 at::Tensor own_gated(Activation activation, const at::Tensor& gate, const at::Tensor& up, at::ScalarType dtype) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("sluice::gated", "")
                              .typed<at::Tensor(const at::Tensor&, const at::Tensor&, int64_t, at::ScalarType)>();
-  return op.call(gate, up, static_cast<int64_t>(kind_of(activation)), dtype);
+  return op.call(gate, up, static_cast<int64_t>(gate_kind_of(activation)), dtype);
 }
 
 GatedGradients own_gated_backward(Activation activation, const at::Tensor& grad, const at::Tensor& gate, const at::Tensor& up,
@@ -61,7 +61,7 @@ GatedGradients own_gated_backward(Activation activation, const at::Tensor& grad,
       c10::Dispatcher::singleton()
           .findSchemaOrThrow("sluice::gated_backward", "")
           .typed<PairOfTensors(const at::Tensor&, const at::Tensor&, const at::Tensor&, int64_t, at::ScalarType)>();
-  const auto [of_gate, of_up] = op.call(grad, gate, up, static_cast<int64_t>(kind_of(activation)), dtype);
+  const auto [of_gate, of_up] = op.call(grad, gate, up, static_cast<int64_t>(gate_kind_of(activation)), dtype);
   return {of_gate, of_up};
 }
 

@@ -5,7 +5,12 @@
 #include "models/config/config.h"
 #include "models/cuda/training_operators.h"
 
+#include "models/cuda/training_kernels.h"
+
 namespace sluice::models {
+
+/// What kernels call an activation.
+GateKind gate_kind_of(Activation activation);
 
 constexpr const char* kGatedSchema = "gated(Tensor gate, Tensor up, int kind, ScalarType dtype) -> Tensor";
 constexpr const char* kGatedBackwardSchema =

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/cuda/gated.h"
 #include "models/layers/attention_scores.h"
 #include "models/layers/feed_forward/mlp.h"
 
@@ -36,18 +37,6 @@ const void* narrow(const at::Tensor& matrix) {
 int64_t padded_rows(int64_t rows) {
   const int64_t step = rows <= 2 ? 1 : rows <= 4 ? 2 : rows <= 32 ? 8 : rows <= 256 ? 16 : 64;
   return (rows + step - 1) / step * step;
-}
-
-Gate gate_of(Activation activation) {
-  switch (activation) {
-    case Activation::kSilu:
-      return Gate::kSilu;
-    case Activation::kGeluTanh:
-      return Gate::kGeluTanh;
-    case Activation::kGelu:
-      return Gate::kGelu;
-  }
-  throw InternalError("unknown activation");
 }
 
 int32_t small(int64_t number) { return static_cast<int32_t>(number); }
@@ -363,7 +352,7 @@ void OwnStep::enqueue(const Version& version, const Plan& plan, const Others& ot
                                         .up_bias = layer.up_bias,
                                         .out = gated_.mutable_data_ptr(),
                                         .gated = config_.gated_mlp,
-                                        .gate = gate_of(config_.activation),
+                                        .gate = gate_kind_of(config_.activation),
                                         .rows = small(plan.rows),
                                         .size = small(config_.intermediate_size),
                                         .device = device_,

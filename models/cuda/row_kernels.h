@@ -2,8 +2,10 @@
 
 #include <type_traits>
 
+#include "models/cuda/gated_kernel.h"
 #include "models/cuda/gpu_thread.h"
 #include "models/cuda/step_kernels.h"
+#include "models/cuda/thread_maths.h"
 
 // The code of what is between the products of a step: what one thread does. Its plain reference is portable::LayerMaths. A thread block
 // has a row, so that sums do not depend on others.
@@ -19,41 +21,8 @@ struct Shared {
   float sums[2][kWarps];  // of two norms: the second does not wait for readers of the first
 };
 
-/// Four numbers, and what is done with each.
-struct Four {
-  float of[kAtOnce] = {};
-};
-SLUICE_ON_GPU Four four_at(const float* from) {
-#ifdef __CUDACC__
-  const float4 x = *reinterpret_cast<const float4*>(from);
-  return {{x.x, x.y, x.z, x.w}};
-#else
-  return {{from[0], from[1], from[2], from[3]}};
-#endif
-}
-SLUICE_ON_GPU Four four_at(const Bfloat16* from) {
-  Four four;
-  for (int i = 0; i < kAtOnce; ++i) four.of[i] = Element<Bfloat16>::wide(from[i]);
-  return four;
-}
-SLUICE_ON_GPU void put(const Four& four, float* to) {
-#ifdef __CUDACC__
-  *reinterpret_cast<float4*>(to) = make_float4(four.of[0], four.of[1], four.of[2], four.of[3]);
-#else
-  for (int i = 0; i < kAtOnce; ++i) to[i] = four.of[i];
-#endif
-}
-SLUICE_ON_GPU void put(const Four& four, Bfloat16* to) {
-  uint32_t words[2];
-  for (int i = 0; i < 2; ++i)
-    words[i] = Element<Bfloat16>::narrow(four.of[2 * i]).bits |
-               static_cast<uint32_t>(Element<Bfloat16>::narrow(four.of[2 * i + 1]).bits) << 16;
-#ifdef __CUDACC__
-  *reinterpret_cast<uint2*>(to) = make_uint2(words[0], words[1]);
-#else
-  std::memcpy(to, words, sizeof words);
-#endif
-}
+using Four = gpu::Pack<float, kAtOnce>;
+
 SLUICE_ON_GPU void add(Four& to, const Four& from) {
   for (int i = 0; i < kAtOnce; ++i) to.of[i] += from.of[i];
 }
@@ -69,21 +38,10 @@ SLUICE_ON_GPU void scale(Four& four, float factor, const Four& weights, bool fro
 
 SLUICE_ON_GPU float inverse_root(float x) { return 1.0f / sqrtf(x); }
 
-/// The sum of all threads' x, in all of them.
-template <class Thread>
-SLUICE_ON_GPU float sum_of_block(const Thread& thread, float x, float (&sums)[kWarps]) {
-  const float of_warp = gpu::sum_of_lanes(thread, x);
-  if (thread.index() % kLanes == 0) sums[thread.index() / kLanes] = of_warp;
-  thread.meet();
-  float sum = 0;
-  for (int w = 0; w < kWarps; ++w) sum += sums[w];
-  return sum;
-}
-
 /// A thread's numbers of a row, kFours times four: in registers, so that a row is read once.
 template <int kFours>
 struct Strip {
-  Four of[kFours];
+  Four of[kFours] = {};  // zeros behind the row
 
   template <class Use>
   static SLUICE_ON_GPU void each(int me, int size, const Use& use) {
@@ -93,7 +51,7 @@ struct Strip {
   }
   template <class T>
   SLUICE_ON_GPU void read(const T* from, int me, int size) {
-    each(me, size, [&](int f, int i) { of[f] = four_at(from + i); });
+    each(me, size, [&](int f, int i) { of[f] = gpu::wide<kAtOnce>(from + i); });
   }
   SLUICE_ON_GPU float squares() const {
     float sum = 0;
@@ -119,7 +77,7 @@ void with_fours(int32_t size, const Use& use) {
 /// Of x, or of what is added: its norm's factor.
 template <class Thread>
 SLUICE_ON_GPU float factor_of(const Thread& thread, float squares, const ResidualArguments& in, float (&sums)[kWarps]) {
-  return inverse_root(sum_of_block(thread, squares, sums) / static_cast<float>(in.size) + in.eps);
+  return inverse_root(gpu::sum_of_block<kThreads>(squares, sums, thread) / static_cast<float>(in.size) + in.eps);
 }
 
 template <int kFours, class Thread>
@@ -152,12 +110,13 @@ SLUICE_ON_GPU void residual(const ResidualArguments& in, Shared& shared, const T
     }
     Own::each(me, size, [&](int f, int) { add(x.of[f], more.of[f]); });
   }
-  if (in.embedding != nullptr || in.added != nullptr) Own::each(me, size, [&](int f, int i) { put(x.of[f], to + i); });
+  if (in.embedding != nullptr || in.added != nullptr)
+    Own::each(me, size, [&](int f, int i) { gpu::put<kAtOnce>(x.of[f], to + i); });
   if (in.before != nullptr) {
     const float factor = factor_of(thread, x.squares(), in, shared.sums[1]);
     Own::each(me, size, [&](int f, int) { scale(x.of[f], factor, before.of[f], in.from_one); });
   }
-  Own::each(me, size, [&](int f, int i) { put(x.of[f], static_cast<Bfloat16*>(in.read) + row * size + i); });
+  Own::each(me, size, [&](int f, int i) { gpu::put<kAtOnce>(x.of[f], static_cast<Bfloat16*>(in.read) + row * size + i); });
 }
 
 /// A head of queries, keys or values.
@@ -223,13 +182,6 @@ SLUICE_ON_GPU void heads(const HeadsArguments& in, const Thread& thread) {
   }
 }
 
-SLUICE_ON_GPU float activated(Gate gate, float x) {
-  constexpr float kRootOfHalf = 0.70710678118654752f, kRootOf2OverPi = 0.79788456080286536f, kCubic = 0.044715f;
-  if (gate == Gate::kSilu) return x / (1.0f + expf(-x));
-  if (gate == Gate::kGelu) return 0.5f * x * (1.0f + erff(x * kRootOfHalf));
-  return 0.5f * x * (1.0f + tanhf(kRootOf2OverPi * (x + kCubic * x * x * x)));
-}
-
 /// A thread block has kThreads * kAtOnce numbers of a row.
 inline int gate_blocks(const GateArguments& in) { return (in.size + kThreads * kAtOnce - 1) / (kThreads * kAtOnce); }
 
@@ -240,19 +192,19 @@ SLUICE_ON_GPU void gate(const GateArguments& in, const Thread& thread) {
   thread.follow();
   if (i >= in.size) return;
   const auto read = [&](const float* from, const float* bias) {
-    Four four = four_at(from + i);
-    if (bias != nullptr) add(four, four_at(bias + i));
+    Four four = gpu::wide<kAtOnce>(from + i);
+    if (bias != nullptr) add(four, gpu::wide<kAtOnce>(bias + i));
     return four;
   };
   const float* const projected = in.projected + row * in.size * (in.gated ? 2 : 1);
   Four out = read(projected + (in.gated ? in.size : 0), in.up_bias);
   if (in.gated) {
     const Four gates = read(projected, in.gate_bias);
-    for (int n = 0; n < kAtOnce; ++n) out.of[n] *= activated(in.gate, gates.of[n]);
+    for (int n = 0; n < kAtOnce; ++n) out.of[n] *= gated::activated(in.gate, gates.of[n]).value;
   } else {
-    for (float& number : out.of) number = activated(in.gate, number);
+    for (float& number : out.of) number = gated::activated(in.gate, number).value;
   }
-  put(out, static_cast<Bfloat16*>(in.out) + row * in.size + i);
+  gpu::put<kAtOnce>(out, static_cast<Bfloat16*>(in.out) + row * in.size + i);
 }
 
 }  // namespace sluice::models::row_kernels

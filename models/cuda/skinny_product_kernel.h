@@ -2,8 +2,8 @@
 
 #include <type_traits>
 
+#include "models/cuda/gated_kernel.h"
 #include "models/cuda/gpu_thread.h"
-#include "models/cuda/row_kernels.h"
 #include "models/cuda/step_kernels.h"
 
 // The code of our product of few rows with a large matrix, which takes as long as reading the matrix does: what one thread does. Its
@@ -161,7 +161,7 @@ SLUICE_ON_GPU void multiply_gated(const GatedProductArguments& in, Shared<kTiles
       return sum_of_warps(shared, row, at) + (bias != nullptr ? bias[output] : 0.0f);
     };
     const float x =
-        row_kernels::activated(gate.gate, biased(place, gate.gate_bias)) * biased(Both::kOutputs + place, gate.up_bias);
+        gated::activated(gate.gate, biased(place, gate.gate_bias)).value * biased(Both::kOutputs + place, gate.up_bias);
     static_cast<gpu::Bfloat16*>(gate.out)[static_cast<int64_t>(row) * gate.size + output] =
         gpu::Element<gpu::Bfloat16>::narrow(x);
   });

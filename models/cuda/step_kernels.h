@@ -62,15 +62,13 @@ struct HeadsArguments {
   void* stream = nullptr;
 };
 
-enum class Gate : int32_t { kSilu, kGeluTanh, kGelu };  // Activation
-
 /// out = act(gate) up, or act(up) where there is no gate.
 struct GateArguments {
   const float* projected = nullptr;                      // [rows, 2 size]: gate, up; or [rows, size]: up
   const float *gate_bias = nullptr, *up_bias = nullptr;  // [size], or null
   void* out = nullptr;                                   // [rows, size] bfloat16
   bool gated = true;
-  Gate gate = Gate::kSilu;
+  GateKind gate = GateKind::kSilu;
   int32_t rows = 0, size = 0;
   int32_t device = 0;
   void* stream = nullptr;

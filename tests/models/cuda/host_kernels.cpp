@@ -82,9 +82,9 @@ void split_heads(const HeadsArguments& in) {
   }
 }
 
-double activated(Gate gate, double x) {
-  if (gate == Gate::kSilu) return x / (1 + std::exp(-x));
-  if (gate == Gate::kGelu) return x / 2 * (1 + std::erf(x / std::sqrt(2)));
+double activated(GateKind gate, double x) {
+  if (gate == GateKind::kSilu) return x / (1 + std::exp(-x));
+  if (gate == GateKind::kGelu) return x / 2 * (1 + std::erf(x / std::sqrt(2)));
   return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 

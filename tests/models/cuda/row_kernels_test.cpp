@@ -185,9 +185,9 @@ TEST(RowKernels, HeadsAreTheFormula) {
   }
 }
 
-double activated_plainly(Gate gate, double x) {
-  if (gate == Gate::kSilu) return x / (1 + std::exp(-x));
-  if (gate == Gate::kGelu) return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+double activated_plainly(GateKind gate, double x) {
+  if (gate == GateKind::kSilu) return x / (1 + std::exp(-x));
+  if (gate == GateKind::kGelu) return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
@@ -204,7 +204,7 @@ TEST(RowKernels, GateIsTheFormula) {
                            .up_bias = biased ? bias.data() + size : nullptr,
                            .out = out.data(),
                            .gated = gated,
-                           .gate = static_cast<Gate>(drawn.between(0, 2)),
+                           .gate = static_cast<GateKind>(drawn.between(0, 2)),
                            .rows = rows,
                            .size = size};
     run_rows(rows, gate_blocks(in), host, [&](const tests::HostBlock::Thread& thread) { gate(in, thread); });
