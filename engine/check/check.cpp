@@ -42,6 +42,7 @@ CheckResult check_with(const Asked& asked, int64_t micro_batch) {
     checking::check_preset(draft);
     checking::check_doubts(draft);
     checking::check_on_policy(draft);
+    checking::check_routes(draft);
   }
   if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};
   checking::assemble_plan(draft);

@@ -185,6 +185,7 @@ void check_effect(Draft& draft);            // who works for nothing; only in a 
 void check_preset(Draft& draft);            // has it any value for this pipeline?
 void check_doubts(Draft& draft);            // what is allowed but hardly meant
 void check_on_policy(Draft& draft);         // check_on_policy.cpp: of which weights are the samples?
+void check_routes(Draft& draft);            // check_routes.cpp: whose are they, and who goes by them?
 void assemble_plan(Draft& draft);           // check_assemble.cpp: only when there is no error
 void check_wanted_metrics(Draft& draft);    // check_metrics.cpp: are they recorded? Only with an assembled plan, like the next
 void check_memory(Draft& draft);            // bytes: does it fit?

@@ -111,7 +111,12 @@ class ColumnBound {
     const int64_t count = per_group ? entries.groups : per_sample ? entries.samples : entries.tokens;
     bytes[grows_with] = saturating_product(count, entry);
     if (spec.dtype != DType::kString) return bytes;
-    const auto& bounds = node(column(copy).writer).needs.string_bytes;
+    const NodeNeeds& writer = node(column(copy).writer).needs;
+    if (spec.name == writer.routes_column) {
+      bytes[0] = saturating_sum(bytes[0], saturating_product(entries.tokens, route_bytes_of(plan_, writer)));
+      return bytes;
+    }
+    const auto& bounds = writer.string_bytes;
     const auto bound = bounds.find(spec.name);
     if (bound != bounds.end()) {
       bytes[grows_with] = saturating_product(count, saturating_sum(entry, bound->second + 1));

@@ -82,6 +82,9 @@ struct NodeNeeds {
   // Trainers: the key of the setting that demands samples of the very weights that are trained, and log-probabilities that are
   // the same bits when they are computed again. Empty: nothing is demanded.
   std::string exact_by;
+  // Nodes that write or read where the routers of their first model sent the tokens of a sample: the key of the setting, and the
+  // column, of strings, which holds ModelFacts::route_bytes_per_token for each token. Empty: they do not.
+  std::string routes_by, routes_column;
   // Settings that all nodes which state them must have alike, in every iteration, such as the temperature.
   std::map<std::string, ScheduledNumber> must_agree;
   std::vector<NamedSchedule> schedules;  // its scheduled parameters

@@ -71,8 +71,9 @@ struct ModelFacts {
   bool may_recompute = false;  // it leaves ModelUsage::recompute to who knows the memory
 
   bool trainable = false;
-  std::string head;         // "language_model", "value" or "policy+value", which is both
-  bool is_mixture = false;  // routers send its tokens to some of its experts
+  std::string head;                   // "language_model", "value" or "policy+value", which is both
+  int64_t experts = 0;                // of a layer, some of which its routers send a token to; 0: it is no mixture of experts
+  int64_t route_bytes_per_token = 0;  // where they do, written down
   int64_t key_heads = 0;  // heads of keys and values, which ranks of a block that share a pass divide among them; 0: they cannot
   std::string sampled_alone;  // why ranks cannot sample from it together, which divide the same heads; empty: they can
 
@@ -84,6 +85,7 @@ struct ModelFacts {
   std::string base_of;    // the model whose weights without what was learned this one is; the other facts are then that model's
                           // too, but for memory of its own: the checks see to it. Empty: it has weights of its own
 
+  bool is_mixture() const { return experts > 0; }
   bool has_head(const std::string& wanted) const { return head == wanted || head == "policy+value"; }
 
   std::filesystem::path folder;  // with its tokenizer and chat template; empty: it has none

@@ -208,8 +208,16 @@ int64_t worst_kv_bytes(const Plan& plan, const PlanPath& path, const ModelFacts&
       .samples_per_group = std::max<int64_t>(1, rollout.samples_per_group),
       // On demand a group may have the credit of one sample alone: then no prompt is shared.
       .shared_prompt_tokens = on_demand ? 0 : rollout.shared_prompt_tokens};
-  const int64_t token_bytes = facts.kv_bytes_per_token / plan.sampling_ranks();  // of the heads that it has
+  // Of the heads that it has, and the routes of its tokens.
+  const int64_t token_bytes =
+      facts.kv_bytes_per_token / plan.sampling_ranks() + (rollout.routes_column.empty() ? 0 : facts.route_bytes_per_token);
   return saturating_product(worst_kv_blocks(demand), saturating_product(facts.kv_block_tokens, token_bytes));
+}
+
+int64_t route_bytes_of(const Plan& plan, const NodeNeeds& writer) {
+  if (writer.routes_column.empty() || writer.models.empty()) return 0;
+  const PlanModel* const model = model_named(plan, writer.models.front().model);
+  return model == nullptr ? 0 : model->facts.route_bytes_per_token;
 }
 
 int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int rank, const std::string& place) {

@@ -39,6 +39,9 @@ bool leaves_memory(const PlanMemory& memory);
 /// The KV pool of a path's rollout, which samples from that model, for samples that have `tokens` tokens of credit together.
 int64_t worst_kv_bytes(const Plan& plan, const PlanPath& path, const ModelFacts& facts, int64_t tokens);
 
+/// Of a token, what a node that writes routes (NodeNeeds::routes_column) writes down; 0: it does not.
+int64_t route_bytes_of(const Plan& plan, const NodeNeeds& writer);
+
 /// Columns of a path of which so many tokens are in flight. Those of one micro-batch that can be alive together are the columns none of which has all its readers before the
 /// writer of another (engine/plan/antichain.h). A filter's copies of what it keeps count as columns of their own.
 int64_t worst_column_bytes(const Plan& plan, const PlanPath& path, int64_t tokens);

@@ -50,14 +50,18 @@ class Transformer {
   /// tokens         [T]    int64, 0 <= id < V
   /// sample_offsets [S+1]  sample s is tokens[offsets[s]..offsets[s+1]); positions count from 0 in each sample, which has at most
   ///                       as many tokens as a table of learned positions
+  /// routes         [T, RouteForm::token_bytes()] uint8, on the CPU: where the routers of a mixture have to send the tokens, and the
+  ///                       weights of these experts are what they give them (routes.h). Undefined: they choose
   /// returns        [T,H]  float32; differentiable in the weights that need a gradient, once. Those are added to .grad in
   ///                       place as the backward goes through the layers
-  at::Tensor hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets) const;
+  at::Tensor hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets,
+                           const at::Tensor& routes = {}) const;
 
   /// Likewise of the tokens of a segment, [n], of the samples that begin at `sample_offsets` in the whole pass: [n,H]. The other
   /// ranks compute theirs at the same time, and all of them their backward. The bits are those of the whole pass; the gradients
   /// of weights are what the rows of the segment add. On the CPU.
-  at::Tensor hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets, const Segment& segment) const;
+  at::Tensor hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets, const Segment& segment,
+                           const at::Tensor& routes = {}) const;
 
   /// Where its weights are, and what it computes with must be.
   at::Device device() const { return weights_.final_norm.device(); }

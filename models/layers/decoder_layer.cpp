@@ -25,7 +25,7 @@ at::Tensor forward(const LayerPass& pass, const LayerWeights& layer, int64_t ind
     x = models::attention(pass, layer, index, x, attention);
     if (kept) kept->attention = std::move(attention);
   }
-  return feed_forward(pass, layer, std::move(x), kept ? &kept->feed_forward : nullptr);
+  return feed_forward(pass, layer, index, std::move(x), kept ? &kept->feed_forward : nullptr);
 }
 
 void backward(const LayerPass& pass, const LayerWeights& layer, int64_t index, KeptLayer&& kept, const at::Tensor& grad) {

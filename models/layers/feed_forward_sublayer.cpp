@@ -19,7 +19,8 @@ namespace {
 constexpr int64_t kPackedRows = 256;  // whose inner activations exist at a time
 
 // Of a packed layer: as generation computes it, which has the bits of the forward.
-void forward_packed(const LayerPass& pass, const PackedMatrices& layer, const at::Tensor& in, const at::Tensor& out, bool add) {
+void forward_packed(const LayerPass& pass, const PackedMatrices& layer, const LayerRoutes& routes, const at::Tensor& in,
+                    const at::Tensor& out, bool add) {
   StepScratch scratch;
   const int64_t rows = in.size(0), size = in.size(1);
   SLUICE_CHECK(in.is_contiguous() && out.is_contiguous(), "a step goes over rows side by side");
@@ -29,20 +30,22 @@ void forward_packed(const LayerPass& pass, const PackedMatrices& layer, const at
               {.x = static_cast<const char*>(in.const_data_ptr()) + first * size * bytes_of(pass.precision),
                .tokens = std::min(kPackedRows, rows - first),
                .out = out.mutable_data_ptr<float>() + first * size,
-               .accumulate = add},
+               .accumulate = add,
+               .routes = routes.from(first)},
               scratch);
   }
 }
 
-void forward(const LayerPass& pass, const LayerWeights& layer, const at::Tensor& in, std::span<const at::Tensor> inner,
-             const at::Tensor& out, bool add) {
-  if (layer.packed) return forward_packed(pass, *layer.packed, in, out, add);
-  feed_forward_of(pass.config).forward(pass, layer.feed_forward, in, inner, out, add);
+void forward(const LayerPass& pass, const LayerWeights& layer, int64_t index, const at::Tensor& in,
+             std::span<const at::Tensor> inner, const at::Tensor& out, bool add) {
+  const LayerRoutes routes = pass.routes_of(index);
+  if (layer.packed) return forward_packed(pass, *layer.packed, routes, in, out, add);
+  feed_forward_of(pass.config).forward(pass, layer.feed_forward, in, inner, routes, out, add);
 }
 
 }  // namespace
 
-at::Tensor feed_forward(const LayerPass& pass, const LayerWeights& layer, at::Tensor x, KeptFeedForward* kept) {
+at::Tensor feed_forward(const LayerPass& pass, const LayerWeights& layer, int64_t index, at::Tensor x, KeptFeedForward* kept) {
   const FeedForward& network = feed_forward_of(pass.config);
   KeptRead read = read_residual(pass, x, pass.norm(layer.feed_forward_norm, layer.feed_forward_norm_bias));
   std::vector<at::Tensor> inner;
@@ -51,11 +54,11 @@ at::Tensor feed_forward(const LayerPass& pass, const LayerWeights& layer, at::Te
   at::Tensor result;
   if (pass.shape().adds_normed()) {
     const at::Tensor added = at::empty_like(x);
-    forward(pass, layer, read.in, inner, added, false);
+    forward(pass, layer, index, read.in, inner, added, false);
     result = add_normed(x, added, pass.norm(layer.feed_forward_output_norm), added_norm);
   } else {
     result = kept ? x.clone(at::MemoryFormat::Contiguous) : std::move(x);
-    forward(pass, layer, read.in, inner, result, true);
+    forward(pass, layer, index, read.in, inner, result, true);
   }
   if (kept) *kept = {std::move(read), std::move(inner), std::move(added_norm)};
   return result;

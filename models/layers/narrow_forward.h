@@ -19,10 +19,10 @@ inline bool computes_narrow(const at::Tensor& weight, Precision precision) {
 /// The forward pass of weights in bfloat16 or float16, rounded where Hugging Face transformers rounds: behind every product,
 /// norm, activation and sum. Rounding elsewhere, or more exactly, gives other numbers by up to a tenth of a nat. No gradient.
 ///
-/// tokens, sample_offsets  as Transformer::hidden_states() has them
-/// returns                 [T,H] after the last norm, in the dtype of the weights
+/// tokens, sample_offsets, routes  as Transformer::hidden_states() has them
+/// returns                         [T,H] after the last norm, in the dtype of the weights
 at::Tensor narrow_hidden_states(const ModelConfig& config, const Weights& weights, const at::Tensor& tokens,
-                                std::span<const int64_t> sample_offsets);
+                                std::span<const int64_t> sample_offsets, const at::Tensor& routes);
 
 /// hidden[c,H] head[V,H]^T, capped (see ModelConfig::logit_softcap; 0: not), each step rounded to the dtype of `head`: float32
 /// [c,V].

@@ -6,6 +6,7 @@
 #include "models/config/precision.h"
 #include "models/kernels/row_kernels.h"
 #include "models/layers/column_share.h"
+#include "models/layers/feed_forward/routes.h"
 #include "models/memory/grown_buffer.h"
 
 namespace sluice::models {
@@ -14,9 +15,11 @@ namespace sluice::models {
 struct StepRows {
   const void* x = nullptr;  // [tokens, H], an operand
   int64_t tokens = 0;
-  float* out = nullptr;     // [tokens, H]; does not overlap x
-  bool accumulate = false;  // add to what is in `out`
-  ColumnShare share = {};   // of the matrices; `out` gets the columns of its place, and the others are left alone
+  float* out = nullptr;       // [tokens, H]; does not overlap x
+  bool accumulate = false;    // add to what is in `out`
+  ColumnShare share = {};     // of the matrices; `out` gets the columns of its place, and the others are left alone
+  LayerRoutes routes = {};    // of the rows, which a mixture has to take
+  int32_t* chosen = nullptr;  // [tokens,K]: those that it takes; null: nobody asks
 };
 
 /// Memory for what a part of a layer computes in between, in places that it numbers from 0: allocates only when a place has to

@@ -66,17 +66,19 @@ Decoder::Decoder(const ModelConfig& config, const DecoderOptions& options)
     own_ = std::make_unique<OwnStep>(config_, *own, keys_, values_);
 }
 
-at::Tensor Decoder::step(const Weights& weights, std::span<const DecodeSequence> sequences) {
+at::Tensor Decoder::step(const Weights& weights, std::span<const DecodeSequence> sequences, at::Tensor* routes) {
   const at::NoGradGuard no_gradient;
   if (sequences.empty()) return {};
   const Numbers numbers = numbers_of(sequences);
   if (ids_.defined())
     ids_.flatten().index_copy_(0, numbers_on(options_.device, numbers.rows.slots),
                                numbers_on(options_.device, numbers.rows.tokens));
-  return own_ ? step_by_own_kernels(weights, sequences, numbers) : step_in_operators(weights, sequences, numbers);
+  SLUICE_CHECK(!own_ || routes == nullptr, "own kernels compute no mixtures");
+  return own_ ? step_by_own_kernels(weights, sequences, numbers) : step_in_operators(weights, sequences, numbers, routes);
 }
 
-at::Tensor Decoder::step_in_operators(const Weights& weights, std::span<const DecodeSequence> sequences, const Numbers& numbers) {
+at::Tensor Decoder::step_in_operators(const Weights& weights, std::span<const DecodeSequence> sequences, const Numbers& numbers,
+                                      at::Tensor* routes) {
   const OwnStep::Rows& rows = numbers.rows;
   const std::vector<at::Tensor> turns = turns_of(rows.positions);
   const at::Tensor slots = numbers_on(options_.device, rows.slots), last = numbers_on(options_.device, rows.last);
@@ -84,6 +86,7 @@ at::Tensor Decoder::step_in_operators(const Weights& weights, std::span<const De
   if (!numbers.single.empty()) attention.batches.push_back(batch_of(sequences, numbers.single, numbers.first_row));
   const LayerMaths maths(config_, options_.precision);
   at::Tensor x = maths.embed(weights, numbers_on(options_.device, rows.tokens), numbers_on(options_.device, rows.positions));
+  std::vector<at::Tensor> chosen(routes == nullptr ? 0 : weights.layers.size());
   for (int64_t i = 0; i < config_.layers; ++i) {
     const LayerWeights& layer = weights.layers[static_cast<size_t>(i)];
     const LayerMaths::Heads heads = maths.heads(x, layer, turns_of_layer(config_, turns, i));
@@ -91,8 +94,10 @@ at::Tensor Decoder::step_in_operators(const Weights& weights, std::span<const De
     values_.select(0, i).flatten(0, 1).index_copy_(0, slots, heads.value);
     const at::Tensor attended = at::empty_like(heads.query);
     attend(attention, heads.query, i, attended);
-    x = maths.add_feed_forward(maths.add_attended(x, attended.flatten(1), layer), layer);
+    x = maths.add_feed_forward(maths.add_attended(x, attended.flatten(1), layer), layer, nullptr,
+                               {.chosen = chosen.empty() ? nullptr : &chosen[static_cast<size_t>(i)]});
   }
+  if (routes != nullptr) *routes = routes_of_layers(route_form(config_), chosen);
   if (rows.last.empty()) return {};
   const at::Tensor hidden = maths.normalised(x.index_select(0, last), weights.final_norm, weights.final_norm_bias);
   return maths.logits(hidden, weights.head);

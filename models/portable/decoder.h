@@ -50,7 +50,9 @@ class Decoder {
   /// nothing.
   ///
   /// weights: operand_copy(), on the device. The same from a sequence's first step to its last.
-  at::Tensor step(const Weights& weights, std::span<const DecodeSequence> sequences);
+  /// routes:  of a mixture: becomes [T, RouteForm::token_bytes()], uint8 on the host, of the new tokens, which it waits for; null:
+  ///          nobody asks.
+  at::Tensor step(const Weights& weights, std::span<const DecodeSequence> sequences, at::Tensor* routes = nullptr);
 
   /// All tokens of the sequences with wants_logits, in order, once step() has had their new ones. Must keep texts. At least one.
   Texts texts(std::span<const DecodeSequence> sequences) const;
@@ -80,7 +82,8 @@ class Decoder {
   };
 
   Numbers numbers_of(std::span<const DecodeSequence> sequences) const;
-  at::Tensor step_in_operators(const Weights& weights, std::span<const DecodeSequence> sequences, const Numbers& numbers);
+  at::Tensor step_in_operators(const Weights& weights, std::span<const DecodeSequence> sequences, const Numbers& numbers,
+                               at::Tensor* routes);
   at::Tensor step_by_own_kernels(const Weights& weights, std::span<const DecodeSequence> sequences, const Numbers& numbers);
   Batch batch_of(std::span<const DecodeSequence> sequences, std::span<const size_t> chosen,
                  std::span<const int64_t> first_row) const;

@@ -17,6 +17,7 @@ struct Pass {
   Precision precision = Precision::kFloat32;     // see LayerMaths
   bool checkpointing = false;                    // keep only what goes into each layer; its backward computes the layer again
   std::shared_ptr<RouterTraining> routers = {};  // see Transformer::routers()
+  at::Tensor routes = {};                        // on the device of the weights; see Transformer::hidden_states()
 };
 
 /// Final hidden states, behind the last norm, of every token of a ragged batch; on the device of the weights. Every ModelConfig.

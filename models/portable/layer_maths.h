@@ -8,6 +8,7 @@
 #include "models/config/config.h"
 #include "models/config/precision.h"
 #include "models/layers/feed_forward/router_training.h"
+#include "models/layers/feed_forward/routes.h"
 #include "models/layers/tensor_maths.h"
 #include "models/layers/weights.h"
 
@@ -40,8 +41,9 @@ class LayerMaths final : public TensorMaths {
   /// x [T,H] plus what the layer makes of attended [T,Nq*D].
   at::Tensor add_attended(const at::Tensor& x, const at::Tensor& attended, const LayerWeights& layer) const;
 
-  /// x [T,H] plus what the feed-forward network makes of it. `router`: as FeedForward::in_operators() has it.
-  at::Tensor add_feed_forward(const at::Tensor& x, const LayerWeights& layer, const RouterOfLayer* router = nullptr) const;
+  /// x [T,H] plus what the feed-forward network makes of it. `router`, `routes`: as FeedForward::in_operators() has them.
+  at::Tensor add_feed_forward(const at::Tensor& x, const LayerWeights& layer, const RouterOfLayer* router = nullptr,
+                              const RoutesInOperators& routes = {}) const;
 
   at::Tensor normalised(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {}) const;
 

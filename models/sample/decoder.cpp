@@ -22,7 +22,8 @@ void move_row(T* rows, int64_t size, int64_t from, int64_t to) {
 Decoder::Decoder(const ModelConfig& config, const ColumnShare& share)
     : config_(config), share_(share), heads_(heads_of(config, share.ranks)), network_(feed_forward_of(config)) {}
 
-std::span<const float> Decoder::step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences) {
+std::span<const float> Decoder::step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences,
+                                     RouteBlocks* routes) {
   if (sequences.empty()) return {};
   begin(weights, cache, sequences);
   embed(weights, sequences);
@@ -32,7 +33,7 @@ std::span<const float> Decoder::step(const PackedWeights& weights, KvCache& cach
     if (index + 1 == config_.layers) keep_last_tokens(sequences);
     if (tokens_ == 0) return {};
     attend(layer, index, cache);
-    feed_forward(layer);
+    feed_forward(layer, index, routes);
   }
   return logits(weights);
 }
@@ -126,12 +127,19 @@ void Decoder::attend(const PackedLayer& layer, int64_t index, const KvCache& cac
   });
 }
 
-void Decoder::feed_forward(const PackedLayer& layer) {
+void Decoder::feed_forward(const PackedLayer& layer, int64_t index, RouteBlocks* routes) {
+  int32_t* const chosen = routes == nullptr ? nullptr : chosen_.at_least(tokens_ * config_.experts.per_token);
   const void* const x = read(layer.feed_forward_norm, layer.feed_forward_norm_bias);
   add(layer.feed_forward_output_norm, [&](float* out, bool accumulate) {
     network_.step(config_, layer.matrices.feed_forward,
-                  {.x = x, .tokens = tokens_, .out = out, .accumulate = accumulate, .share = share_}, scratch_);
+                  {.x = x, .tokens = tokens_, .out = out, .accumulate = accumulate, .share = share_, .chosen = chosen}, scratch_);
   });
+  if (routes == nullptr) return;
+  const RouteForm& form = routes->form();
+  for (int64_t t = 0; t < tokens_; ++t) {
+    const TokenPlace& place = places_[static_cast<size_t>(t)];
+    write_route(form, chosen + t * form.per_token, routes->at(place.block, place.position) + index * form.layer_bytes());
+  }
 }
 
 // Once the last layer's keys and values are in the cache, only the last token of who wants logits goes on.
@@ -143,6 +151,7 @@ void Decoder::keep_last_tokens(std::span<const DecodeSequence> sequences) {
     end += sequences_[i].new_tokens;
     if (!sequences[i].wants_logits) continue;
     move_row(hidden_.data(), config_.hidden_size, end - 1, tokens_);
+    places_[static_cast<size_t>(tokens_)] = places_[static_cast<size_t>(end - 1)];
     if (narrow()) {
       move_row(narrow_queries_.data(), stride, end - 1, tokens_);
     } else {

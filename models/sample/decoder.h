@@ -16,6 +16,7 @@
 #include "models/sample/kv_cache.h"
 #include "models/sample/packed_weights.h"
 #include "models/sample/paged_attention.h"
+#include "models/sample/route_blocks.h"
 
 namespace sluice::models {
 
@@ -44,7 +45,11 @@ class Decoder {
   /// Writes keys and values of the new tokens into their blocks and returns the logits that follow the last token of each
   /// sequence with wants_logits, [S,V] in order; valid until the next step. Nothing where others lead the step. A row is
   /// bit-identical whatever else is in the step, however its prompt was cut into steps, and for any number of threads.
-  std::span<const float> step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences);
+  ///
+  /// routes  of a mixture: becomes those of the new tokens, in their blocks; not of the last layer where no logits are wanted. Null:
+  ///         nobody asks
+  std::span<const float> step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences,
+                              RouteBlocks* routes = nullptr);
 
  private:
   void begin(const PackedWeights& weights, const KvCache& cache, std::span<const DecodeSequence> sequences);
@@ -52,7 +57,7 @@ class Decoder {
   void look_up(const PackedWeights& weights, std::span<const DecodeSequence> sequences);
   void project_heads(const PackedLayer& layer, int64_t index, const KvCache& cache);
   void attend(const PackedLayer& layer, int64_t index, const KvCache& cache);
-  void feed_forward(const PackedLayer& layer);
+  void feed_forward(const PackedLayer& layer, int64_t index, RouteBlocks* routes);
   void keep_last_tokens(std::span<const DecodeSequence> sequences);
   std::span<const float> logits(const PackedWeights& weights);
 
@@ -76,7 +81,7 @@ class Decoder {
   Precision precision_ = Precision::kFloat32;
   int64_t tokens_ = 0;  // T; at the end of the last layer only those whose logits are wanted
   std::vector<PagedSequence> sequences_;
-  std::vector<TokenPlace> places_;  // [T]
+  std::vector<TokenPlace> places_;  // [T], like the rows
   PagedAttention attention_;
 
   // Rows that products read are float or Bfloat16; one of each pair is in use.
@@ -92,6 +97,7 @@ class Decoder {
   GrownBuffer<Bfloat16> all_narrow_attended_;
   std::vector<int> embedded_at_;   // [T] likewise: which rank has the token's embedding
   StepScratch scratch_;            // of the feed-forward network
+  GrownBuffer<int32_t> chosen_;    // [T,K] experts, where somebody asks
   GrownBuffer<float> logits_;      // [S, V]
   GrownBuffer<float> own_logits_;  // of a part of the vocabulary
 };

@@ -37,13 +37,15 @@ std::string limit_of_rotary_scaling(const ModelConfig& config) {
 GenerationEngine::GenerationEngine(const ModelConfig& config, const GenerationOptions& options, const GenerationLimits& limits)
     : config_(config),
       options_(options),
+      routes_(route_form(config)),
       scheduler_(checked(limits)),
       backend_(GenerationBackend::make(config, {.sampling = options.sampling,
                                                 .device = options.device,
                                                 .precision = options.precision,
                                                 .block_size = limits.kv_block_size,
                                                 .blocks = limits.kv_blocks,
-                                                .together = options.together})) {
+                                                .together = options.together,
+                                                .keeps_routes = options.keeps_routes})) {
   const int64_t rows = limits.max_running_samples + (limits.drafts.tokens > 0 ? limits.max_step_tokens : 0);
   batch_.reserve(static_cast<size_t>(rows));
   draws_.reserve(static_cast<size_t>(rows));
@@ -62,7 +64,9 @@ void GenerationEngine::submit(SampleRequest request) {
                         text(backend().blocks()),
                     "raise kv_blocks or lower max_new_tokens");
   backend_->reserve(request.prompt.size() + request.max_new_tokens);
-  scheduler_.submit(std::move(request));
+  Sample& sample = scheduler_.submit(std::move(request));
+  if (backend_->keeps_routes())
+    sample.result.routes.reserve(static_cast<size_t>((sample.prompt() + sample.request.max_new_tokens) * routes_.token_bytes()));
 }
 
 void GenerationEngine::check_ids(const std::string& name, std::span<const int64_t> ids) const {
@@ -93,6 +97,7 @@ std::span<SampleResult> GenerationEngine::step(const PackedWeights& weights) {
   scheduler_.plan();
   compute(weights);
   take_drawn();
+  collect_routes();
   collect();
   return results_;
 }
@@ -184,6 +189,30 @@ bool GenerationEngine::ends(Sample& sample) {
   return stopped || end || static_cast<int64_t>(tokens.size()) == sample.request.max_new_tokens;
 }
 
+// As soon as they are known: a sample that is preempted reads its tokens again, but the routes are those that it was sampled with.
+void GenerationEngine::collect_routes() {
+  if (!backend_->keeps_routes()) return;
+  for (const auto& sample : scheduler_.running()) {
+    std::string& routes = sample->result.routes;
+    backend_->append_routes(sample->blocks, static_cast<int64_t>(routes.size()) / routes_.token_bytes(), sample->cached, routes);
+  }
+}
+
+// Behind the last layer of a token there is nothing but its logits: where none were wanted of this sample, its route there depends on
+// what other samples wanted of the same prompt.
+void GenerationEngine::open_undrawn(Sample& sample) const {
+  auto* const routes = reinterpret_cast<uint8_t*>(sample.result.routes.data());
+  const int64_t bytes = routes_.token_bytes();
+  SLUICE_CHECK(static_cast<int64_t>(sample.result.routes.size()) == (sample.size() - 1) * bytes,
+               "a sample without all its routes");
+  const auto open = [&](int64_t begin, int64_t end) {
+    for (int64_t token = begin; token < end; ++token) open_last_layer(routes_, routes + token * bytes);
+  };
+  open(0, sample.prompt() - 1);
+  for (const TokenRun& given : sample.result.given) open(sample.prompt() + given.begin - 1, sample.prompt() + given.end - 1);
+  sample.result.routes.shrink_to_fit();
+}
+
 void GenerationEngine::collect() {
   results_.clear();
   for (const auto& sample : scheduler_.running()) {
@@ -194,6 +223,7 @@ void GenerationEngine::collect() {
 
 SampleResult GenerationEngine::take(Sample& sample) {
   scheduler_.finish(sample);
+  if (backend_->keeps_routes()) open_undrawn(sample);
   return std::move(sample.result);
 }
 

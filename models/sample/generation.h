@@ -25,6 +25,7 @@ struct GenerationOptions {
   Precision precision = Precision::kFloat32;        // of the weights that steps get, and of the KV cache
   at::Device device = at::kCPU;                     // where both are
   std::shared_ptr<SharedSteps> together = nullptr;  // other ranks, which have parts of both; null: none
+  bool keeps_routes = false;                        // of a mixture: SampleResult::routes
 };
 
 /// How a sample goes on behind the token that it sampled last.
@@ -120,6 +121,8 @@ class GenerationEngine {
   void take_drawn(Sample& sample, std::span<const SampledToken> drawn);
   bool ends(Sample& sample);
   bool draws_at_random(const Sample& sample) const;
+  void collect_routes();
+  void open_undrawn(Sample& sample) const;
   void collect();
   SampleResult take(Sample& sample);
   Sample& paused_sample(uint64_t id);
@@ -128,6 +131,7 @@ class GenerationEngine {
 
   ModelConfig config_;
   GenerationOptions options_;
+  const RouteForm routes_;
   Scheduler scheduler_;
   std::unique_ptr<GenerationBackend> backend_;
   TokenJudge judge_;

@@ -1,5 +1,7 @@
 #include "models/sample/generation_backend.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "models/portable/decoder.h"
 #include "models/portable/sampler.h"
@@ -23,6 +25,7 @@ class OnCpu final : public GenerationBackend {
   void reserve(int64_t positions) override { decoder_.reserve(positions); }
   void copy_block(int32_t from, int32_t to) override {
     cache_.copy_block(from, to);
+    if (routes() != nullptr) routes()->copy_block(from, to);
     if (together_) together_->copy_block(from, to);
   }
   void set_sampling(const SamplingOptions& sampling) override { sampler_.set_options(sampling); }
@@ -31,7 +34,7 @@ class OnCpu final : public GenerationBackend {
             std::span<SampledToken> tokens) override {
     std::unique_lock<std::mutex> others;
     if (together_) others = together_->begin(weights, sequences);
-    sampler_.sample(decoder_.step(weights, cache_, sequences), draws, tokens);
+    sampler_.sample(decoder_.step(weights, cache_, sequences, routes()), draws, tokens);
   }
 
  private:
@@ -55,20 +58,35 @@ class OnDevice final : public GenerationBackend {
                           .keeps_texts = options.sampling.penalizes()}) {}
 
   void reserve(int64_t) override {}
-  void copy_block(int32_t from, int32_t to) override { decoder_.copy_block(from, to); }
+  void copy_block(int32_t from, int32_t to) override {
+    decoder_.copy_block(from, to);
+    if (routes() != nullptr) routes()->copy_block(from, to);
+  }
   void set_sampling(const SamplingOptions& sampling) override { sampler_ = portable::Sampler(sampling); }
 
   void step(const PackedWeights& weights, std::span<const DecodeSequence> sequences, std::span<const TokenDraw> draws,
             std::span<SampledToken> tokens) override {
-    const at::Tensor logits = decoder_.step(weights.on_device(), sequences);
+    const at::Tensor logits = decoder_.step(weights.on_device(), sequences, routes() != nullptr ? &routed_ : nullptr);
+    if (routes() != nullptr) keep_routes(sequences);
     if (draws.empty()) return;
     sampler_.sample(logits, penalizes_ ? decoder_.texts(sequences) : portable::Texts(), draws, tokens);
   }
 
  private:
+  void keep_routes(std::span<const DecodeSequence> sequences) {
+    const auto* route = routed_.const_data_ptr<uint8_t>();
+    const int64_t bytes = routed_.size(1);
+    for (const DecodeSequence& sequence : sequences) {
+      const int64_t end = sequence.cached + static_cast<int64_t>(sequence.tokens.size());
+      for (int64_t position = sequence.cached; position < end; ++position, route += bytes)
+        std::copy_n(route, bytes, routes()->at(sequence.blocks[static_cast<size_t>(position / block_size())], position));
+    }
+  }
+
   portable::Sampler sampler_;
   const bool penalizes_;
   portable::Decoder decoder_;
+  at::Tensor routed_;  // of the last step
 };
 
 }  // namespace

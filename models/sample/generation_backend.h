@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "models/config/config.h"
 #include "models/layers/sampling.h"
 #include "models/sample/decoder.h"
 #include "models/sample/packed_weights.h"
+#include "models/sample/route_blocks.h"
 #include "models/sample/shared_steps.h"
 
 namespace sluice::models {
@@ -22,8 +25,15 @@ struct BackendOptions {
   int64_t block_size = 16;                    // tokens, a multiple of 16
   int64_t blocks = 0;
   std::shared_ptr<SharedSteps> together = nullptr;  // with other ranks, on the CPU; null: this one alone
+  bool keeps_routes = false;                        // of a mixture, beside the cache
 
   int ranks() const { return together ? together->share().ranks : 1; }
+
+  /// What a block takes: keys and values of the heads that are here, and routes.
+  int64_t block_bytes(const ModelConfig& config) const {
+    const int64_t routes = keeps_routes ? block_size * route_form(config).token_bytes() : 0;
+    return kv_bytes(heads_of(config, ranks()), block_size, precision) + routes;
+  }
 };
 
 /// What the generation engine asks for the next tokens: it computes the logits of a step and draws from them where they are, so
@@ -59,19 +69,28 @@ class GenerationBackend {
   virtual void step(const PackedWeights& weights, std::span<const DecodeSequence> sequences, std::span<const TokenDraw> draws,
                     std::span<SampledToken> tokens) = 0;
 
+  /// The routes (routes.h) of the tokens [begin, end) of a sequence, behind what is in `to`. Must keep them.
+  void append_routes(std::span<const int32_t> blocks, int64_t begin, int64_t end, std::string& to) const {
+    routes_->append(blocks, begin, end, to);
+  }
+  bool keeps_routes() const { return routes_.has_value(); }
+
   int64_t block_size() const { return block_size_; }
   int64_t blocks() const { return blocks_; }
   int64_t bytes_per_block() const { return block_bytes_; }
-  int64_t bytes_held() const { return blocks() * block_bytes_; }  // by the cache, whether in use or not
+  int64_t bytes_held() const { return blocks() * block_bytes_; }  // by cache and routes, whether in use or not
 
  protected:
   GenerationBackend(const ModelConfig& config, const BackendOptions& options)
-      : block_size_(options.block_size),
-        blocks_(options.blocks),
-        block_bytes_(kv_bytes(heads_of(config, options.ranks()), options.block_size, options.precision)) {}
+      : block_size_(options.block_size), blocks_(options.blocks), block_bytes_(options.block_bytes(config)) {
+    if (options.keeps_routes) routes_.emplace(route_form(config), options.block_size, options.blocks);
+  }
+
+  RouteBlocks* routes() { return routes_ ? &*routes_ : nullptr; }
 
  private:
   const int64_t block_size_, blocks_, block_bytes_;
+  std::optional<RouteBlocks> routes_;
 };
 
 }  // namespace sluice::models

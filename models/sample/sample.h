@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,8 @@ struct SampleResult {
   std::vector<int64_t> tokens;  // all behind the prompt, with the end-of-sequence id when that was sampled
   std::vector<float> logprobs;  // of each sampled token, see SampledToken (sampling.h)
   std::vector<TokenRun> given;  // of `tokens`: those that resume() brought; the others were sampled
+  std::string routes;  // of prompt and tokens but the last, which nothing was sampled behind, one behind the other: routes.h.
+                       // The last layer is open where no sampled token follows. Empty unless they are kept
   FinishReason finish = FinishReason::kLength;
 };
 

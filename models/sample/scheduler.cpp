@@ -20,11 +20,12 @@ int64_t Scheduler::worst_blocks(const SampleRequest& request) const {
   return blocks_for(request.prompt.size() + request.max_new_tokens - 1);
 }
 
-void Scheduler::submit(SampleRequest request) {
+Sample& Scheduler::submit(SampleRequest request) {
   auto sample = std::make_unique<Sample>(Sample{.request = std::move(request), .age = ++last_age_});
   sample->result.id = sample->request.id;
   sample->to_read = sample->prompt();
   waiting_.push_back(std::move(sample));
+  return *waiting_.back();
 }
 
 void Scheduler::plan() {

@@ -108,7 +108,7 @@ class Scheduler {
   bool fits(const SampleRequest& request) const { return worst_blocks(request) <= pool_.blocks(); }
   int64_t worst_blocks(const SampleRequest& request) const;
 
-  void submit(SampleRequest request);
+  Sample& submit(SampleRequest request);
 
   /// The step at hand: `scheduled`, `blocks` and `row` of the running samples are set; the tokens to read are next_tokens(). The
   /// copies() have to be made, in order, before anything is computed.

@@ -22,6 +22,9 @@ inline constexpr Column<std::string> kMessages{"messages", Extent::kGroup};
 inline constexpr Column<int64_t> kTokens{"tokens", Extent::kToken};
 inline constexpr Column<std::string> kResponse{"response", Extent::kSample};
 inline constexpr Column<uint8_t> kFinish{"finish", Extent::kSample};  // why the sample ended
+// Where the routers of a mixture sent the sample's tokens, but for its last: as bytes (models/layers/feed_forward/routes.h).
+inline constexpr Column<std::string> kRoutes{"routes", Extent::kSample};
+
 inline constexpr Column<float> kScore{"score", Extent::kSample};
 inline constexpr Column<float> kEnvironmentScore{"environment_score", Extent::kSample};  // the sum of an environment's rewards
 
@@ -55,6 +58,7 @@ inline std::vector<engine::ColumnSpec> standard() {
           kTokens.spec(),
           kResponse.spec(),
           kFinish.spec(),
+          kRoutes.spec(),
           kScore.spec(),
           kEnvironmentScore.spec(),
           kBaselineResponse.spec(),

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "models/layers/feed_forward/routes.h"
 #include "nodes/forward/passes.h"
 #include "nodes/models/pass_lead.h"
 
@@ -16,7 +17,11 @@ namespace sluice::nodes {
 namespace {
 
 PassRequest request_of(const RaggedSamples& samples, const at::Tensor& places) {
-  return {.tokens = samples.tokens, .sample_offsets = samples.sample_offsets, .places = places, .targets = samples.targets};
+  return {.tokens = samples.tokens,
+          .sample_offsets = samples.sample_offsets,
+          .places = places,
+          .targets = samples.targets,
+          .routes = samples.routes};
 }
 
 PassRequest logprobs_request(const RaggedSamples& samples, double temperature) {
@@ -36,8 +41,15 @@ void check_ids(const at::Tensor& tokens, const ForwardModel& model) {
                   "the tokenizer belongs to another model");
 }
 
+void check_routes(const at::Tensor& routes, const ForwardModel& model) {
+  if (!routes.defined() || models::are_routes_of(models::route_form(model.transformer().config()), routes)) return;
+  throw UserError("routes of samples do not fit the layers and experts of model " + model.name(),
+                  "routes that a model of the same layers and experts was sampled with");
+}
+
 std::vector<at::Tensor> outputs_of_all_ranks(const ForwardModel& model, const PassRequest& request) {
   check_ids(request.tokens, model);
+  check_routes(request.routes, model);
   if (PassLead* const lead = model.lead()) return lead->outputs_of(model.transformer(), request);
   return outputs_of(model.transformer(), request, {.tokens = request.tokens.numel()});
 }
@@ -73,12 +85,12 @@ at::Tensor critic_values(const ForwardModel& model, const RaggedSamples& samples
   return token_values(model, samples, samples.predicting);
 }
 
-void fill_in_passes(std::span<const int64_t> tokens, const engine::Layout& layout, int64_t pass_tokens,
+void fill_in_passes(const SampleColumns& columns, const engine::Layout& layout, int64_t pass_tokens,
                     const std::function<at::Tensor(const RaggedSamples&)>& compute, std::span<float> entries) {
   std::vector<size_t> all(layout.samples());
   std::iota(all.begin(), all.end(), size_t{0});
   for (const std::vector<size_t>& pass : passes_of(layout, samples_that_count(layout, {}, all), pass_tokens)) {
-    copy_entries(compute(some_samples(tokens, layout, pass)), layout, pass, entries);
+    copy_entries(compute(some_samples(columns, layout, pass)), layout, pass, entries);
   }
 }
 

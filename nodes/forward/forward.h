@@ -43,9 +43,9 @@ at::Tensor token_values(const ForwardModel& model, const RaggedSamples& samples,
 /// Value of the state before each action: that of the token before it.
 at::Tensor critic_values(const ForwardModel& model, const RaggedSamples& samples);
 
-/// Fills `entries` [A], an action column of a micro-batch with these tokens [T], with what `compute` makes of the actions [A'] of
+/// Fills `entries` [A], an action column of a micro-batch with these columns, with what `compute` makes of the actions [A'] of
 /// some samples: in passes of at most `pass_tokens` tokens. Samples without actions are not computed.
-void fill_in_passes(std::span<const int64_t> tokens, const engine::Layout& layout, int64_t pass_tokens,
+void fill_in_passes(const SampleColumns& columns, const engine::Layout& layout, int64_t pass_tokens,
                     const std::function<at::Tensor(const RaggedSamples&)>& compute, std::span<float> entries);
 
 /// Throws UserError when one of `entries` is NaN or infinite, so that the node which computed it is named and not the one that

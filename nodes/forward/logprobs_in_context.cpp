@@ -120,7 +120,7 @@ void LogprobsInContext::process(MicroBatch& batch) {
   }
   const double temperature = params_.temperature.at(batch.iteration());
   const auto compute = [&](const RaggedSamples& pass) { return policy_logprobs(*model_, pass, temperature); };
-  fill_in_passes(samples.tokens, samples.layout, pass_tokens_, compute, logprobs);
+  fill_in_passes({samples.tokens}, samples.layout, pass_tokens_, compute, logprobs);
   require_finite(logprobs, "log-probabilities of model " + model_->name());
 }
 

@@ -4,8 +4,10 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
+#include "models/layers/feed_forward/routes.h"
 
 namespace sluice::nodes {
 
@@ -24,10 +26,37 @@ at::Tensor copied_tensor(const std::vector<T>& entries, at::ScalarType type) {
   return tensor;
 }
 
+// Of the samples' tokens one behind the other; that of the last token of each is open.
+at::Tensor gathered_routes(std::span<const std::string> routes, const engine::Layout& layout, std::span<const size_t> chosen) {
+  if (routes.empty()) return {};
+  int64_t tokens = 0, bytes = 0;  // of a token
+  const auto tokens_of = [&](size_t sample) { return layout.token_offsets[sample + 1] - layout.token_offsets[sample]; };
+  for (const size_t sample : chosen) {
+    const int64_t routed = tokens_of(sample) - 1, size = static_cast<int64_t>(routes[sample].size());
+    if (routed > 0 && bytes == 0) bytes = size / routed;
+    if (size != routed * bytes || (routed > 0 && bytes == 0))
+      throw UserError(
+          "the routes of a sample of " + std::to_string(routed + 1) + " tokens have " + std::to_string(size) + " bytes",
+          "routes as `generate` writes them, of the tokens that it sampled");
+    tokens += routed + 1;
+  }
+  const at::Tensor gathered = at::empty({tokens, bytes}, at::kByte);
+  auto* to = gathered.mutable_data_ptr<uint8_t>();
+  for (const size_t sample : chosen) {
+    to = std::ranges::copy(routes[sample], to).out;
+    models::open_tokens({to, static_cast<size_t>(bytes)});
+    to += bytes;
+  }
+  return gathered;
+}
+
 }  // namespace
 
-RaggedSamples all_samples(std::span<const int64_t> tokens, const engine::Layout& layout) {
+RaggedSamples all_samples(const SampleColumns& columns, const engine::Layout& layout) {
+  const std::span<const int64_t> tokens = columns.tokens;
   SLUICE_CHECK(tokens.size() == layout.tokens(), "the token column does not fit the layout");
+  std::vector<size_t> all(layout.samples());
+  std::iota(all.begin(), all.end(), size_t{0});
   std::vector<int64_t> predicting, targets;
   for (const int64_t token : layout.action_tokens) {
     predicting.push_back(token - 1);
@@ -37,11 +66,13 @@ RaggedSamples all_samples(std::span<const int64_t> tokens, const engine::Layout&
           .sample_offsets = layout.token_offsets,
           .predicting = copied_tensor(predicting, at::kLong),
           .targets = copied_tensor(targets, at::kLong),
-          .actions = static_cast<int64_t>(layout.actions())};
+          .actions = static_cast<int64_t>(layout.actions()),
+          .routes = gathered_routes(columns.routes, layout, all)};
 }
 
-RaggedSamples some_samples(std::span<const int64_t> tokens, const engine::Layout& layout, std::span<const size_t> chosen) {
-  if (chosen.size() == layout.samples()) return all_samples(tokens, layout);
+RaggedSamples some_samples(const SampleColumns& columns, const engine::Layout& layout, std::span<const size_t> chosen) {
+  if (chosen.size() == layout.samples()) return all_samples(columns, layout);
+  const std::span<const int64_t> tokens = columns.tokens;
   std::vector<int64_t> gathered, predicting, targets;
   RaggedSamples samples;
   for (const size_t sample : chosen) {
@@ -59,6 +90,7 @@ RaggedSamples some_samples(std::span<const int64_t> tokens, const engine::Layout
   samples.predicting = copied_tensor(predicting, at::kLong);
   samples.targets = copied_tensor(targets, at::kLong);
   samples.actions = static_cast<int64_t>(targets.size());
+  samples.routes = gathered_routes(columns.routes, layout, chosen);
   return samples;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/contract/layout.h"
@@ -18,14 +19,22 @@ struct RaggedSamples {
   at::Tensor predicting;                   // [A] int64, the token whose hidden state predicts the action: the one before it
   at::Tensor targets;                      // [A] int64, the action's own token
   int64_t actions = 0;                     // A
+  at::Tensor routes;  // [T,bytes] uint8, where the routers of a mixture send the tokens; undefined: they choose
 };
 
-/// All samples of `layout`; shares the memory of `tokens`[T], which must outlive the result.
-RaggedSamples all_samples(std::span<const int64_t> tokens, const engine::Layout& layout);
+/// What a micro-batch has of its samples for a model to compute with: views of its columns.
+struct SampleColumns {
+  std::span<const int64_t> tokens;           // [T]
+  std::span<const std::string> routes = {};  // [S] of columns::kRoutes; empty: the routers choose
+};
+
+/// All samples of `layout`; shares the memory of the tokens, which must outlive the result. Throws UserError for routes that are not of
+/// these samples.
+RaggedSamples all_samples(const SampleColumns& columns, const engine::Layout& layout);
 
 /// The samples `chosen` (ascending indices into those of `layout`), copied together without padding; if they are all of them, as
 /// all_samples().
-RaggedSamples some_samples(std::span<const int64_t> tokens, const engine::Layout& layout, std::span<const size_t> chosen);
+RaggedSamples some_samples(const SampleColumns& columns, const engine::Layout& layout, std::span<const size_t> chosen);
 
 /// The samples of the groups `chosen` (ascending indices into those of `layout`), ascending.
 std::vector<size_t> samples_of_groups(const engine::Layout& layout, std::span<const size_t> chosen);

@@ -24,7 +24,7 @@ void Values::process(engine::MicroBatch& batch) {
   const auto tokens = batch.read(columns::kTokens);  // [T]
   auto values = batch.write(columns::kValues);       // [A]
   const auto compute = [&](const RaggedSamples& samples) { return critic_values(*model_, samples); };
-  fill_in_passes(tokens, batch.layout(), pass_tokens_, compute, values);
+  fill_in_passes({tokens}, batch.layout(), pass_tokens_, compute, values);
   require_finite(values, "values of model " + model_->name());
 }
 

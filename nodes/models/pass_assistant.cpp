@@ -94,12 +94,16 @@ void PassAssistant::compute(const PassCommand& command) {
   PassRequest request = command.request;
   const auto numbers = [](int64_t count) { return at::empty({count}, at::kLong); };
   request.tokens = numbers(command.tokens), request.places = numbers(command.places), request.targets = numbers(command.places);
-  const auto bytes = static_cast<int64_t>(sizeof(int64_t)) * (command.tokens + 2 * command.places);
+  if (command.route_bytes > 0) request.routes = at::empty({command.tokens, command.route_bytes}, at::kByte);
+  const auto bytes =
+      static_cast<int64_t>(sizeof(int64_t)) * (command.tokens + 2 * command.places) + command.tokens * command.route_bytes;
   const engine::PassGroup::Columns come = passes_.receive(kLeads, bytes).columns;
-  SLUICE_CHECK(come.size() == (request.logprobs ? 3U : 2U), "a segment without its tokens");
+  SLUICE_CHECK(come.size() == 2U + (request.logprobs ? 1U : 0U) + (request.routes.defined() ? 1U : 0U),
+               "a segment without its tokens");
   copy_column(come[0], request.tokens);
   copy_column(come[1], request.places);
   if (request.logprobs) copy_column(come[2], request.targets);
+  if (request.routes.defined()) copy_column(come.back(), request.routes);
 
   const models::Transformer& model = model_.transformer();
   const models::Segment segment{.tokens = request.sample_offsets.back(),

@@ -18,6 +18,7 @@ std::string PassCommand::to_text() const {
               {"temperature", request.temperature},
               {"tokens", tokens},
               {"places", places},
+              {"route_bytes", route_bytes},
               {"trains", trains},
               {"counted", counted},
               {"has_gradient", has_gradient},
@@ -41,6 +42,7 @@ PassCommand PassCommand::from_text(const std::string& text) {
     command.request.temperature = json.at("temperature");
     command.tokens = json.at("tokens");
     command.places = json.at("places");
+    command.route_bytes = json.at("route_bytes");
     command.trains = json.at("trains");
     command.counted = json.at("counted").get<std::vector<double>>();
     command.has_gradient = json.at("has_gradient").get<std::vector<bool>>();
@@ -64,6 +66,7 @@ PassRequest part_of(const PassRequest& whole, const models::Segment& segment) {
   part.tokens = whole.tokens.narrow(0, segment.begin(), segment.size());
   part.places = whole.places.narrow(0, first, count).sub(segment.begin());
   if (whole.logprobs) part.targets = whole.targets.narrow(0, first, count);
+  if (whole.routes.defined()) part.routes = whole.routes.narrow(0, segment.begin(), segment.size());
   return part;
 }
 

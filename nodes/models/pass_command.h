@@ -35,6 +35,7 @@ struct PassCommand {
 
   PassRequest request = {};             // of kCompute, without tensors
   int64_t tokens = 0, places = 0;       // how many it has
+  int64_t route_bytes = 0;              // of a token; 0: it has no routes
   bool trains = false;                  // there is a backward
   std::vector<double> counted = {};     // RouterTraining::expected()
   std::vector<bool> has_gradient = {};  // of kBackward, by output

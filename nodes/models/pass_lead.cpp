@@ -20,9 +20,11 @@ models::Segment PassLead::segment_of(const PassRequest& whole, int place) {
 void PassLead::begin(const PassRequest& part, const PassCommand& command, int place) {
   PassCommand of_place = command;
   of_place.tokens = part.tokens.numel(), of_place.places = part.places.numel();
+  if (part.routes.defined()) of_place.route_bytes = part.routes.size(1);
   passes_.send(place, of_place.to_text(), {});
   engine::PassGroup::Columns columns{column_of(part.tokens), column_of(part.places)};
   if (part.logprobs) columns.push_back(column_of(part.targets));
+  if (part.routes.defined()) columns.push_back(column_of(part.routes));
   passes_.send(place, {}, std::move(columns));
 }
 

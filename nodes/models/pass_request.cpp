@@ -12,7 +12,8 @@ at::Tensor on_host(const at::Tensor& entries) { return entries.to(at::kCPU); }
 
 // Of the places, [N,H]: those of all tokens are gone then.
 at::Tensor states_at_places(const models::Transformer& model, const PassRequest& request, const models::Segment& segment) {
-  const at::Tensor all = model.hidden_states(request.tokens.to(model.device()), request.sample_offsets, segment);  // [n,H]
+  const at::Tensor all =  // [n,H]
+      model.hidden_states(request.tokens.to(model.device()), request.sample_offsets, segment, request.routes);
   return all.index_select(0, request.places.to(model.device()));
 }
 

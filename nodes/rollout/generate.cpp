@@ -43,6 +43,7 @@ models::GenerationOptions options_of(const GenerateParams& params, const Sampled
   options.device = model.device();
   if (SamplingLead* const lead = model.lead()) options.together = lead->steps();
   options.end_of_sequence = ends_of(params, model, text);
+  options.keeps_routes = params.routes;
   return options;
 }
 
@@ -79,8 +80,8 @@ models::GenerationLimits limits_of(const GenerateParams& params, const SampledWe
   limits.max_running_samples = params.max_running_samples;
   limits.max_step_tokens = step_tokens(params);
   const models::ModelConfig heads = models::heads_of(model.config(), model.share().ranks);
-  const int64_t block_bytes = models::kv_bytes(heads, limits.kv_block_size, model.precision());
-  limits.kv_blocks = pool_bytes / block_bytes;
+  const int64_t routes = params.routes ? limits.kv_block_size * models::route_form(model.config()).token_bytes() : 0;
+  limits.kv_blocks = pool_bytes / (models::kv_bytes(heads, limits.kv_block_size, model.precision()) + routes);
   const int64_t worst_sample = params.max_prompt_tokens + params.max_new_tokens;
   limits.drafts = drafts_of(params);
   SLUICE_CHECK(limits.kv_blocks * limits.kv_block_size >= worst_sample, "a KV pool of " + std::to_string(pool_bytes) +
@@ -258,6 +259,8 @@ void Generate::go_on(Sink& sink) {
     const auto begin = static_cast<int64_t>(result.tokens.size());
     result.tokens.insert(result.tokens.end(), decision.given.begin(), decision.given.end());
     if (!decision.given.empty()) result.given.push_back({begin, static_cast<int64_t>(result.tokens.size())});
+    // Nobody reads them.
+    if (params_.routes) models::append_open_tokens(models::route_form(sampled_->config()), std::ssize(decision.given), result.routes);
     take(std::move(result), sink);
   }
 }
@@ -364,7 +367,7 @@ Group Generate::completed(RunningGroup running) const {
   return group;
 }
 
-void Generate::write_samples(std::span<const Response> samples, std::span<const int64_t> prompt, Group& group) const {
+void Generate::write_samples(std::span<Response> samples, std::span<const int64_t> prompt, Group& group) const {
   const auto tokens = group.write(columns::kTokens);             // [T]
   const auto logprobs = group.write(columns::kRolloutLogprobs);  // [A]
   const auto responses = group.write(columns::kResponse);        // [S]
@@ -379,6 +382,9 @@ void Generate::write_samples(std::span<const Response> samples, std::span<const 
     responses[s] = text_of(samples[s]);
     finishes[s] = static_cast<uint8_t>(samples[s].summary.finish);
   }
+  if (params_.routes)
+    std::ranges::transform(samples, group.write(columns::kRoutes).begin(),
+                           [](Response& sample) { return std::move(sample.result.routes); });
   if (params_.token_versions) write_versions(samples, group);
   if (!params_.has_environment()) return;
   const auto scores = group.write(columns::kEnvironmentScore);  // [S]

@@ -55,6 +55,7 @@ constexpr auto enum_names(Speculation) {
 ///   add_special_tokens = true         # false: the prompts hold theirs; default: false for those that a chat template wrote
 ///   stop = ["\n\n"]                   # a response ends with the token that completes one of these
 ///   token_versions = false            # true: writes which version of the weights sampled each token
+///   routes = false                    # true, of a mixture of experts: writes which experts each token went through
 ///   baseline = false                  # true: the likeliest response of each prompt as well (for ReMax)
 ///   environment = "none"              # or { type = "calculator", ... }: who replies when a turn of the policy ends
 ///   turn_ends = ["</call>"]           # what ends a turn, beside an end of sequence and what the environment says
@@ -75,6 +76,9 @@ constexpr auto enum_names(Speculation) {
 /// With `token_versions` token_versions[A] says with which version of the weights each action was sampled: the iteration's, unless
 /// [schedule] update = "immediately" lets samples that run go on with newer ones. rollout_logprobs are of those weights, so that
 /// what takes ratios from them is right for each token by itself.
+///
+/// With `routes` routes[S] says where the routers of a mixture sent each token but the last, so that who computes with the sample can send
+/// it there again (replay_routes; models/layers/feed_forward/routes.h).
 ///
 /// With an environment a response is several turns of the policy with replies between them (nodes/rollout/environments/environment.h,
 /// docs/multi-turn.md). A reply's tokens go into the context behind the turn and are no actions. max_new_tokens bounds turns and
@@ -110,6 +114,7 @@ struct GenerateParams {
   std::optional<bool> add_special_tokens;
   std::vector<std::string> stop;
   bool token_versions = false;
+  bool routes = false;
   bool baseline = false;
   engine::Component<Environment> environment{.type = "none"};
   std::vector<std::string> turn_ends;
@@ -180,7 +185,7 @@ class Generate final : public engine::Rollout {
   void record(const Response& response);
   void record_drafts(int64_t drafted, int64_t kept);
   engine::Group completed(RunningGroup running) const;
-  void write_samples(std::span<const Response> responses, std::span<const int64_t> prompt, engine::Group& group) const;
+  void write_samples(std::span<Response> responses, std::span<const int64_t> prompt, engine::Group& group) const;
   void write_versions(std::span<const Response> responses, engine::Group& group) const;
   std::string text_of(const Response& response) const;
 

@@ -108,6 +108,7 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
       .doc("puts the tokenizer's special tokens around each prompt; unset: unless a chat template wrote it, with its own");
   c.param("stop", &P::stop).doc("strings that end a response: it ends with the token that completes one");
   c.param("token_versions", &P::token_versions).doc("writes which version of the weights sampled each token");
+  c.param("routes", &P::routes).doc("of a mixture of experts: writes which experts each token went through, for replay_routes");
   c.param("baseline", &P::baseline).doc("the likeliest response of each prompt as well, as baseline_response");
   c.param("environment", &P::environment).doc("replies when a turn of the policy ends; none: a response is one turn");
   c.param("turn_ends", &P::turn_ends).doc("strings that end a turn, beside an end of sequence and what the environment says");
@@ -135,9 +136,11 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   });
   c.writes(columns::kTokens, columns::kRolloutLogprobs, columns::kResponse, columns::kFinish);
   c.writes_if([](const P& params) { return params.token_versions; }, columns::kTokenVersions);
+  c.writes_if([](const P& params) { return params.routes; }, columns::kRoutes);
   c.writes_if([](const P& params) { return params.baseline; }, columns::kBaselineResponse);
   c.writes_if([](const P& params) { return params.has_environment(); }, columns::kEnvironmentScore);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
+    if (params.routes) needs.routes_by = "routes", needs.routes_column = columns::kRoutes.spec().name;
     if (params.has_environment()) needs.choices.push_back({{columns::kLabel.spec()}, /*required=*/false});
     needs.samples_per_group = params.samples_per_prompt;
     needs.side_samples = params.responses_per_prompt() - params.samples_per_prompt;

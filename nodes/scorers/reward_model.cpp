@@ -88,7 +88,7 @@ void RewardModel::score_samples(const engine::MicroBatch& batch, std::span<float
   std::vector<size_t> all(layout.samples());
   std::iota(all.begin(), all.end(), size_t{0});
   for (const std::vector<size_t>& pass : passes_of(layout, all, pass_tokens_)) {
-    const RaggedSamples samples = some_samples(batch.read(columns::kTokens), layout, pass);
+    const RaggedSamples samples = some_samples({batch.read(columns::kTokens)}, layout, pass);
     std::vector<float> of_pass(pass.size());
     copy_entries(token_values(*model_, samples, last_tokens(samples.sample_offsets)), of_pass);
     for (size_t i = 0; i < pass.size(); ++i) scores[pass[i]] = of_pass[i];
@@ -136,7 +136,7 @@ void RewardModel::score_steps(const engine::MicroBatch& batch, std::span<float> 
 void RewardModel::score_pass(const engine::MicroBatch& batch, std::span<const size_t> pass,
                              const std::vector<std::vector<size_t>>& steps, std::span<float> rewards) {
   const engine::Layout& layout = batch.layout();
-  const RaggedSamples samples = some_samples(batch.read(columns::kTokens), layout, pass);
+  const RaggedSamples samples = some_samples({batch.read(columns::kTokens)}, layout, pass);
   std::vector<size_t> ends;
   std::vector<int64_t> places;  // of those among the tokens of the pass
   for (size_t i = 0; i < pass.size(); ++i) {

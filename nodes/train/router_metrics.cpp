@@ -25,6 +25,8 @@ void RouterMetrics::record_passes() {
   for (const models::RouterRecord::Sample& sample : record.samples) {
     metrics_.mean(group_ + "/entropy_mean", sample.entropy, static_cast<double>(sample.tokens));
     metrics_.mean(group_ + "/aux_loss", sample.loss, sample.counted);
+    metrics_.mean(group_ + "/rerouted", static_cast<double>(sample.rerouted) / static_cast<double>(sample.tokens),
+                  static_cast<double>(sample.tokens));
   }
   std::vector<int64_t>& tokens = totals_.my_counts(group_);
   tokens.resize(std::max(tokens.size(), record.through.size()));

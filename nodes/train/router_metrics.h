@@ -73,6 +73,10 @@ void RouterMetrics::describe(engine::Contract<P>& c, const std::string& model, c
   metric("aux_loss", Metric::kMean,
          "load-balancing loss of a sample in a layer, 1 where its tokens are spread evenly; mean over the layers, and over the "
          "samples as the objective counts them; router_aux_loss is its weight");
+  metric(
+      "rerouted", Metric::kMean,
+      "share of the tokens that go through other experts than the router likes best, because routes are replayed; mean over the "
+      "tokens and layers");
 }
 
 }  // namespace sluice::nodes

@@ -77,7 +77,7 @@ void TrainDpo::process(engine::MicroBatch& batch) {
 
 at::Tensor TrainDpo::logprobs_of(const engine::MicroBatch& batch, std::span<const size_t> samples) {
   router_metrics_.expect(counted_of_pairs(samples.size()));
-  return policy_logprobs(model_->forward(), some_samples(batch.read(columns::kTokens), batch.layout(), samples),
+  return policy_logprobs(model_->forward(), some_samples({batch.read(columns::kTokens)}, batch.layout(), samples),
                          params_.temperature.at(batch.iteration()));
 }
 

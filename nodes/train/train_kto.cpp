@@ -146,7 +146,7 @@ void TrainKto::accumulate(const engine::MicroBatch& batch, const Passes& passes,
 
 at::Tensor TrainKto::log_ratios(const engine::MicroBatch& batch, std::span<const size_t> samples) {
   const engine::Layout& layout = batch.layout();
-  const at::Tensor logprobs = policy_logprobs(model_->forward(), some_samples(batch.read(columns::kTokens), layout, samples),
+  const at::Tensor logprobs = policy_logprobs(model_->forward(), some_samples({batch.read(columns::kTokens)}, layout, samples),
                                               params_.temperature.at(batch.iteration()));
   const at::Tensor reference = action_tensor(batch.read(columns::kReferenceLogprobs), layout, samples);
   const WeighedActions actions(layout, samples, mask_of(batch));

@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -18,165 +17,30 @@
 #include "nodes/objectives/kept_actions.h"
 #include "nodes/train/optimizer_step.h"
 #include "nodes/train/ppo_minibatches.h"
+#include "nodes/train/train_ppo_totals.h"
 
 namespace sluice::nodes {
 
-using engine::DType;
-using engine::Extent;
 using engine::MicroBatch;
-using engine::ModelUse;
+using namespace train_ppo;
 
 namespace {
 
-// What is told of the routers of a critic that is another model.
-constexpr const char* kCriticRouter = "value_router";
-
-// What the gradients of a step are sums over, and the advantages of a mini-batch that are whitened.
-constexpr const char *kActorCount = "policy_count", *kCriticCount = "value_count", *kAdvantageTotal = "advantages";
-
-// What an objective adds up in a look: the moments, and beside the first of them the counts.
-constexpr std::array<const char*, 2> kLookTotals{"look", "look_second"};
-
-engine::ColumnSpec action_column(const std::string& name) { return {name, DType::kFloat32, Extent::kAction}; }
-
-bool has_critic(const TrainPpoParams& params) { return !params.critic.empty(); }
-bool is_one_model(const TrainPpoParams& params) { return params.critic == params.actor; }
-bool trains_a_critic(const TrainPpoParams& params) { return has_critic(params) && !is_one_model(params); }
-ObjectiveNeeds needs_of(const TrainPpoParams& params) { return params.objective.object->needs(); }
-bool is_exact(const TrainPpoParams& params) { return params.on_policy == OnPolicy::kExact; }
-bool reads_old_column(const TrainPpoParams& params) { return needs_of(params).old_logprobs && !params.recompute_old_logprobs; }
-bool reads_old_values(const TrainPpoParams& params) {
-  return has_critic(params) && params.value_objective.object->reads_old_values();
-}
-
-int looks_of(const TrainPpoParams& params) { return params.objective.object->looks(); }
-
-bool is_barrier(const TrainPpoParams& params) {
-  return params.epochs > 1 || params.mini_batches > 1 || params.whiten_advantages || looks_of(params) > 0;
-}
-
-bool takes_several_steps(const TrainPpoParams& params) { return params.epochs > 1 || params.mini_batches > 1; }
-
-void find_contradictions(const TrainPpoParams& params, engine::Findings& findings) {
-  if (!has_critic(params) && findings.changed("value_objective")) {
-    findings.without_effect("value_objective", "value_objective has no effect without a critic",
-                            "name a critic, or remove value_objective");
-  }
-  if (!is_one_model(params) && findings.changed("value_coefficient")) {
-    findings.without_effect("value_coefficient", "value_coefficient has no effect unless actor and critic are one model",
-                            "the learning_rate of the critic, or one model with head = \"policy+value\"");
-  }
-  if (is_one_model(params) && !params.objective.object->counts_actions()) {
-    findings.error("objective", "the losses of one model are added: both must be means over actions",
-                   "aggregation = \"token_mean\" of the objective, or a critic of its own");
-  }
-  for (const char* key : {"old_logprobs", "recompute_old_logprobs"}) {
-    if (needs_of(params).old_logprobs || !findings.changed(key)) continue;
-    findings.without_effect(key, std::string(key) + " has no effect: objective \"" + params.objective.type + "\" takes no ratio",
-                            std::string("remove ") + key);
-  }
-  if (!params.whiten_advantages && findings.changed("whiten_variance")) {
-    findings.without_effect("whiten_variance", "whiten_variance has no effect unless whiten_advantages is true",
-                            "whiten_advantages = true, or remove whiten_variance");
-  }
-  if (params.recompute_old_logprobs && findings.changed("old_logprobs")) {
-    findings.without_effect("old_logprobs", "old_logprobs has no effect while they are recomputed",
-                            "remove old_logprobs, or recompute_old_logprobs = false");
-  }
-  if (is_exact(params) && findings.changed("recompute_old_logprobs") && params.recompute_old_logprobs) {
-    findings.without_effect("recompute_old_logprobs",
-                            "with on_policy = \"exact\" the same log-probabilities would be computed again",
-                            "remove recompute_old_logprobs");
-  }
-  if (needs_of(params).rollout_logprobs && reads_old_column(params) && params.old_logprobs == columns::kRolloutLogprobs.name) {
-    findings.warning(
-        "objective",
-        "correction and rejection of the objective do nothing: old_logprobs is \"rollout_logprobs\", so both policies "
-        "are the one that sampled",
-        "recompute_old_logprobs = true, or remove them");
-  }
-  const char* repeated = params.epochs > 1 ? "epochs" : "mini_batches";
-  if (!params.objective.object->corrects_off_policy() && takes_several_steps(params)) {
-    findings.warning(repeated,
-                     "objective \"" + params.objective.type +
-                         "\" is right for one step an iteration: after it the samples are of older weights",
-                     "epochs = 1 and mini_batches = 1, or an objective with a ratio, such as ppo_clip");
-  }
+// Those of the actor are none of a critic that is another model.
+RaggedSamples without_routes(RaggedSamples samples) {
+  samples.routes = at::Tensor();
+  return samples;
 }
 
 }  // namespace
 
-void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
-  using P = TrainPpoParams;
-  c.type("train_ppo", "trains a policy, and a critic, on the advantages of an iteration");
-  c.model("actor", &P::actor, ModelUse::kUpdates, "language_model").required().doc("the policy");
-  c.model("critic", &P::critic, ModelUse::kUpdates, "value").doc("trained on the returns; empty: none");
-  c.param("epochs", &P::epochs).between(1, 1000).doc("times that it goes over the iteration");
-  c.param("mini_batches", &P::mini_batches).between(1, 1000000).doc("optimizer steps each time, on groups dealt out at random");
-  c.param("objective", &P::objective).doc("loss of the policy");
-  c.param("value_objective", &P::value_objective).doc("loss of the critic");
-  c.param("value_coefficient", &P::value_coefficient)
-      .at_least(0)
-      .doc("weight of the value objective beside the policy's, where actor and critic are one model");
-  c.param("old_logprobs", &P::old_logprobs).doc("column with the log-probabilities of the weights that sampled");
-  c.param("recompute_old_logprobs", &P::recompute_old_logprobs)
-      .doc("ratios are taken from the weights before the iteration's first step, whose log-probabilities are computed here");
-  c.param("on_policy", &P::on_policy)
-      .doc("\"exact\": the run ends where a sample's log-probabilities are not, bit for bit, those of the weights that train")
-      .harmless();
-  c.param("whiten_advantages", &P::whiten_advantages).doc("zero mean, unit variance over the actions of each optimizer step");
-  c.param("whiten_variance", &P::whiten_variance).doc("squares over n - 1 (bessel) or over n (biased)");
-  c.param("temperature", &P::temperature).above(0).doc("divides the logits; as in the node that samples");
-  c.reads(columns::kTokens, columns::kAdvantages);
-  c.reads_if(has_critic, columns::kReturns);
-  c.reads_if(reads_old_values, columns::kValues);
-  c.reads_if_written(columns::kMask, columns::kRolloutLogprobs, columns::kReferenceLogprobs);
-  c.needs([](const P& params, engine::NodeNeeds& needs) {
-    const ObjectiveNeeds of_objective = needs_of(params);
-    if (reads_old_column(params)) needs.reads.push_back(action_column(params.old_logprobs));
-    if (of_objective.rollout_logprobs || is_exact(params)) needs.reads.push_back(columns::kRolloutLogprobs.spec());
-    if (of_objective.reference_logprobs) needs.reads.push_back(columns::kReferenceLogprobs.spec());
-    if (!params.objective.object->corrects_off_policy())
-      needs.uncorrected_by = "objective";
-    else if (params.recompute_old_logprobs && !of_objective.rollout_logprobs)
-      needs.uncorrected_by = "recompute_old_logprobs";
-    if (is_exact(params)) needs.exact_by = "on_policy";
-    if (looks_of(params) > 0) {
-      needs.scope = engine::Scope::kIteration;
-      needs.scope_reason = "objective = \"" + params.objective.type + "\"";
-      needs.totals.insert(needs.totals.end(), kLookTotals.begin(), kLookTotals.end());
-    }
-    needs.must_agree["temperature"] = params.temperature;
-  });
-  c.iteration_scope_if([](const P& p) { return p.mini_batches > 1; }, "mini_batches > 1");
-  c.iteration_scope_if([](const P& p) { return p.epochs > 1; }, "epochs > 1");
-  c.iteration_scope_if([](const P& p) { return p.whiten_advantages; }, "whiten_advantages = true");
-  c.check(find_contradictions);
-  c.metric("policy/loss", engine::Metric::kMean, "mean loss, over what the objective aggregates");
-  c.metric_if(has_critic, "value/loss", engine::Metric::kMean, "mean loss of the critic on an action");
-  c.metric("policy/grad_norm", engine::Metric::kMean, "norm of the actor's gradients before clipping, mean over the steps");
-  c.metric_if(trains_a_critic, "value/grad_norm", engine::Metric::kMean, "the same of the critic, if it is another model");
-  c.metric("policy/optimizer_steps", engine::Metric::kValue, "steps of the iteration");
-  describe_learning_rate(c, "policy");
-  c.metric_if(trains_a_critic, "value/learning_rate", engine::Metric::kValue, "the same of the critic");
-  c.metrics_of(&P::objective);
-  c.metrics_of_if(has_critic, &P::value_objective);
-  PolicyMetrics::describe(c);
-  RouterMetrics::describe(c, "actor");
-  RouterMetrics::describe(c, "critic", kCriticRouter, trains_a_critic);
-  c.total(kActorCount);
-  c.total_if(has_critic, kCriticCount);
-  c.total_if([](const P& p) { return p.whiten_advantages; }, kAdvantageTotal);
-  c.steps([](const P& p) { return p.epochs * p.mini_batches * (looks_of(p) + 1) + (p.whiten_advantages ? 1 : 0); });
-}
-
 TrainPpo::TrainPpo(const TrainPpoParams& params, engine::NodeResources& resources)
     : params_(params),
       actor_(trained_model(resources, params.actor)),
-      critic_(has_critic(params) ? trained_model(resources, params.critic) : nullptr),
+      critic_(params.has_critic() ? trained_model(resources, params.critic) : nullptr),
       pass_tokens_(resources.pass_tokens),
       seed_(resources.seed),
-      looks_(looks_of(params)),
+      looks_(params.looks()),
       metrics_(*resources.metrics),
       totals_(*resources.totals),
       policy_metrics_(metrics_, totals_),
@@ -200,7 +64,7 @@ void TrainPpo::process(MicroBatch& batch) {
 
 void TrainPpo::gather(int64_t step, std::span<MicroBatch> batches) {
   if (step == 0) {
-    const bool recomputes = params_.recompute_old_logprobs && needs_of(params_).old_logprobs;
+    const bool recomputes = params_.recompute_old_logprobs && params_.needs().old_logprobs;
     for (const MicroBatch& batch : batches) recomputed_.push_back(recomputes ? old_logprobs_of(batch) : std::vector<float>());
   }
   const Stage stage = stage_of(step);
@@ -269,7 +133,7 @@ void TrainPpo::find(int look) {
 // Before the first step those of the weights may be known already, bit for bit.
 at::Tensor TrainPpo::logprobs_now(const Part& part) const {
   if (steps_ == 0 && !part.recomputed.empty()) return old_logprobs(part, {});
-  if (steps_ == 0 && is_exact(params_)) return column(part, columns::kRolloutLogprobs.spec());
+  if (steps_ == 0 && params_.is_exact()) return column(part, columns::kRolloutLogprobs.spec());
   return policy_logprobs(actor_->forward(), part.samples, temperature());
 }
 
@@ -286,7 +150,7 @@ ChosenGroups TrainPpo::groups_of(int64_t mini_batch, std::span<MicroBatch> batch
 }
 
 void TrainPpo::end_iteration(const engine::Iteration& iteration) {
-  if (!is_barrier(params_)) make_step();
+  if (!params_.is_barrier()) make_step();
   metrics_.value("policy/optimizer_steps", static_cast<double>(steps_));
   if (steps_ == 0) warn_of_no_step(*actor_, iteration);
 }
@@ -312,7 +176,7 @@ std::vector<float> TrainPpo::old_logprobs_of(const MicroBatch& batch) const {
   const at::NoGradGuard no_gradient;
   std::vector<float> logprobs(batch.actions());
   const auto compute = [&](const RaggedSamples& samples) { return policy_logprobs(actor_->forward(), samples, temperature()); };
-  fill_in_passes(batch.read(columns::kTokens), batch.layout(), pass_tokens_, compute, logprobs);
+  fill_in_passes(columns_of(batch), batch.layout(), pass_tokens_, compute, logprobs);
   return logprobs;
 }
 
@@ -331,8 +195,14 @@ std::vector<std::vector<size_t>> TrainPpo::passes(const MicroBatch& batch, std::
   return passes_of(batch.layout(), samples_that_count(batch.layout(), mask_of(batch), chosen), pass_tokens_);
 }
 
-TrainPpo::Part TrainPpo::part_of(const MicroBatch& batch, std::vector<size_t> pass, std::span<const float> recomputed) {
-  RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), pass);
+SampleColumns TrainPpo::columns_of(const MicroBatch& batch) const {
+  SampleColumns of{.tokens = batch.read(columns::kTokens)};
+  if (params_.replay_routes) of.routes = batch.read(columns::kRoutes);
+  return of;
+}
+
+TrainPpo::Part TrainPpo::part_of(const MicroBatch& batch, std::vector<size_t> pass, std::span<const float> recomputed) const {
+  RaggedSamples samples = some_samples(columns_of(batch), batch.layout(), pass);
   return {.batch = batch, .chosen = std::move(pass), .samples = std::move(samples), .recomputed = recomputed};
 }
 
@@ -342,7 +212,7 @@ void TrainPpo::expect_last_backward() {
 }
 
 void TrainPpo::accumulate_pass(const Part& part) {
-  if (is_one_model(params_)) return accumulate_both(part);
+  if (params_.is_one_model()) return accumulate_both(part);
   accumulate_actor(part);
   if (critic_) accumulate_critic(part);
 }
@@ -353,8 +223,8 @@ at::Tensor TrainPpo::column(const Part& part, const engine::ColumnSpec& spec) co
 }
 
 at::Tensor TrainPpo::old_logprobs(const Part& part, const at::Tensor& logprobs) const {
-  if (!needs_of(params_).old_logprobs) return {};
-  if (!params_.recompute_old_logprobs) return column(part, action_column(params_.old_logprobs));
+  if (!params_.needs().old_logprobs) return {};
+  if (!params_.recompute_old_logprobs) return column(part, params_.old_logprobs_column());
   if (part.recomputed.empty()) return logprobs.detach();  // the one step is not made yet
   return action_tensor(part.recomputed, part.batch.layout(), part.chosen);
 }
@@ -365,7 +235,7 @@ at::Tensor TrainPpo::advantages(const Part& part) const {
 }
 
 at::Tensor TrainPpo::draws(const Part& part) const {
-  if (!needs_of(params_).draws) return {};
+  if (!params_.needs().draws) return {};
   const auto group_index = [&](size_t group) { return part.batch.group_index(group); };
   const ActionDraws of_step{.seed = seed_, .iteration = iteration_, .epoch = epoch_};
   return draws_of(of_step, part.batch.layout(), group_index, part.chosen);
@@ -406,14 +276,14 @@ void TrainPpo::accumulate_actor(const Part& part) {
 
 void TrainPpo::accumulate_critic(const Part& part) {
   critic_router_metrics_->expect(counted_by_critic(part));
-  const ObjectiveResult result = value_loss(part, critic_values(critic_->forward(), part.samples));
+  const ObjectiveResult result = value_loss(part, critic_values(critic_->forward(), without_routes(part.samples)));
   record_loss("value/loss", kCriticCount, accumulate_gradient(result.loss_sum, "value loss"), result);
   critic_router_metrics_->record_passes();
 }
 
-bool TrainPpo::trains_two_models() const { return critic_ != nullptr && !is_one_model(params_); }
+bool TrainPpo::trains_two_models() const { return critic_ != nullptr && !params_.is_one_model(); }
 
-bool TrainPpo::wants_entropy() const { return needs_of(params_).entropy || steps_ == 0; }
+bool TrainPpo::wants_entropy() const { return params_.needs().entropy || steps_ == 0; }
 
 ObjectiveResult TrainPpo::policy_loss(const Part& part, const PolicyOutputs& outputs) {
   if (steps_ == 0) add_policy_metrics(part, outputs);
@@ -440,7 +310,7 @@ ObjectiveResult TrainPpo::value_loss(const Part& part, const at::Tensor& values)
                               .returns = column(part, columns::kReturns.spec()),
                               .mask = column(part, columns::kMask.spec()),
                               .iteration = iteration_};
-  if (reads_old_values(params_)) inputs.old_values = column(part, columns::kValues.spec());
+  if (params_.reads_old_values()) inputs.old_values = column(part, columns::kValues.spec());
   if (steps_ == 0) {
     const KeptActions kept(inputs.mask, {0, inputs.values.numel()}, inputs.returns.options());
     policy_metrics_.add_values(kept.of(inputs.values.detach()), kept.of(inputs.returns));
@@ -460,7 +330,7 @@ void TrainPpo::add_policy_metrics(const Part& part, const PolicyOutputs& outputs
   const KeptActions kept(column(part, columns::kMask.spec()), {0, logprobs.numel()}, logprobs.options());
   if (kept.count() == 0) return;
   const at::Tensor rollout = column(part, columns::kRolloutLogprobs.spec());
-  if (is_exact(params_)) require_same_bits(logprobs, rollout, column(part, columns::kMask.spec()), part.batch, part.chosen);
+  if (params_.is_exact()) require_same_bits(logprobs, rollout, column(part, columns::kMask.spec()), part.batch, part.chosen);
   const at::Tensor reference = column(part, columns::kReferenceLogprobs.spec());
   if (rollout.defined()) policy_metrics_.add_sampled(kept.of(logprobs), kept.of(rollout));
   if (reference.defined()) policy_metrics_.add_reference(kept.of(logprobs), kept.of(reference));

@@ -38,11 +38,12 @@ namespace sluice::nodes {
 ///   whiten_advantages = false              # true: zero mean and unit variance over the actions of each optimizer step
 ///   whiten_variance = "bessel"             # or "biased"
 ///   temperature = 1.0                      # as in generate
+///   replay_routes = false                  # of a mixture of experts: tokens go through the experts that sampled them
 ///
 /// Actor and critic may be one model with head = "policy+value": then one pass gives both, and one step is made on the sum of the
 /// two losses, which both are means over actions.
 ///
-/// Reads tokens[T], advantages[A], and as the objectives need them old log-probabilities[A], returns[A], values[A],
+/// Reads tokens[T], advantages[A], routes[S] if they are replayed, and as the objectives need them old log-probabilities[A], returns[A], values[A],
 /// rollout_logprobs[A], reference_logprobs[A]. Reads mask[A] if a node writes it: an action counts that much, and a sample all of
 /// whose actions count 0 is not computed at all. Reads rollout_logprobs and reference_logprobs for its metrics if they are there.
 /// Gradients accumulate as sums and are divided by the objective's count over the step and all ranks: how groups are packed into
@@ -67,6 +68,22 @@ struct TrainPpoParams {
   bool whiten_advantages = false;
   Variance whiten_variance = Variance::kBessel;
   engine::ScheduledNumber temperature = 1.0;
+  bool replay_routes = false;
+
+  bool has_critic() const { return !critic.empty(); }
+  bool is_one_model() const { return critic == actor; }
+  bool trains_a_critic() const { return has_critic() && !is_one_model(); }  // beside the actor
+  bool is_exact() const { return on_policy == OnPolicy::kExact; }
+  bool takes_several_steps() const { return epochs > 1 || mini_batches > 1; }
+
+  engine::ColumnSpec old_logprobs_column() const { return {old_logprobs, engine::DType::kFloat32, engine::Extent::kAction}; }
+
+  // Of an objective that is made.
+  ObjectiveNeeds needs() const { return objective.object->needs(); }
+  int looks() const { return objective.object->looks(); }
+  bool is_barrier() const { return takes_several_steps() || whiten_advantages || looks() > 0; }
+  bool reads_old_column() const { return needs().old_logprobs && !recompute_old_logprobs; }
+  bool reads_old_values() const { return has_critic() && value_objective.object->reads_old_values(); }
 };
 
 class TrainPpo final : public engine::Node {
@@ -115,7 +132,8 @@ class TrainPpo final : public engine::Node {
 
   // What the samples `chosen` of a micro-batch are computed in.
   std::vector<std::vector<size_t>> passes(const engine::MicroBatch& batch, std::span<const size_t> chosen) const;
-  static Part part_of(const engine::MicroBatch& batch, std::vector<size_t> pass, std::span<const float> recomputed);
+  SampleColumns columns_of(const engine::MicroBatch& batch) const;
+  Part part_of(const engine::MicroBatch& batch, std::vector<size_t> pass, std::span<const float> recomputed) const;
 
   // Adds the gradients of the samples `chosen` of a micro-batch, pass by pass. `is_last`: no other is added to in this step.
   void accumulate(const engine::MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed,

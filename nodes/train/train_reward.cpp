@@ -103,7 +103,7 @@ void TrainReward::process(engine::MicroBatch& batch) {
 at::Tensor TrainReward::rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen,
                                    std::span<const double> counted) {
   router_metrics_.expect({counted.begin(), counted.end()});
-  const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), chosen);
+  const RaggedSamples samples = some_samples({batch.read(columns::kTokens)}, batch.layout(), chosen);
   return token_values(model_->forward(), samples, last_tokens(samples.sample_offsets));
 }
 

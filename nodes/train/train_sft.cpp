@@ -79,7 +79,7 @@ void TrainSft::process(engine::MicroBatch& batch) {
   const std::vector<std::vector<size_t>> passes = passes_of(batch.layout(), learned.samples, pass_tokens_);
   for (const std::vector<size_t>& pass : passes) {
     if (batch.is_last() && &pass == &passes.back()) model_->expect_last_backward();
-    const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), pass);
+    const RaggedSamples samples = some_samples({batch.read(columns::kTokens)}, batch.layout(), pass);
     router_metrics_.expect(counted_actions(batch.layout(), learned.weights, pass));
     const at::Tensor weights = action_tensor(learned.weights, batch.layout(), pass);  // [A']
     const at::Tensor logprobs = policy_logprobs(model_->forward(), samples, 1.0);     // [A']

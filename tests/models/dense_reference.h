@@ -388,6 +388,13 @@ inline at::Tensor logits(const ModelConfig& c, const Weights& weights, const std
   return capped(product(precision, hidden, weights.head), c.logit_softcap);
 }
 
+/// A copy that is trained, on a device.
+inline Weights leaves(const Weights& weights, at::Device device = at::kCPU) {
+  Weights own = weights.clone().to(device);
+  for (const NamedTensor& named : tensors_of(own)) named.tensor->set_requires_grad(true);
+  return own;
+}
+
 /// The same values in double precision.
 inline Weights in_double(const Weights& weights) {
   Weights wide = weights;

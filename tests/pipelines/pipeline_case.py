@@ -12,6 +12,8 @@ import tomllib
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 from support import DATA, DONE, ROOT, Case, repeatable, run, sets, start, training_state, wait_for, with_roles  # noqa: E402, F401
 
+ROUTES = {"nodes.generate.routes": "true", "nodes.train.replay_routes": "true"}  # of a mixture of experts
+
 
 def mean(rows, key):
     return sum(row[key] for row in rows) / len(rows)

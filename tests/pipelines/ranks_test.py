@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from pipeline_case import ROOT, SLOTS, RanksCase, few_groups, run, sets
+from pipeline_case import ROOT, ROUTES, SLOTS, RanksCase, few_groups, run, sets
 
 
 class Ranks(RanksCase):
@@ -25,7 +25,9 @@ class Ranks(RanksCase):
 
     def test_a_mixture_of_experts_with_a_loss_of_its_routers(self):
         shared = self.assert_equal_on_ranks("../tests/pipelines/grpo_experts.toml", **{
-            "pipeline.iterations": 2, "models.actor.checkpoint": str(self.mixture()), "models.actor.router_aux_loss": 0.01})
+            "pipeline.iterations": 3, "models.actor.checkpoint": str(self.mixture()), "models.actor.router_aux_loss": 0.01,
+            "schedule.policy_lag": 1, "nodes.train.on_policy": "measured", **ROUTES})
+        self.assertEqual([row["router/rerouted"] > 0 for row in self.lines_of(shared)], [False, True, True])  # of older weights
         for row in self.lines_of(shared):
             self.assertGreaterEqual(row["router/load_max_worst_layer"], row["router/load_max"])
             self.assertGreater(row["router/load_max"], 1)

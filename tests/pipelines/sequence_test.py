@@ -4,7 +4,7 @@ import json
 import signal
 import unittest
 
-from pipeline_case import DONE, ROOT, SLOTS, RanksCase, run, sets, with_roles
+from pipeline_case import DONE, ROOT, ROUTES, SLOTS, RanksCase, run, sets, with_roles
 
 REFUSED = 78
 LONG = 8192
@@ -43,7 +43,7 @@ class Learning(SequenceCase):
 
     def test_all_that_is_computed_in_passes_is_shared(self):
         """Values, pairs of answers, labelled text, scores of a reward model, adapters and their base, a mixture whose routers have a loss."""
-        mixture = {"models.actor.checkpoint": str(self.mixture()), "models.actor.router_aux_loss": 0.01}
+        mixture = {"models.actor.checkpoint": str(self.mixture()), "models.actor.router_aux_loss": 0.01, **ROUTES}
         cases = {"ppo.toml": {}, "dpo.toml": {}, "sft.toml": {}, "reward_model.toml": {}, "distill.toml": {},
                  ROOT / "tests/pipelines/grpo_experts.toml": mixture,
                  "grpo.toml": {"models.actor.lora": "{ rank = 4, alpha = 8 }", "models.reference.checkpoint": "",

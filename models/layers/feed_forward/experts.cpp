@@ -100,10 +100,10 @@ RouterRows router_rows(std::span<const at::Tensor> routed) {
 }
 
 void route_all(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
-               std::span<const at::Tensor> routed) {
+               std::span<const at::Tensor> routed, const LayerRoutes& routes) {
   const LinearWeights& router = weights[Experts::kRouter];
   project(router, packed({router.weight}, pass.precision), in, routed[kShares]);
-  route(pass.config.experts, in.size(0), router_rows(routed));
+  route(pass.config.experts, in.size(0), router_rows(routed), routes);
   if (pass.config.experts.shared_size == 0) return;
   const LinearWeights& gate = shared_gate_of(weights);
   project(gate, packed({gate.weight}, pass.precision), in, routed[kSharedWeight]);
@@ -178,13 +178,13 @@ int64_t Experts::adapter_bytes(const PassShape& shape) const {
 }
 
 void Experts::forward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
-                      std::span<const at::Tensor> kept, const at::Tensor& out, bool add) const {
+                      std::span<const at::Tensor> kept, const LayerRoutes& routes, const at::Tensor& out, bool add) const {
   const PassShape shape = pass.shape();
   const size_t routed_count = routed_shapes(shape).size();
   const std::vector<at::Tensor> own = kept.empty() ? allocated(routed_shapes(shape)) : std::vector<at::Tensor>();
   const std::span<const at::Tensor> routed = kept.empty() ? own : kept.first(routed_count);
   const std::span<const at::Tensor> inner = kept.empty() ? kept : kept.subspan(routed_count);
-  route_all(pass, weights, in, routed);
+  route_all(pass, weights, in, routed, routes);
   const SortedRows sorted(shape, routed);
   if (!add) out.zero_();
   {

@@ -8,10 +8,12 @@
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/sort.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/xlogy.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -25,10 +27,11 @@ struct Chosen {
   at::Tensor experts, weights, shares;
 };
 
-Chosen chosen_by(const ExpertsConfig& experts, const at::Tensor& logits) {
+Chosen chosen_by(const ExpertsConfig& experts, const at::Tensor& logits, const at::Tensor& given) {
   const at::Tensor shares = at::softmax(logits, -1, at::kFloat);
   const at::Tensor order = std::get<1>(at::sort(logits.detach(), /*stable=*/true, -1, /*descending=*/true));
-  const at::Tensor chosen = std::get<0>(at::sort(order.narrow(1, 0, experts.per_token), -1));
+  at::Tensor chosen = std::get<0>(at::sort(order.narrow(1, 0, experts.per_token), -1));
+  if (given.defined()) chosen = at::where(given.lt(0), chosen, given);
   const at::Tensor weights = shares.gather(1, chosen);
   return {chosen, experts.normalised ? weights.div(weights.sum(-1, true)) : weights, shares};
 }
@@ -38,7 +41,9 @@ std::vector<SampleRouting> routings_of(const ExpertsConfig& experts, const Chose
   const auto samples = static_cast<int64_t>(router.offsets.size()) - 1;
   const at::Tensor shares = chosen.shares.detach();
   const at::Tensor through = at::zeros_like(shares).scatter(1, chosen.experts, 1.0);
-  const at::Tensor rows = at::cat({through, shares, at::xlogy(shares, shares).sum(1, true)}, 1);  // [T,2E+1]
+  const at::Tensor least = shares.gather(1, chosen.experts).amin(1), others = shares.mul(through.neg().add(1)).amax(1);
+  const at::Tensor rerouted = others.gt(least).to(at::kFloat).unsqueeze(1);
+  const at::Tensor rows = at::cat({through, shares, at::xlogy(shares, shares).sum(1, true), rerouted}, 1);  // [T,2E+2]
   const at::Tensor belongs =
       at::arange(samples, router.sample_of.options()).unsqueeze(1).eq(router.sample_of.unsqueeze(0));  // [S,T]
   const at::Tensor sums = at::matmul(belongs.to(at::kFloat), rows).to(at::kCPU).contiguous();
@@ -50,6 +55,7 @@ std::vector<SampleRouting> routings_of(const ExpertsConfig& experts, const Chose
     sample.through.assign(of_sample, of_sample + experts.count);
     sample.shares.assign(of_sample + experts.count, of_sample + 2 * experts.count);
     sample.entropy = -of_sample[2 * experts.count];
+    sample.rerouted = std::lround(of_sample[2 * experts.count + 1]);
   }
   return all;
 }
@@ -94,11 +100,12 @@ at::Tensor mlp_of(const ModelConfig& config, std::span<const LinearWeights> weig
 // Rows are copied once for each of a token's experts and put in the experts' order and back by permutations, so that no sum,
 // not even of a gradient, has an order of chance.
 at::Tensor Experts::in_operators(const ModelConfig& config, std::span<const LinearWeights> weights, const at::Tensor& in,
-                                 const TensorMaths& maths, const RouterOfLayer* router) const {
+                                 const TensorMaths& maths, const RouterOfLayer* router, const RoutesInOperators& routes) const {
   const ExpertsConfig& experts = config.experts;
   const int64_t tokens = in.size(0), hidden = in.size(1);
   const at::Tensor logits = maths.product(in, weights[kRouter]);
-  const Chosen chosen = chosen_by(experts, logits);
+  const Chosen chosen = chosen_by(experts, logits, routes.given);
+  if (routes.chosen != nullptr) *routes.chosen = chosen.experts;
   const auto [sorted, order] = at::sort(chosen.experts.flatten(), /*stable=*/true, 0, /*descending=*/false);
   const bool tells = router != nullptr && logits.requires_grad();
   const std::vector<int64_t> counts = tells ? counts_told(experts, chosen, logits, *router) : counts_of(sorted, experts.count);

@@ -17,10 +17,11 @@ class ExpertStep {
   void run() const {
     if (!rows_.accumulate) std::fill_n(rows_.out, rows_.tokens * config_.hidden_size, 0.0f);
     const int64_t entries = rows_.tokens * experts_.per_token;
-    const RouterRows routed{scratch_.floats(kLogits, rows_.tokens * experts_.count), scratch_.ints(kChosen, entries),
+    const RouterRows routed{scratch_.floats(kLogits, rows_.tokens * experts_.count),
+                            rows_.chosen != nullptr ? rows_.chosen : scratch_.ints(kChosen, entries),
                             scratch_.floats(kWeights, entries)};
     project(packed_[0], rows_.x, rows_.tokens, routed.logits);
-    route(experts_, rows_.tokens, routed);
+    route(experts_, rows_.tokens, routed, rows_.routes);
     int32_t *const places = scratch_.ints(kPlaces, entries), *const first = scratch_.ints(kFirst, experts_.count + 1);
     sort_by_expert(experts_, rows_.tokens, routed.chosen, places, first);
     if (share_.is_whole())

@@ -8,6 +8,7 @@
 
 #include "models/config/config.h"
 #include "models/layers/feed_forward/router_training.h"
+#include "models/layers/feed_forward/routes.h"
 #include "models/layers/layer_pass.h"
 #include "models/layers/packed_linear.h"
 #include "models/layers/pass_shape.h"
@@ -46,9 +47,9 @@ class FeedForward {
   virtual TensorShapes kept(const PassShape& shape) const = 0;
 
   /// out[T,H] (+)= the network of in[T,H], an operand; out is float32. `kept`: tensors of the shapes kept(), or none, and then
-  /// the inner activations of all tokens do not exist at a time.
+  /// the inner activations of all tokens do not exist at a time. `routes`: where a mixture has to send the tokens.
   virtual void forward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
-                       std::span<const at::Tensor> kept, const at::Tensor& out, bool add) const = 0;
+                       std::span<const at::Tensor> kept, const LayerRoutes& routes, const at::Tensor& out, bool add) const = 0;
 
   /// From the gradient of the result, grad[T,H], an operand, to that of `in`; adds the gradients of the weights. Uses up `kept`.
   /// `router`: a mixture tells it of its tokens, and adds the loss that it has; may be null.
@@ -66,7 +67,8 @@ class FeedForward {
 
   /// in[T,H], an operand; returns [T,H]. `router`: likewise, where the gradient reaches the router.
   virtual at::Tensor in_operators(const ModelConfig& config, std::span<const LinearWeights> weights, const at::Tensor& in,
-                                  const TensorMaths& maths, const RouterOfLayer* router) const = 0;
+                                  const TensorMaths& maths, const RouterOfLayer* router,
+                                  const RoutesInOperators& routes) const = 0;
 
   // Generation, on the CPU.
 

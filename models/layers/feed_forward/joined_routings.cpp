@@ -7,12 +7,13 @@
 namespace sluice::models {
 namespace {
 
-// A sample's numbers side by side: tokens, entropy, and of each expert tokens and shares.
+// A sample's numbers side by side: tokens, those that are rerouted, entropy, and of each expert tokens and shares.
 at::Tensor numbers_of(const std::vector<SampleRouting>& samples, size_t experts) {
-  const at::Tensor all = at::empty({static_cast<int64_t>(samples.size()), static_cast<int64_t>(2 + 2 * experts)}, at::kDouble);
+  const at::Tensor all = at::empty({static_cast<int64_t>(samples.size()), static_cast<int64_t>(3 + 2 * experts)}, at::kDouble);
   auto* to = all.mutable_data_ptr<double>();
   for (const SampleRouting& sample : samples) {
     *to++ = static_cast<double>(sample.tokens);
+    *to++ = static_cast<double>(sample.rerouted);
     *to++ = sample.entropy;
     to = std::ranges::transform(sample.through, to, [](int64_t tokens) { return static_cast<double>(tokens); }).out;
     to = std::ranges::copy(sample.shares, to).out;
@@ -24,6 +25,7 @@ void add_numbers(const at::Tensor& numbers, std::vector<SampleRouting>& samples)
   const auto* from = numbers.const_data_ptr<double>();
   for (SampleRouting& sample : samples) {
     sample.tokens += static_cast<int64_t>(*from++);
+    sample.rerouted += static_cast<int64_t>(*from++);
     sample.entropy += *from++;
     for (int64_t& tokens : sample.through) tokens += static_cast<int64_t>(*from++);
     for (double& share : sample.shares) share += *from++;

@@ -75,8 +75,8 @@ int64_t Mlp::adapter_bytes(const PassShape& shape) const {
   return 2 * widened_bytes(shape.precision, rows, config.hidden_size + config.intermediate_size);
 }
 
-void Mlp::forward(const LayerPass& pass, Linears weights, const at::Tensor& in, Tensors kept, const at::Tensor& out,
-                  bool add) const {
+void Mlp::forward(const LayerPass& pass, Linears weights, const at::Tensor& in, Tensors kept, const LayerRoutes&,
+                  const at::Tensor& out, bool add) const {
   const LinearWeights &entry = entry_of(weights), &up = weights[kUp], &down = weights[kDown];
   const PackedMatrix packed_entry = packed({entry.weight}, pass.precision), packed_down = packed({down.weight}, pass.precision);
   const PackedMatrix packed_up = is_gated(weights) ? packed({up.weight}, pass.precision) : PackedMatrix();
@@ -116,7 +116,7 @@ void Mlp::backward(const LayerPass& pass, Linears weights, const at::Tensor& in,
 }
 
 at::Tensor Mlp::in_operators(const ModelConfig& config, Linears weights, const at::Tensor& in, const TensorMaths& maths,
-                             const RouterOfLayer*) const {
+                             const RouterOfLayer*, const RoutesInOperators&) const {
   const at::Tensor inner = config.gated_mlp ? maths.gated(config.activation, in, weights[kGate], weights[kUp])
                                             : maths.operand(activated(config.activation, maths.product(in, weights[kUp])));
   return maths.product(inner, weights[kDown]);

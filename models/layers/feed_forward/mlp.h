@@ -21,7 +21,7 @@ class Mlp final : public FeedForward {
 
   TensorShapes kept(const PassShape& shape) const override;
   void forward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
-               std::span<const at::Tensor> kept, const at::Tensor& out, bool add) const override;
+               std::span<const at::Tensor> kept, const LayerRoutes& routes, const at::Tensor& out, bool add) const override;
   void backward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
                 std::span<const at::Tensor> kept, const at::Tensor& grad, const ReadGradient& of_in,
                 const RouterOfLayer* router) const override;
@@ -29,7 +29,7 @@ class Mlp final : public FeedForward {
   int64_t adapter_bytes(const PassShape& shape) const override;
 
   at::Tensor in_operators(const ModelConfig& config, std::span<const LinearWeights> weights, const at::Tensor& in,
-                          const TensorMaths& maths, const RouterOfLayer* router) const override;
+                          const TensorMaths& maths, const RouterOfLayer* router, const RoutesInOperators& routes) const override;
 
   void step(const ModelConfig& config, std::span<const PackedLinear> packed, const StepRows& rows,
             StepScratch& scratch) const override;

@@ -19,6 +19,7 @@ std::vector<std::vector<float>> RouterTraining::add(const ExpertsConfig& experts
     if (sample.tokens == 0) continue;
     for (size_t e = 0; e < sample.through.size(); ++e) record_.through[first + e] += sample.through[e];
     record_.samples.push_back({.tokens = sample.tokens,
+                               .rerouted = sample.rerouted,
                                .counted = counted_.empty() ? 1 : counted_[s],
                                .entropy = sample.entropy / static_cast<double>(sample.tokens),
                                .loss = balance_loss(experts, sample)});

@@ -17,9 +17,10 @@ struct RouterRecord {
   /// A sample in one layer.
   struct Sample {
     int64_t tokens = 0;
-    double counted = 0;  // how much the objective counts it
-    double entropy = 0;  // mean over its tokens, in nats
-    double loss = 0;     // balance_loss()
+    int64_t rerouted = 0;  // of these, see SampleRouting
+    double counted = 0;    // how much the objective counts it
+    double entropy = 0;    // mean over its tokens, in nats
+    double loss = 0;       // balance_loss()
   };
 
   std::vector<Sample> samples;

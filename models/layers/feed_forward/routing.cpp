@@ -35,8 +35,7 @@ void soften(float* logits, int64_t count) {
   for (int64_t i = 0; i < count; ++i) logits[i] /= sum;
 }
 
-void route_token(const ExpertsConfig& experts, float* logits, int32_t* chosen, float* weights) {
-  choose(logits, experts.count, experts.per_token, chosen);
+void weigh_token(const ExpertsConfig& experts, float* logits, const int32_t* chosen, float* weights) {
   soften(logits, experts.count);
   float sum = 0;
   for (int64_t k = 0; k < experts.per_token; ++k) sum += weights[k] = logits[chosen[k]];
@@ -75,11 +74,15 @@ void add_scaled(const ExpertRows& rows, const float* y, int64_t size, float* out
 
 }  // namespace
 
-void route(const ExpertsConfig& experts, int64_t tokens, const RouterRows& rows) {
+void route(const ExpertsConfig& experts, int64_t tokens, const RouterRows& rows, const LayerRoutes& given) {
   const int64_t count = experts.count, per_token = experts.per_token;
   parallel_ranges(tokens, grain_of(kRoutedNumbers, count), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t)
-      route_token(experts, rows.logits + t * count, rows.chosen + t * per_token, rows.weights + t * per_token);
+    for (int64_t t = begin; t < end; ++t) {
+      float* const logits = rows.logits + t * count;
+      int32_t* const chosen = rows.chosen + t * per_token;
+      if (!given.read(t, chosen)) choose(logits, count, per_token, chosen);
+      weigh_token(experts, logits, chosen, rows.weights + t * per_token);
+    }
   });
 }
 

@@ -17,6 +17,17 @@ double entropy_of(const float* shares, int64_t count) {
   return sum;
 }
 
+// Experts of the same share are as likely.
+bool is_rerouted(const float* shares, int64_t count, const int32_t* chosen, int64_t per_token) {
+  float least = shares[chosen[0]], most_of_others = 0;
+  for (int64_t k = 1; k < per_token; ++k) least = std::min(least, shares[chosen[k]]);
+  for (int64_t e = 0; e < count; ++e) {
+    if (!std::binary_search(chosen, chosen + per_token, static_cast<int32_t>(e)))
+      most_of_others = std::max(most_of_others, shares[e]);
+  }
+  return most_of_others > least;
+}
+
 SampleRouting routing_of(const ExpertsConfig& experts, int64_t tokens, const int32_t* chosen, const float* shares) {
   const auto count = static_cast<size_t>(experts.count);
   SampleRouting sample{.tokens = tokens, .through = std::vector<int64_t>(count), .shares = std::vector<double>(count)};
@@ -24,6 +35,7 @@ SampleRouting routing_of(const ExpertsConfig& experts, int64_t tokens, const int
   for (int64_t t = 0; t < tokens; ++t, shares += experts.count) {
     for (size_t e = 0; e < count; ++e) sample.shares[e] += shares[e];
     sample.entropy += entropy_of(shares, experts.count);
+    sample.rerouted += is_rerouted(shares, experts.count, chosen + t * experts.per_token, experts.per_token) ? 1 : 0;
   }
   return sample;
 }

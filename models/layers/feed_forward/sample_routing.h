@@ -12,6 +12,7 @@ namespace sluice::models {
 /// for each token. A value.
 struct SampleRouting {
   int64_t tokens = 0;            // T
+  int64_t rerouted = 0;          // of these, those that do not go through their likeliest experts: another router chose
   std::vector<int64_t> through;  // [E] tokens that go through each expert: T K in all
   std::vector<double> shares;    // [E] sums of the router's softmax over the tokens: T in all
   double entropy = 0;            // sum over the tokens of that of the softmax, in nats

@@ -39,13 +39,7 @@ ModelConfig mixture(bool normalised = false) {
   return config;
 }
 
-Weights leaves(const Weights& weights, at::Device device = at::kCPU) {
-  Weights own = weights.clone().to(device);
-  for (const auto& [name, weight] : reference::tensors_of(own)) weight->set_requires_grad(true);
-  return own;
-}
-
-Weights leaves(const ModelConfig& config) { return leaves(reference::random_weights(config, 0.2)); }
+Weights leaves(const ModelConfig& config) { return reference::leaves(reference::random_weights(config, 0.2)); }
 
 Transformer told(const ModelConfig& config, Compute compute = {}) {
   Transformer model(config, leaves(config), compute);
@@ -123,7 +117,7 @@ TEST_P(LossOfRouters, AddsTheGradientsOfAutograd) {
     training.expect(kCounted);
     const RouterOfLayer router{training, 0, kOffsets};
     layer.feed_forward[Experts::kRouter].weight.mutable_grad() = at::Tensor();
-    kExperts.forward(pass, layer.feed_forward, operand, kept, out, false);
+    kExperts.forward(pass, layer.feed_forward, operand, kept, {}, out, false);
     kExperts.backward(pass, layer.feed_forward, operand, kept, to_operand(grad, precision), {of_in, false}, &router);
     return std::pair{layer.feed_forward[Experts::kRouter].weight.grad().clone(), of_in};
   };
@@ -164,7 +158,7 @@ TEST_P(RoutersOnDevices, TellAndLearnTheSame) {
     const auto here = std::make_shared<RouterTraining>(0.5), there = std::make_shared<RouterTraining>(0.5);
     Transformer kernels(config, leaves(config));
     kernels.set_routers(here);
-    const Weights moved = leaves(kernels.weights(), *device);
+    const Weights moved = reference::leaves(kernels.weights(), *device);
     const at::Tensor tokens = tokens_of(config), loss = at::randn({kOffsets.back(), config.hidden_size});
     for (const auto& training : {here, there}) training->expect(kCounted);
     (kernels.hidden_states(tokens, kOffsets) * loss).sum().backward();

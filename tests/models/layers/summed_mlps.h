@@ -36,9 +36,9 @@ class SummedMlps final : public FeedForward {
   }
 
   void forward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
-               std::span<const at::Tensor> kept, const at::Tensor& out, bool add) const override {
+               std::span<const at::Tensor> kept, const LayerRoutes& routes, const at::Tensor& out, bool add) const override {
     for (size_t side = 0; side < kSides; ++side)
-      kMlp.forward(pass, of_side(weights, side), in, of_side(kept, side), out, add || side > 0);
+      kMlp.forward(pass, of_side(weights, side), in, of_side(kept, side), routes, out, add || side > 0);
   }
 
   void backward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
@@ -58,9 +58,9 @@ class SummedMlps final : public FeedForward {
   int64_t adapter_bytes(const PassShape& shape) const override { return kMlp.adapter_bytes(shape); }
 
   at::Tensor in_operators(const ModelConfig& config, std::span<const LinearWeights> weights, const at::Tensor& in,
-                          const TensorMaths& maths, const RouterOfLayer* router) const override {
-    return kMlp.in_operators(config, of_side(weights, 0), in, maths, router)
-        .add(kMlp.in_operators(config, of_side(weights, 1), in, maths, router));
+                          const TensorMaths& maths, const RouterOfLayer* router, const RoutesInOperators& routes) const override {
+    return kMlp.in_operators(config, of_side(weights, 0), in, maths, router, routes)
+        .add(kMlp.in_operators(config, of_side(weights, 1), in, maths, router, routes));
   }
 
   void step(const ModelConfig& config, std::span<const PackedLinear> packed, const StepRows& rows,

@@ -20,18 +20,7 @@ namespace {
 
 const std::vector<int64_t> kOffsets{0, 21, 22, 22, 30, 54};
 
-Weights leaves(const ModelConfig& config) {
-  Weights weights = reference::random_weights(config, 0.2);
-  for (const auto& [name, weight] : reference::tensors_of(weights)) weight->set_requires_grad(true);
-  return weights;
-}
-
-// The weights again, elsewhere; their own leaves.
-Weights leaves_on(const Weights& weights, at::Device device) {
-  Weights moved = weights.clone().to(device);
-  for (const auto& [name, weight] : reference::tensors_of(moved)) weight->set_requires_grad(true);
-  return moved;
-}
+Weights leaves(const ModelConfig& config) { return reference::leaves(reference::random_weights(config, 0.2)); }
 
 at::Tensor random_tokens(const ModelConfig& config) { return at::randint(config.vocab_size, {kOffsets.back()}, at::kLong); }
 
@@ -69,7 +58,7 @@ class LibrarySwitches : public testing::TestWithParam<std::tuple<reference::Name
 
 TEST_P(LibrarySwitches, HiddenStatesAndGradientsAreThoseOfTheKernels) {
   Transformer kernels(config_, leaves(config_));
-  Weights moved = leaves_on(kernels.weights(), *device_);
+  Weights moved = reference::leaves(kernels.weights(), *device_);
   const at::Tensor tokens = random_tokens(config_), loss = at::randn({kOffsets.back(), config_.hidden_size});
   const at::Tensor theirs = kernels.hidden_states(tokens, kOffsets);
   const at::Tensor ours = hidden_states(config_, moved, tokens.to(*device_), kOffsets).to(at::kCPU);
@@ -84,7 +73,7 @@ TEST_P(LibrarySwitches, CheckpointedLayersGiveTheSameGradients) {
                    loss = at::randn({kOffsets.back(), config_.hidden_size}).to(*device_);
   Weights kept = leaves(config_).to(*device_);
   for (const auto& [name, weight] : reference::tensors_of(kept)) weight->set_requires_grad(true);
-  Weights again = leaves_on(kept, *device_);
+  Weights again = reference::leaves(kept, *device_);
   (hidden_states(config_, kept, tokens, kOffsets) * loss).sum().backward();
   (hidden_states(config_, again, tokens, kOffsets, {.checkpointing = true}) * loss).sum().backward();
   for (const auto& [name, weight] : reference::tensors_of(kept)) {
@@ -99,7 +88,7 @@ TEST_P(LibrarySwitches, Bfloat16IsFloat32Rounded) {
   config_.experts.per_token = config_.experts.count;
   Weights wide = leaves(config_).to(*device_);
   for (const auto& [name, weight] : reference::tensors_of(wide)) weight->set_requires_grad(true);
-  Weights narrow = leaves_on(wide, *device_);
+  Weights narrow = reference::leaves(wide, *device_);
   const at::Tensor tokens = random_tokens(config_).to(*device_),
                    loss = at::randn({kOffsets.back(), config_.hidden_size}).to(*device_);
   const at::Tensor expected = hidden_states(config_, wide, tokens, kOffsets);

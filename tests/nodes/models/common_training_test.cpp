@@ -42,7 +42,7 @@ void with_logprobs(const LanguageModel& model, int64_t iteration, int slot, cons
   for (int64_t i = 0; i < 6; ++i) tokens.push_back(2 + (7 * i + 13 * iteration + 5 * slot) % 90);
   engine::Layout layout;
   layout.add_sample(6, 4);
-  work(policy_logprobs(model.forward(), all_samples(tokens, layout), 1.0));
+  work(policy_logprobs(model.forward(), all_samples({tokens}, layout), 1.0));
 }
 
 void add_gradient(const LanguageModel& model, int64_t iteration, int slot) {

@@ -115,7 +115,7 @@ class ModelMemory : public ::testing::TestWithParam<bool> {
     const std::vector<int64_t> tokens{5, 6, 7, 8};
     engine::Layout layout;
     layout.add_sample(4, 3);
-    const RaggedSamples samples = all_samples(tokens, layout);
+    const RaggedSamples samples = all_samples({tokens}, layout);
     const auto& transformer = model.forward().transformer();
     const at::Tensor outputs =
         GetParam() ? critic_values(model.forward(), samples) : policy_logprobs(model.forward(), samples, 1.0);
@@ -188,7 +188,7 @@ TEST(LanguageModelType, AFrozenBfloat16ModelComputesWhatATrainedOneDoes) {
   engine::Layout layout;
   layout.add_sample(4, 3);
   layout.add_sample(3, 2);
-  const RaggedSamples samples = all_samples(tokens, layout);
+  const RaggedSamples samples = all_samples({tokens}, layout);
   const at::NoGradGuard no_gradient;
   EXPECT_TRUE(at::equal(policy_logprobs(actor->forward(), samples, 1.0), policy_logprobs(reference->forward(), samples, 1.0)));
 }

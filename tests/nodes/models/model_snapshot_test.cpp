@@ -85,7 +85,7 @@ void train(LanguageModel& model, int64_t iteration) {
   engine::Layout layout;
   layout.add_sample(6, 3);
   layout.add_sample(5, 4);
-  const RaggedSamples samples = all_samples(tokens, layout);
+  const RaggedSamples samples = all_samples({tokens}, layout);
   const models::Weights& weights = model.forward().transformer().weights();
   at::Tensor loss;
   if (weights.head.defined() && weights.value_head.defined()) {

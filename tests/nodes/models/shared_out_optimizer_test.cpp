@@ -86,7 +86,7 @@ class Ranks {
       layout.add_sample(6, 4);
       trained(model).enter_slot(slot);
       if (slot + 1 == mine.last && knows_the_last(iteration)) trained(model).expect_last_backward();
-      accumulate_gradient(policy_logprobs(model.forward(), all_samples(tokens, layout), 1.0).sum().neg(), "loss");
+      accumulate_gradient(policy_logprobs(model.forward(), all_samples({tokens}, layout), 1.0).sum().neg(), "loss");
     }
     EXPECT_TRUE(model.add_up_slots());
   }

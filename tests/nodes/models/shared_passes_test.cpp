@@ -40,7 +40,7 @@ struct Samples {
       for (size_t i = 0; i < length; ++i) tokens.push_back(2 + static_cast<int64_t>(tokens.size() * 17 % 90));
     }
   }
-  RaggedSamples ragged() const { return all_samples(tokens, layout); }
+  RaggedSamples ragged() const { return all_samples({tokens}, layout); }
 
   std::vector<int64_t> tokens;
   engine::Layout layout;

@@ -102,7 +102,7 @@ TEST(FrozenParameters, StayAsTheyAreBitForBit) {
   const std::vector<int64_t> tokens{5, 6, 7, 8};
   engine::Layout layout;
   layout.add_sample(4, 3);
-  accumulate_gradient(policy_logprobs(model->forward(), all_samples(tokens, layout), 1.0).sum(), "loss");
+  accumulate_gradient(policy_logprobs(model->forward(), all_samples({tokens}, layout), 1.0).sum(), "loss");
   step_optimizer(trained(*model), 3);
   const auto then = before.named(), now = model->forward().transformer().weights().named();
   for (size_t i = 0; i < now.size(); ++i) {
@@ -184,10 +184,10 @@ TEST(RouterAuxLoss, IsTakenWhereSomeRouterIsTrained) {
        {std::vector{optimizer, loss}, {optimizer, loss, strings_entry("freeze", {"model.layers.0.mlp.gate.weight"})}}) {
     const Bound bound(model_spec(folder.path(), keys));
     EXPECT_TRUE(bound.params) << render(bound.problems);
-    EXPECT_TRUE(bound.facts.is_mixture);
+    EXPECT_TRUE(bound.facts.is_mixture());
   }
   const TinyFolder dense;
-  EXPECT_FALSE(Bound(model_spec(dense.path(), {optimizer})).facts.is_mixture);
+  EXPECT_FALSE(Bound(model_spec(dense.path(), {optimizer})).facts.is_mixture());
 }
 
 TEST(Lora, TakesTheMemoryThatIsPredicted) {
