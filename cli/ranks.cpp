@@ -19,6 +19,7 @@
 #include "engine/contract/version.h"
 #include "engine/plan/pass_ranks.h"
 #include "engine/ranks/returning_ranks.h"
+#include "models/cuda/gpus_of_rank.h"
 #include "models/kernels/instruction_set.h"
 
 namespace sluice::cli {
@@ -95,7 +96,9 @@ comm::JoinOptions joining(const WorldEnvironment& environment, const engine::Pla
 
 }  // namespace
 
-Ranks::Ranks() : environment_(world_environment()) {}
+Ranks::Ranks() : environment_(world_environment()) {
+  if (environment_) models::see_gpus_of_rank(*environment_);
+}
 
 // Its threads use the rest of this.
 Ranks::~Ranks() {

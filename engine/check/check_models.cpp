@@ -82,15 +82,6 @@ void check_trainable(Draft& draft, const DraftNode& node, const ModelNeed& need,
               "optimizer = { type = \"adamw\", learning_rate = 1e-6 } in [models." + need.model + "]");
 }
 
-// Gradients lie in the device's memory, which no other rank reaches yet.
-void check_ranks(Draft& draft, const ModelNeed& need, const DraftModel& model) {
-  if (!draft.roles_known || draft.plan.training_ranks() == 1 || model.params == nullptr || model.facts.device == "cpu") return;
-  draft.error("ranks-on-device", place_of(model.spec->params, "device", header_of(model)),
-              "model '" + need.model + "' is trained on " + model.facts.device + " by " +
-                  plural(draft.plan.training_ranks(), "rank") + ": they can add gradients on the CPU alone",
-              {}, "device = \"cpu\", or one rank");
-}
-
 // What ranks have in common is the host's.
 void check_common(Draft& draft, const DraftModel& model) {
   if (!draft.settings_bound || !draft.plan.shards_parameters() || model.params == nullptr || model.facts.device == "cpu") return;
@@ -190,7 +181,6 @@ void note_use(Draft& draft, int index, const ModelNeed& need) {
       check_may_train(draft, draft.node(index), need);
       take_sole_role(draft, "model-trained-twice", index, need, model.updater, "trains");
       check_trainable(draft, draft.node(index), need, model);
-      check_ranks(draft, need, model);
       break;
     case ModelUse::kPublishes:
       take_sole_role(draft, "model-published-twice", index, need, model.publisher, "publishes");

@@ -155,7 +155,6 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"role-misplaced", kError, "a node is on another role than those that do the like, or one role has all nodes",
      "one role for what samples, one for the rest"},
     {"role-unused", kError, "no node is on a role", "remove it, or name it in `on`"},
-    {"ranks-on-device", kError, "a model that several ranks train is on a GPU", "`device = \"cpu\"`, or one rank"},
     // Tokens.
     {"budget-not-divided", kError, "sources do not say which share of the budget is whose",
      "`tokens_in_flight` of each source but one"},

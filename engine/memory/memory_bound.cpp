@@ -6,8 +6,10 @@
 #include <set>
 
 #include "base/float_range.h"
+#include "base/sum_tree.h"
 #include "engine/memory/kv_bound.h"
 #include "engine/plan/cluster_work.h"
+#include "engine/plan/pass_ranks.h"
 #include "engine/plan/saturating.h"
 
 namespace sluice::engine {
@@ -147,11 +149,19 @@ void add_model(const Plan& plan, const PlanModel& model, int rank, PlanMemory& m
   memory.optimizer_bytes += optimizer_bytes(plan, model.facts);
 }
 
+// Of a model on a device, what ranks give each other of gradients and weights: a buffer for each subtree of a rank's slots.
+int64_t exchanged_bytes(const Plan& plan, const ModelFacts& facts, int rank) {
+  if (facts.device == kHost || plan.training_ranks() == 1) return 0;
+  const World trainers = trainers_of(plan, rank);
+  return saturating_product(facts.gradient_bytes, std::ssize(subtrees_of(trainers.slots, trainers.mine())));
+}
+
 // On the host, wherever the model is.
 void add_copies(const Plan& plan, const PlanModel& model, int rank, PlanMemory& memory) {
   const std::optional<ModelUsage> usage = plan.usage_on(rank, model);
   if (!usage || !usage->updated) return;
   memory.copy_bytes = saturating_sum(memory.copy_bytes, bytes_to_save(plan, model));
+  memory.copy_bytes = saturating_sum(memory.copy_bytes, exchanged_bytes(plan, model.facts, rank));
   // What is sent of a version stays until others have it, and no more versions are on their way than samples may lag behind.
   if (!usage->sent) return;
   const int64_t versions = saturating_product(plan.schedule.policy_lag + 1, model.facts.wire_bytes);

@@ -5,6 +5,7 @@
 #include <c10/core/DeviceType.h>
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <typeinfo>
 
@@ -20,6 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kDriver = "libcuda.so.1";
+constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
 constexpr const char* kFullWheels = "./rlhf-run --setup --cuda takes LibTorch with all that its CUDA part needs";
 
 // libtorch_cuda.so lies beside libtorch_cpu.so, which has at::globalContext().
@@ -54,6 +56,10 @@ Function of_driver(const char* name) {
 
 }  // namespace
 
+bool has_driver() { return ::dlopen(kDriver, RTLD_NOW | RTLD_LOCAL) != nullptr; }
+
+int gpus_of_driver() { return driver().devices; }
+
 int64_t memory_of_gpu(int number) {
   const auto device_of = of_driver<int (*)(int*, int)>("cuDeviceGet");
   const auto bytes_of = of_driver<int (*)(size_t*, int)>("cuDeviceTotalMem_v2");
@@ -83,6 +89,10 @@ std::optional<MissingDevice> missing_gpu(int number) {
                          "run it on a machine with an NVIDIA GPU and its driver"};
   }
   if (number < found.devices) return std::nullopt;
+  if (const char* visible = std::getenv(kVisible); found.devices == 0 && visible != nullptr && *visible == '\0') {
+    return MissingDevice{"this process sees no GPU: CUDA_VISIBLE_DEVICES is empty, as it is for ranks of a host with fewer GPUs",
+                         "as many ranks on a host as it has GPUs"};
+  }
   return MissingDevice{
       "this machine has " + (found.devices == 0 ? "no GPU" : plural(found.devices, "GPU")) + " that its driver can use",
       found.devices == 0 ? "run it on a machine with an NVIDIA GPU" : "cuda:0 is the first, cuda:1 the second"};

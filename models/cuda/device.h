@@ -17,6 +17,10 @@ std::optional<at::Device> device_named(std::string_view name);
 /// number of devices that it knows, the files. Uses no tensor: use_cuda() may still come.
 std::optional<MissingDevice> missing_gpu(int number);
 
+/// Whether this machine has the driver, and how many GPUs that shows, which is what it looks up once a process.
+bool has_driver();
+int gpus_of_driver();
+
 /// How much memory the GPU of this number has, as its driver says; 0: it does not.
 int64_t memory_of_gpu(int number);
 

@@ -58,7 +58,7 @@ AdamW::AdamW(const NamedTensors& weights, const AdamWOptions& options, const Opt
       squares_(flat_.size()),
       first_moments_(at::zeros({floats_of(owned_)}, flat_.weight_buffer().options())),
       second_moments_(at::zeros_like(first_moments_)) {
-  SLUICE_CHECK(owners_ == 1 || flat_.on_host(), "an optimizer on a device has one owner");
+  SLUICE_CHECK(!sums_ || flat_.on_host(), "what owners have in common is the host's");
 }
 
 // What lies between weights goes with the one before it.
@@ -90,7 +90,7 @@ std::vector<AdamW::Alike> AdamW::alike_of(const NamedTensors& weights) const {
 
 double AdamW::gradient_norm(double scale) {
   flat_.check_gradients();
-  if (!flat_.on_host()) return norm_on_device() * std::abs(scale);
+  if (!flat_.on_host() && owners_ == 1) return norm_on_device() * std::abs(scale);
   if (owners_ == 1 && !sums_) squares_.set_all(flat_.gradients(), flat_.size());
   return std::sqrt(squares_.total()) * std::abs(scale);
 }
@@ -123,7 +123,9 @@ double AdamW::step(double scale) {
     step_on_device(scale * clip);
     return norm;
   }
-  for (const Alike& alike : alike_) step_range(alike.range, factors_of(alike, scale * clip));
+  for_each_owned([&](const Alike& alike, FloatRange range, int64_t kept) {
+    step_floats(range.begin, range.size(), kept, factors_of(alike, scale * clip));
+  });
   if (sums_) clear_gradients();
   return norm;
 }
@@ -140,18 +142,20 @@ AdamWFactors AdamW::factors_of(const Alike& alike, double gradient_scale) const 
           .epsilon = static_cast<float>(options_.eps)};
 }
 
-// What of the range is owned.
-void AdamW::step_range(FloatRange range, const AdamWFactors& factors) {
-  int64_t kept = 0;  // where the moments of an owned range begin
-  for (const FloatRange& owned : owned_) {
-    const int64_t first = std::max(range.begin, owned.begin);
-    step_floats(first, std::min(range.end, owned.end) - first, kept + first - owned.begin, factors);
-    kept += owned.size();
+// What of the ranges is owned, with where its moments begin.
+template <class Work>
+void AdamW::for_each_owned(const Work& work) const {
+  for (const Alike& alike : alike_) {
+    int64_t kept = 0;
+    for (const FloatRange& owned : owned_) {
+      const FloatRange both{std::max(alike.range.begin, owned.begin), std::min(alike.range.end, owned.end)};
+      if (both.begin < both.end) work(alike, both, kept + both.begin - owned.begin);
+      kept += owned.size();
+    }
   }
 }
 
 void AdamW::step_floats(int64_t first, int64_t count, int64_t kept, const AdamWFactors& factors) {
-  if (count <= 0) return;
   float *weights = flat_.weights(), *gradients = flat_.gradients();
   float *means = first_moments_.mutable_data_ptr<float>() + kept, *squares = second_moments_.mutable_data_ptr<float>() + kept;
   for_each_block({first, first + count}, [&](FloatRange block) {
@@ -177,26 +181,22 @@ double AdamW::norm_on_device() const {
   return at::linalg_vector_norm(at::stack(norms)).item().toDouble();
 }
 
-// Our kernel's step or the library's, over the same ranges.
+// Our kernel's step, which leaves zeros, or the library's, over the same ranges.
 void AdamW::step_on_device(double gradient_scale) {
   const at::NoGradGuard no_gradient;
-  if (portable::has_own_operator(first_moments_.device(), "sluice::adamw_step")) {
-    for (const Alike& alike : alike_) {
-      const auto part = [&](const at::Tensor& buffer) { return buffer.narrow(0, alike.range.begin, alike.range.size()); };
-      own_adamw_step(part(flat_.weight_buffer()), part(flat_.gradient_buffer()), part(first_moments_), part(second_moments_),
-                     factors_of(alike, gradient_scale));
-    }
-    return;
-  }
-  const at::Tensor count = at::full({}, static_cast<double>(steps_), first_moments_.options());
-  flat_.gradient_buffer().mul_(gradient_scale);
-  for (const Alike& alike : alike_) {
-    const auto part = [&](const at::Tensor& buffer) { return buffer.narrow(0, alike.range.begin, alike.range.size()); };
-    at::_fused_adamw_({part(flat_.weight_buffer())}, {part(flat_.gradient_buffer())}, {part(first_moments_)},
-                      {part(second_moments_)}, {}, {count}, options_.learning_rate * alike.learning_rate_scale, options_.beta1,
-                      options_.beta2, alike.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
-  }
-  clear_gradients();
+  const bool own = portable::has_own_operator(first_moments_.device(), "sluice::adamw_step");
+  const at::Tensor count = own ? at::Tensor() : at::full({}, static_cast<double>(steps_), first_moments_.options());
+  if (!own) flat_.gradient_buffer().mul_(gradient_scale);
+  for_each_owned([&](const Alike& alike, FloatRange range, int64_t kept) {
+    const auto part = [&](const at::Tensor& buffer) { return buffer.narrow(0, range.begin, range.size()); };
+    const auto moments = [&](const at::Tensor& buffer) { return buffer.narrow(0, kept, range.size()); };
+    const at::Tensor weights = part(flat_.weight_buffer()), gradients = part(flat_.gradient_buffer());
+    const at::Tensor first = moments(first_moments_), second = moments(second_moments_);
+    if (own) return own_adamw_step(weights, gradients, first, second, factors_of(alike, gradient_scale));
+    at::_fused_adamw_({weights}, {gradients}, {first}, {second}, {}, {count}, options_.learning_rate * alike.learning_rate_scale,
+                      options_.beta1, options_.beta2, alike.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+  });
+  if (!own) clear_gradients();
 }
 
 }  // namespace sluice::models

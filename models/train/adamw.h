@@ -102,7 +102,8 @@ class AdamW {
 
   std::vector<Alike> alike_of(const NamedTensors& weights) const;
   AdamWFactors factors_of(const Alike& alike, double gradient_scale) const;
-  void step_range(FloatRange range, const AdamWFactors& factors);
+  template <class Work>
+  void for_each_owned(const Work& work) const;
   void step_floats(int64_t first, int64_t count, int64_t kept, const AdamWFactors& factors);
   void step_on_device(double gradient_scale);
   double norm_on_device() const;

@@ -92,10 +92,16 @@ void FlatParameters::move_sum(int into, int from, FloatRange range) {
                   [&](int64_t begin, int64_t end) { sluice::move_sum(sum + begin, moved + begin, end - begin); });
 }
 
+std::vector<at::Tensor> FlatParameters::subtree_buffers() const {
+  std::vector<at::Tensor> buffers;
+  for (const SlotRange& subtree : subtrees_of(slots_, mine_))
+    buffers.push_back(gradients_.select(0, subtree.first - mine_.first));
+  return buffers;
+}
+
 std::vector<float*> FlatParameters::subtrees() {
   std::vector<float*> buffers;
-  for (const SlotRange& subtree : subtrees_of(slots_, mine_))
-    buffers.push_back(gradients() + (subtree.first - mine_.first) * size());
+  for (const at::Tensor& buffer : subtree_buffers()) buffers.push_back(buffer.mutable_data_ptr<float>());
   return buffers;
 }
 

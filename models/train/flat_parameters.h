@@ -68,7 +68,9 @@ class FlatParameters {
   /// The gradients of a range have been taken, and are zero: they need no memory until there are others.
   void give_back_gradients(FloatRange range);
 
-  /// What add_up_slots() leaves: a buffer for each of subtrees_of(slots, mine), on the host.
+  /// What add_up_slots() leaves: a buffer for each of subtrees_of(slots, mine), [size()]; the first is gradient_buffer(). And the same
+  /// on the host.
+  std::vector<at::Tensor> subtree_buffers() const;
   std::vector<float*> subtrees();
 
   /// Throws InternalError if somebody replaced the gradient of a weight.

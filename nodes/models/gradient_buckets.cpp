@@ -19,6 +19,7 @@ int64_t place_of_square(int64_t floats) { return 2 * models::BlockSquares::block
 GradientBuckets::GradientBuckets(models::AdamW& optimizer, engine::GradientGroup& group, int ranks)
     : optimizer_(optimizer),
       group_(group),
+      buffers_(optimizer.parameters()),
       ranks_(ranks),
       left_(optimizer.buckets().size()),
       hooks_(optimizer.parameters().leaves(), [this](size_t weight) { finish_weight(weight); }) {
@@ -57,14 +58,16 @@ void GradientBuckets::add_up(const Done& done) {
   last_ = false;
   while (left_ > 1) give(--left_, nullptr);
   left_ = optimizer_.buckets().size();
-  give(0, done);
+  const std::vector<FloatRange>& sums = is_sharded() ? optimizer_.owned() : optimizer_.buckets();
+  give(0, behind(done, [this, sums] { buffers_.put_back_gradients(sums); }));
 }
 
 void GradientBuckets::give(size_t index, const Done& done) {
   const FloatRange bucket = optimizer_.buckets()[index];
   models::FlatParameters& parameters = optimizer_.parameters();
   parameters.add_up_slots(bucket);
-  std::vector<float*> parts = parameters.subtrees();
+  buffers_.fetch_gradients(bucket);
+  std::vector<float*> parts = buffers_.gradients();
   for (float*& part : parts) part += bucket.begin;
   if (!is_sharded()) return group_.all_reduce(parts, bucket.size(), done);
   const auto added = [this, bucket](int64_t begin, std::span<const float> sum) {
@@ -75,10 +78,26 @@ void GradientBuckets::give(size_t index, const Done& done) {
 }
 
 void GradientBuckets::bring_weights(const Done& done) {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   if (!is_sharded()) return done();
   const std::vector<FloatRange>& buckets = optimizer_.buckets();
+  for (const FloatRange& owned : optimizer_.owned()) buffers_.fetch_weights(owned);
+  const Done last = behind(done, [this] { buffers_.put_back_weights(); });
   for (size_t i = 0; i < buckets.size(); ++i)
-    gather(optimizer_.parameters().weights(), buckets[i], std::identity(), i + 1 == buckets.size() ? done : nullptr);
+    gather(buffers_.weights(), buckets[i], std::identity(), i + 1 == buckets.size() ? last : nullptr);
+}
+
+// On the thread of the group, which nothing may be thrown on.
+GradientBuckets::Done GradientBuckets::behind(const Done& done, std::function<void()> last) {
+  if (buffers_.bytes() == 0) return done;
+  return [this, done, last = std::move(last)] {
+    try {
+      last();
+    } catch (const std::exception&) {
+      failure_ = std::current_exception();
+    }
+    done();
+  };
 }
 
 // What each rank has of the bucket, of `values` in which a float of the buffer has this place.

@@ -168,7 +168,7 @@ void TrainedModel::meet() const {
 
 engine::ModelBytes TrainedModel::bytes() const {
   engine::ModelBytes bytes{.weights = 0,
-                           .copies = snapshot_.bytes() + saved_versions_.bytes(),
+                           .copies = snapshot_.bytes() + saved_versions_.bytes() + (buckets_ ? buckets_->bytes() : 0),
                            .gradients = gradient_bytes_,
                            .optimizer = optimizer_bytes_};
   if (!common_) return bytes;

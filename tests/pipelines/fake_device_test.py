@@ -133,6 +133,16 @@ class FakeDevicePipelines(PipelineCase):
         there = self.rows(path, "apart", "launch", apart, **small(path), **devices(path))
         self.assert_alike(there, self.rows(path, "together", **small(path)))
 
+    # Gradients are added on the host, and steps are made on the devices of both.
+    def test_ranks_that_train_give_the_numbers_of_one(self):
+        path = ROOT / "pipelines/ppo.toml"
+        for shard in ("none", "optimizer"):
+            with self.subTest(shard=shard):
+                overrides = small(path) | {"cluster.slots": 4, "cluster.shard": shard, "models.actor.optimizer.clip_grad_norm": 0.1}
+                there = self.rows(path, f"ranks-{shard}", "launch", "--ranks", "2", path, **overrides, **devices(path))
+                self.assert_planned_memory(f"ranks-{shard}")
+                self.assert_alike(there, self.rows(path, f"one-{shard}", **overrides))
+
     # Flash attention and products of narrow matrices: what training computes is near what was sampled, as on the CPU.
     def test_bfloat16_trains_what_it_sampled(self):
         path = ROOT / "pipelines/grpo.toml"
