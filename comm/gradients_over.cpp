@@ -4,11 +4,15 @@
 #include <utility>
 
 #include "comm/gradient_group.h"
+#include "comm/nccl_library.h"
+#include "comm/nccl_over.h"
 #include "comm/process_group.h"
 #include "comm/store_connection.h"
 
 namespace sluice::comm {
 namespace {
+
+std::chrono::milliseconds seconds(double count) { return std::chrono::milliseconds(static_cast<int64_t>(count * 1000)); }
 
 // Through whose connection its ranks have found each other, which lives as long.
 class StoreGradients final : public engine::GradientGroup {
@@ -16,9 +20,11 @@ class StoreGradients final : public engine::GradientGroup {
   StoreGradients(const Store& store, std::shared_ptr<StoreConnection> connection, const engine::World& world,
                  const std::string& model, double join_seconds, GlooGradients::Failed failed)
       : connection_(std::move(connection)),
+        world_(world),
+        prefix_("devices/" + model),
+        join_seconds_(join_seconds),
         gradients_(connect_ranks(connection_->torch_store(), "gradients/" + model, world,
-                                 {.host = store.own_address(),
-                                  .to_connect = std::chrono::milliseconds(static_cast<int64_t>(join_seconds * 1000))}),
+                                 {.host = store.own_address(), .to_connect = seconds(join_seconds)}),
                    world.slots, std::move(failed)) {}
 
   void all_reduce(std::span<float* const> parts, int64_t count, std::function<void()> done) override {
@@ -30,11 +36,27 @@ class StoreGradients final : public engine::GradientGroup {
   void all_gather(float* values, std::vector<int64_t> begins, std::function<void()> done) override {
     gradients_.all_gather(values, std::move(begins), std::move(done));
   }
-  void abandon() override { gradients_.abandon(); }
-  void forget() override { gradients_.forget(); }
+  engine::DeviceExchange* device_exchange(const std::string& device) override {
+    const bool on_gpu = device.starts_with("cuda:");
+    devices_ = nccl_over(*connection_, prefix_, world_, on_gpu ? c10::Device(device) : c10::Device(c10::kCPU),
+                         on_gpu ? NcclLibrary::load() : nullptr, Clock::now() + seconds(join_seconds_));
+    return devices_.get();
+  }
+  void abandon() override {
+    if (devices_) devices_->abandon();
+    gradients_.abandon();
+  }
+  void forget() override {
+    if (devices_) devices_->abandon();
+    gradients_.forget();
+  }
 
  private:
   const std::shared_ptr<StoreConnection> connection_;
+  const engine::World world_;
+  const std::string prefix_;
+  const double join_seconds_;
+  std::unique_ptr<engine::DeviceExchange> devices_;  // null: none, or nobody has asked
   GlooGradients gradients_;
 };
 

@@ -3,7 +3,10 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "engine/contract/device_exchange.h"
 
 namespace sluice::engine {
 
@@ -34,6 +37,11 @@ class GradientGroup {
 
   /// Of `values`, rank r has those from begins[r] up to begins[r + 1]. At last each rank has all.
   virtual void all_gather(float* values, std::vector<int64_t> begins, std::function<void()> done) = 0;
+
+  /// What moves floats between the devices of these ranks, this one's of that name; null: not all of them are on some that reach each
+  /// other, and the host has to do it. Lives as long as this. Once, before anything else, on all ranks. Waits for: them to ask. Throws
+  /// UserError.
+  virtual DeviceExchange* device_exchange(const std::string& /*device*/) { return nullptr; }
 
   /// This rank's run has failed, or is over: nothing is done any more. Each `done` that has not been called is, once nobody uses its
   /// buffers, with numbers that mean nothing; so is that of everything later.

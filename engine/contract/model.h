@@ -184,6 +184,7 @@ struct ModelUsage {
   PassGroups* passes = nullptr;  // of ranks that compute its passes together, and outlives it; null: this rank does so alone
   int64_t sampling_ranks = 1;    // of these, the first ones, which sample from it together
   GradientGroup* gradients = nullptr;    // that adds them over the ranks, and outlives it; null: there is one rank
+  bool trained_alone = false;            // no other model is updated: what devices do for it has one order on all ranks
   bool shard_optimizer = false;          // each rank steps its own part of the weights
   CommonMemory* common = nullptr;        // that its weights and gradients lie in, and outlives it; null: this rank has them alone
   bool sent = false;                     // this rank trains it, and others sample from it

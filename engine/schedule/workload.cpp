@@ -30,6 +30,7 @@ ModelUsage usage_of(const Plan& plan, const PlanModel& model, ModelUsage usage, 
   if (ranks.passes != nullptr && (plan.trains(rank) || plan.assists(rank))) usage.holders = trainers_of(plan, rank);
   if (ranks.passes != nullptr && shares_passes_of(plan, model)) usage.passes = ranks.passes;
   if (usage.updated && plan.training_ranks() > 1) usage.gradients = ranks.numbers.gradients(model.name);
+  usage.trained_alone = std::ranges::count_if(plan.models, [](const PlanModel& other) { return other.usage.updated; }) == 1;
   usage.shard_optimizer = plan.shards_optimizer();
   usage.common = common_memory_for(plan, model, ranks, workload);
   if (!model.facts.base_of.empty()) usage.base = workload.models[model.facts.base_of];

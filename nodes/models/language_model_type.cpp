@@ -218,6 +218,12 @@ std::optional<CommonWeights> common_weights(const LanguageModelParams& of, const
                        *usage.common, usage.trained_by());
 }
 
+// Null: the host adds gradients. Of several models, which other ranks may come to in another order, it does so always.
+engine::DeviceExchange* devices_of(const LanguageModelParams& of, const engine::ModelUsage& usage) {
+  if (usage.gradients == nullptr || of.device == "cpu" || !usage.trained_alone) return nullptr;
+  return usage.gradients->device_exchange(of.device);
+}
+
 std::shared_ptr<LanguageModel> loaded(const LanguageModelParams& of, const engine::ModelUsage& usage) {
   if (of.base_of) return base_of(usage);
   const bool trained = usage.updated && of.optimizer.has_value();
@@ -260,6 +266,7 @@ std::shared_ptr<LanguageModel> loaded(const LanguageModelParams& of, const engin
                           .slots = usage.world.mine(),
                           .shard_optimizer = usage.shard_optimizer,
                           .gradients = usage.gradients,
+                          .devices = devices_of(of, usage),
                           .common = in_common};
   return std::make_shared<TrainedLanguageModel>(usage.name, *of.checkpoint, transformer, training, usage.versions,
                                                 publisher_to_others(of, transformer, usage), of_ranks, share_of(usage));

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "nodes/models/device_transport.h"
+#include "nodes/models/host_transport.h"
 #include "nodes/models/snapshot_files.h"
 
 namespace sluice::nodes {
@@ -46,10 +48,15 @@ TrainedModel::TrainedModel(const ForwardModel& live, const Training& training, e
     gradient_bytes_ = 2 * bytes(own);
   } else {
     gradient_bytes_ = (world_.mine().last - world_.mine().first) * bytes(optimizer_.parameters().size());
-    if (training.gradients != nullptr)
-      buckets_ = std::make_unique<GradientBuckets>(optimizer_, *training.gradients, world_.owners());
+    if (training.gradients != nullptr) buckets_ = std::make_unique<GradientBuckets>(optimizer_, transport_of(training));
   }
   saved_versions_.keep(0);
+}
+
+std::unique_ptr<BucketTransport> TrainedModel::transport_of(const Training& training) {
+  if (training.devices != nullptr)
+    return std::make_unique<DeviceTransport>(optimizer_, *training.devices, *training.gradients, world_.of_owners());
+  return std::make_unique<HostTransport>(optimizer_, *training.gradients, world_.owners());
 }
 
 // Null: this rank is alone, with gradients of its own.

@@ -33,6 +33,7 @@ struct Training {
   SlotRange slots = {};                         // those of them that micro-batches name here; empty: those of `world`
   bool shard_optimizer = false;                 // each rank steps what it owns alone
   engine::GradientGroup* gradients = nullptr;   // that adds them over the ranks, and outlives it; null: there is one rank
+  engine::DeviceExchange* devices = nullptr;    // whose devices give each other gradients, likewise; null: the host does
   int64_t floats_of_bucket = kFloatsOfABucket;  // in which they are added
   std::optional<CommonTraining> common;         // none: this rank has weights and gradients alone
 };
@@ -93,6 +94,7 @@ class TrainedModel {
   engine::ModelBytes bytes() const;
 
  private:
+  std::unique_ptr<BucketTransport> transport_of(const Training& training);
   GradientExchange* exchange() const;
   void tell_assistants(const PassCommand& command) const;
   void restore_version(const models::NamedTensors& weights, int64_t version, const std::filesystem::path& folder);

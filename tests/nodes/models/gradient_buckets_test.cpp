@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "models/layers/gradient.h"
+#include "nodes/models/host_transport.h"
 #include "tests/nodes/gradients_in_one_process.h"
 
 namespace sluice::nodes {
@@ -27,7 +28,7 @@ struct Trained {
   AdamW optimizer{{{"first", first}, {"second", second}, {"third", third}},
                   {},
                   {.slots = 2, .mine = {0, 1}, .owner = 0, .owners = 2, .floats_of_bucket = kFloatsOfABlock}};
-  GradientBuckets buckets{optimizer, *groups.rank(0), 2};
+  GradientBuckets buckets{optimizer, std::make_unique<HostTransport>(optimizer, *groups.rank(0), 2)};
 
   // As the layers of a model do, each weight takes its gradient by itself; `seen` is how much had gone out before each.
   at::Tensor layer(const at::Tensor& x, const at::Tensor& weight, std::vector<int>& seen) {

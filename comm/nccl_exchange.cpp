@@ -1,0 +1,63 @@
+#include "comm/nccl_exchange.h"
+
+#include <c10/core/DeviceGuard.h>
+
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::comm {
+namespace {
+
+constexpr void* kUsualStream = nullptr;  // of the device: LibTorch's, too, as long as nobody chooses another
+
+}  // namespace
+
+NcclExchange::NcclExchange(std::shared_ptr<const NcclLibrary> library, const NcclLibrary::UniqueId& id,
+                           const engine::World& world, c10::Device device)
+    : library_(std::move(library)), device_(device) {
+  const c10::DeviceGuard on(device_);
+  check(library_->join(&communicator_, world.size, id, world.rank));
+}
+
+NcclExchange::~NcclExchange() {
+  if (communicator_ == nullptr) return;
+  const c10::DeviceGuard on(device_);
+  library_->destroy(communicator_);
+}
+
+// One group, so that nobody waits for a piece that another rank would give only behind one that it waits for itself.
+void NcclExchange::exchange(std::span<const Piece> to, std::span<const Piece> from) {
+  const std::lock_guard lock(mutex_);
+  if (communicator_ == nullptr) throw UserError("the ranks that train on GPUs are no longer connected");
+  const c10::DeviceGuard on(device_);
+  check(library_->begin_group());
+  int first = NcclLibrary::kDone;
+  const auto note = [&first](int result) { first = first == NcclLibrary::kDone ? result : first; };
+  for (const Piece& piece : to) {
+    if (piece.count > 0)
+      note(library_->send(piece.floats, static_cast<size_t>(piece.count), NcclLibrary::kFloat32, piece.rank, communicator_,
+                          kUsualStream));
+  }
+  for (const Piece& piece : from) {
+    if (piece.count > 0)
+      note(library_->receive(piece.floats, static_cast<size_t>(piece.count), NcclLibrary::kFloat32, piece.rank, communicator_,
+                             kUsualStream));
+  }
+  note(library_->end_group());
+  check(first);
+}
+
+void NcclExchange::abandon() {
+  const std::lock_guard lock(mutex_);
+  if (NcclLibrary::Communicator* const communicator = std::exchange(communicator_, nullptr)) library_->abort(communicator);
+}
+
+void NcclExchange::check(int result) const {
+  if (result == NcclLibrary::kDone) return;
+  throw UserError("NCCL, which connects the GPUs of the ranks, failed: " + std::string(library_->text_of(result)),
+                  "NCCL_DEBUG=INFO in the environment has NCCL say more");
+}
+
+}  // namespace sluice::comm
