@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
+#include "models/cuda/gpus_of_rank.h"
 #include "models/cuda/own_kernels.h"
 #include "models/cuda/paged_decode_attention.h"
 #include "models/cuda/training_operators.h"
@@ -21,7 +22,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kDriver = "libcuda.so.1";
-constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
 constexpr const char* kFullWheels = "./rlhf-run --setup --cuda takes LibTorch with all that its CUDA part needs";
 
 // libtorch_cuda.so lies beside libtorch_cpu.so, which has at::globalContext().
@@ -52,6 +52,12 @@ template <class Function>
 Function of_driver(const char* name) {
   void* const library = ::dlopen(kDriver, RTLD_NOW | RTLD_LOCAL);
   return library == nullptr ? nullptr : reinterpret_cast<Function>(::dlsym(library, name));
+}
+
+// LibTorch's allocator then maps pages behind what it has, instead of keeping blocks of sizes that nobody asks for again. Where
+// something is said already, that counts.
+void prefer_growing_memory() {
+  if (std::getenv("PYTORCH_CUDA_ALLOC_CONF") == nullptr) ::setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True", 0);
 }
 
 }  // namespace
@@ -89,7 +95,7 @@ std::optional<MissingDevice> missing_gpu(int number) {
                          "run it on a machine with an NVIDIA GPU and its driver"};
   }
   if (number < found.devices) return std::nullopt;
-  if (const char* visible = std::getenv(kVisible); found.devices == 0 && visible != nullptr && *visible == '\0') {
+  if (const char* visible = std::getenv(kVisibleGpus); found.devices == 0 && visible != nullptr && *visible == '\0') {
     return MissingDevice{"this process sees no GPU: CUDA_VISIBLE_DEVICES is empty, as it is for ranks of a host with fewer GPUs",
                          "as many ranks on a host as it has GPUs"};
   }
@@ -99,6 +105,7 @@ std::optional<MissingDevice> missing_gpu(int number) {
 }
 
 void use_cuda() {
+  prefer_growing_memory();
   const fs::path library = cuda_part_of_torch();
   if (::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
     throw UserError("the CUDA part of LibTorch cannot be loaded: " + std::string(::dlerror()), kFullWheels);

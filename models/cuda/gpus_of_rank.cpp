@@ -14,8 +14,6 @@
 namespace sluice::models {
 namespace {
 
-constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
-
 std::vector<std::string> listed(std::string_view visible) {
   std::vector<std::string> names;
   while (true) {
@@ -50,8 +48,8 @@ std::optional<std::string> gpus_of_rank(const WorldEnvironment& world, const std
 
 void see_gpus_of_rank(const WorldEnvironment& world) {
   if (world.local_size == 1 || !has_driver()) return;
-  const auto gpus = gpus_of_rank(world, environment_variable(kVisible), gpus_there());
-  if (gpus) ::setenv(kVisible, gpus->c_str(), 1);
+  const auto gpus = gpus_of_rank(world, environment_variable(kVisibleGpus), gpus_there());
+  if (gpus) ::setenv(kVisibleGpus, gpus->c_str(), 1);
 }
 
 }  // namespace sluice::models
