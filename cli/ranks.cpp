@@ -182,7 +182,8 @@ void Ranks::join(const engine::Plan& plan) {
   comm::ParcelsWithoutLost* const made = cluster_->parcels();
   shares_making_ = plan.shares_making();
   if (made != nullptr && plan.pass_ranks() > 1 && holds_trained)
-    passes_ = std::make_unique<engine::ParcelPassGroups>(*made, engine::pass_ranks_of(plan, rank), plan.ring());
+    passes_ =
+        std::make_unique<engine::ParcelPassGroups>(*made, engine::pass_ranks_of(plan, rank), plan.ring(), plan.expert_ranks());
   if (made == nullptr || plan.roles.empty() || plan.assists(rank)) return;
   auto publications = std::make_unique<comm::PublicationsOver>(*made, is_elastic);
   const std::lock_guard lock(mutex_);

@@ -41,7 +41,7 @@ std::vector<std::string> names_of(const Draft& draft, const DraftNode& node) {
 bool is_mixture(const Draft& draft, const DraftNode& node, const std::string& key) {
   return std::ranges::any_of(node.needs->models, [&](const ModelNeed& need) {
     const int model = need.param == key ? draft.find_model(need.model) : -1;
-    return model >= 0 && draft.models[static_cast<size_t>(model)].facts.is_mixture;
+    return model >= 0 && draft.models[static_cast<size_t>(model)].facts.is_mixture();
   });
 }
 

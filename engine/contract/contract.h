@@ -263,7 +263,7 @@ class Contract : public ParamSet<P> {
   }
 
   /// A metric that is recorded only where `when` holds and the model that the key `model` names is a mixture of experts
-  /// (ModelFacts::is_mixture).
+  /// (ModelFacts::is_mixture()).
   template <std::predicate<const P&> When>
   void metric_of_mixture(std::string model, When when, const std::string& name, Metric kind, std::string doc) {
     const MetricSpec metric{.name = name, .kind = kind, .doc = std::move(doc), .of_mixture = std::move(model)};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
@@ -28,6 +29,7 @@ struct ModelPass {
   int64_t longest_sample = 0;  // tokens
   int64_t ranks = 1;           // that compute it together
   int64_t ring = 1;            // blocks that these make in attention
+  int64_t expert_ranks = 1;    // groups of so many share out whole experts
   bool recompute = false;      // of a pass that trains: ModelUsage::recompute
 };
 
@@ -47,14 +49,16 @@ struct ModelFacts {
   int64_t gradient_bytes = 0;   // 0 when frozen
   int64_t passing_bytes =
       0;  // of the gradients, what a backward holds at a time where ranks add them up in common; 0: they do not
+  std::function<int64_t(int64_t expert_ranks)>
+      shared_passing_bytes;     // likewise where so many share out experts; absent: the same
   int64_t optimizer_bytes = 0;  // 0 when frozen
   int64_t snapshot_bytes = 0;   // of the copy that is taken to be saved, without older versions; 0 when frozen
   int64_t version_bytes = 0;    // of each older version that is saved
   int64_t folder_bytes = 0;     // of the complete folder that is saved of it, beside snapshot and versions; 0 when frozen
   int64_t wire_bytes = 0;       // of what ranks that train it send of a version to those that sample from it; 0 when frozen
   int64_t received_bytes = 0;   // that one of those has beside its published versions; 0 when frozen
-  std::function<int64_t(int64_t ranks)>
-      shared_version_bytes;  // of published_bytes, what a rank has where so many sample together
+  std::function<int64_t(int64_t ranks, int64_t expert_ranks)>
+      shared_version_bytes;  // of published_bytes, what a rank has at most where so many sample together (ModelUsage)
   int64_t kv_bytes_per_token = 0;
   int64_t kv_block_tokens = 1;        // a running sample holds whole blocks of so many tokens
   int64_t max_positions = 0;          // the longest sample it can take
@@ -71,8 +75,8 @@ struct ModelFacts {
   bool may_recompute = false;  // it leaves ModelUsage::recompute to who knows the memory
 
   bool trainable = false;
-  std::string head;         // "language_model", "value" or "policy+value", which is both
-  bool is_mixture = false;  // routers send its tokens to some of its experts
+  std::string head;       // "language_model", "value" or "policy+value", which is both
+  int64_t experts = 0;    // of each layer, to some of which routers send its tokens; 0: it is no mixture
   int64_t key_heads = 0;  // heads of keys and values, which ranks of a block that share a pass divide among them; 0: they cannot
   std::string sampled_alone;  // why ranks cannot sample from it together, which divide the same heads; empty: they can
 
@@ -84,6 +88,7 @@ struct ModelFacts {
   std::string base_of;    // the model whose weights without what was learned this one is; the other facts are then that model's
                           // too, but for memory of its own: the checks see to it. Empty: it has weights of its own
 
+  bool is_mixture() const { return experts > 0; }
   bool has_head(const std::string& wanted) const { return head == wanted || head == "policy+value"; }
 
   std::filesystem::path folder;  // with its tokenizer and chat template; empty: it has none
@@ -180,7 +185,8 @@ struct ModelUsage {
   World world;                   // of the run, as those have it who schedule
   std::optional<World> holders;  // where passes are shared: the ranks that hold what is trained, with slots for all of them
   PassGroups* passes = nullptr;  // of ranks that compute its passes together, and outlives it; null: this rank does so alone
-  int64_t sampling_ranks = 1;    // of these, the first ones, which sample from it together
+  int64_t sampling_ranks = 1;    // of these, the first ones, which sample from it together with some columns of it each
+  int64_t expert_ranks = 1;  // likewise, with whole experts; a multiple of the others, or 1: those have columns of all experts
   GradientGroup* gradients = nullptr;    // that adds them over the ranks, and outlives it; null: there is one rank
   bool shard_optimizer = false;          // each rank steps its own part of the weights
   CommonMemory* common = nullptr;        // that its weights and gradients lie in, and outlives it; null: this rank has them alone
@@ -191,10 +197,14 @@ struct ModelUsage {
   /// The ranks that hold what is trained, for whose slots this one has gradients.
   World trained_by() const { return holders ? *holders : world.of_owners(); }
 
+  /// Of those that compute passes together, how many sample from it together, with columns or experts.
+  int64_t sampling_places() const { return std::max(sampling_ranks, expert_ranks); }
+  bool samples_together() const { return sampling_places() > 1; }
+
   /// Whether it has live weights at all. One that is sampled from and nothing else has a published version alone, and so has one
   /// whose passes can read that (ModelFacts::reads_published). Not where a rank has a part of a version.
   bool has_live_weights(bool reads_published) const {
-    return updated || versions.readable == 0 || sampling_ranks > 1 || (read && !reads_published);
+    return updated || versions.readable == 0 || samples_together() || (read && !reads_published);
   }
 };
 

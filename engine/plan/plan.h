@@ -184,6 +184,13 @@ struct Plan {
   int pass_ranks() const { return ranks == 1 ? 1 : static_cast<int>(cluster.sequence_parallel); }
   int ring() const { return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.ring); }  // blocks that these make
   int sampling_ranks() const { return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.tensor_parallel); }  // the first of them
+  int expert_ranks() const {
+    return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.expert_parallel);
+  }  // those next to each other
+
+  /// Of the ranks that compute passes together, those that have whole experts each of what is sampled from: 1, where all have columns
+  /// alone.
+  int sampling_expert_ranks(const ModelFacts& facts) const { return facts.is_mixture() && roles.empty() ? expert_ranks() : 1; }
 
   /// Ranks that have micro-batches, and those that sample: all that schedule, or with roles the first ones and the others. Behind
   /// them come those that assist, which have no nodes.

@@ -38,7 +38,10 @@ struct LayerPass {
   std::optional<RouterOfLayer> router_of(int64_t layer) const {
     return routers ? std::optional(RouterOfLayer{*routers, layer, layout.row_offsets, layout.segment}) : std::nullopt;
   }
-  PassShape shape() const { return {config, precision, layout.rows(), layout.segment.ranks, layout.segment.ring}; }
+  PassShape shape() const {
+    const Segment& segment = layout.segment;
+    return {config, precision, layout.rows(), segment.ranks, segment.ring, segment.expert_ranks};
+  }
 };
 
 }  // namespace sluice::models

@@ -161,8 +161,10 @@ void warn_of_no_step(const engine::ModelSpec& spec, Problems& problems) {
 
 // What this rank has of what is sampled from.
 models::ColumnShare share_of(const engine::ModelUsage& usage) {
-  if (usage.passes == nullptr || usage.sampling_ranks == 1 || usage.versions.readable == 0) return {};
-  return {.place = usage.passes->of(usage.name).place(), .ranks = static_cast<int>(usage.sampling_ranks)};
+  if (usage.passes == nullptr || !usage.samples_together() || usage.versions.readable == 0) return {};
+  return {.place = usage.passes->of(usage.name).place(),
+          .ranks = static_cast<int>(usage.sampling_ranks),
+          .expert_ranks = static_cast<int>(usage.expert_ranks)};
 }
 
 // Shares the weights of usage.base, which leaves them as they are while its adapters are trained.

@@ -403,7 +403,7 @@ class ToyModelType final : public ModelType {
              .max_positions = 1 << 20,
              .trainable = true,
              .head = "language_model",
-             .is_mixture = spec.name.text.starts_with("mixture")};
+             .experts = spec.name.text.starts_with("mixture") ? 4 : 0};
     return std::make_shared<int>(0);
   }
 

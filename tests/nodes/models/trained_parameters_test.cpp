@@ -184,10 +184,10 @@ TEST(RouterAuxLoss, IsTakenWhereSomeRouterIsTrained) {
        {std::vector{optimizer, loss}, {optimizer, loss, strings_entry("freeze", {"model.layers.0.mlp.gate.weight"})}}) {
     const Bound bound(model_spec(folder.path(), keys));
     EXPECT_TRUE(bound.params) << render(bound.problems);
-    EXPECT_TRUE(bound.facts.is_mixture);
+    EXPECT_TRUE(bound.facts.is_mixture());
   }
   const TinyFolder dense;
-  EXPECT_FALSE(Bound(model_spec(dense.path(), {optimizer})).facts.is_mixture);
+  EXPECT_FALSE(Bound(model_spec(dense.path(), {optimizer})).facts.is_mixture());
 }
 
 TEST(Lora, TakesTheMemoryThatIsPredicted) {
