@@ -129,7 +129,7 @@ class SampledTogether(SequenceCase):
 
     def test_experts_of_a_mixture_are_shared_out(self):
         """In columns, which is to be seen nowhere; or whole ones, whose gradients alone round otherwise: wherever they are sampled from."""
-        more = {"models.actor.checkpoint": str(self.mixture()), "models.actor.router_aux_loss": 0.01, "pipeline.iterations": 3} | pairs(2)
+        more = {"models.actor.checkpoint": str(self.mixture()), "models.actor.router_aux_loss": 0.01, "pipeline.iterations": 2} | pairs(2)
         ways = {"alone": {}, "columns": {"cluster.tensor_parallel": 2}, "experts": {"cluster.expert_parallel": 2},
                 "both": {"cluster.expert_parallel": 2, "cluster.tensor_parallel": 2},
                 "common": {"cluster.expert_parallel": 2, "cluster.shard": "parameters"}}
@@ -182,12 +182,16 @@ class SampledTogether(SequenceCase):
     def test_plan_counts_the_experts_of_a_rank(self):
         def plan(**more):
             mixture = {"models.actor.checkpoint": str(self.mixture())} | pairs(4) | {"cluster.ring": 2}
-            return run("plan", "--format", "json", "--ranks", 4, ROOT / "tests/pipelines/grpo_experts.toml", *sets(**SLOTS, **mixture, **more))
+            return run("plan", "--format", "json", "--ranks", 4, ROOT / "tests/pipelines/grpo_experts.toml", *sets(**(SLOTS | mixture | more)))
 
-        weights = [json.loads(plan(**{"cluster.expert_parallel": ranks}).stdout)["predicted"]["weights_bytes"] for ranks in (1, 2, 4)]
-        matrices = 2 * 8 * 3 * 64 * self.hidden() * 4  # layers, experts, matrices
-        self.assertEqual(weights[0] - weights[1], matrices // 2)
-        self.assertEqual(weights[0] - weights[2], 3 * matrices // 4)
+        def predicted(name, **more):
+            return [json.loads(plan(**{"cluster.expert_parallel": ranks}, **more).stdout)["predicted"][name] for ranks in (1, 2, 4)]
+
+        of_layer = 8 * 3 * 64 * self.hidden() * 4  # experts, matrices
+        alone, two, four = predicted("weights_bytes")
+        self.assertEqual((alone - two, alone - four), (of_layer, 3 * of_layer // 2))
+        alone, two, four = predicted("gradient_bytes", **{"cluster.shard": "parameters"})
+        self.assertEqual((alone - two, alone - four), (of_layer // 2, 3 * of_layer // 4))
         refused = plan(**{"cluster.expert_parallel": 4, "models.actor.checkpoint": str(self.mixture(num_experts=6))})
         self.assertEqual(refused.returncode, REFUSED, refused.stdout)
         self.assertIn("4 ranks divide the experts of a layer among them, on the CPU: 'actor' has 6", refused.stderr)
