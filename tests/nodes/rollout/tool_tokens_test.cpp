@@ -145,20 +145,42 @@ TEST(ToolTokens, ASequenceIsPromptTurnsAsSampledAndWhatTransformersWritesBetween
   EXPECT_GE(sequences, 5);
 }
 
-const std::vector<std::pair<std::string, bool>> kTemplates = {{"Qwen-Qwen2.5-7B-Instruct", true},
-                                                              {"Qwen-Qwen3-0.6B", true},
-                                                              {"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", true},
-                                                              {"microsoft-Phi-3.5-mini-instruct", true},
-                                                              {"chatml", false},
-                                                              {"gemma2", false},
-                                                              {"generation", false},
-                                                              {"generation_nested", false},
-                                                              {"hermes_tools", false},
-                                                              {"llama31", false},
-                                                              {"mistral", false},
-                                                              {"olmo2", false},
-                                                              {"phi3", false},
-                                                              {"zephyr", false}};
+enum class From { kPublished, kOwn, kForms };
+
+const std::vector<std::pair<std::string, From>> kTemplates = {{"Qwen-Qwen2.5-7B-Instruct", From::kPublished},
+                                                              {"Qwen-Qwen3-0.6B", From::kPublished},
+                                                              {"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", From::kPublished},
+                                                              {"microsoft-Phi-3.5-mini-instruct", From::kPublished},
+                                                              {"chatml", From::kOwn},
+                                                              {"gemma2", From::kOwn},
+                                                              {"generation", From::kOwn},
+                                                              {"generation_nested", From::kOwn},
+                                                              {"hermes_tools", From::kOwn},
+                                                              {"llama31", From::kOwn},
+                                                              {"mistral", From::kOwn},
+                                                              {"olmo2", From::kOwn},
+                                                              {"phi3", From::kOwn},
+                                                              {"zephyr", From::kOwn},
+                                                              {"actions", From::kForms},
+                                                              {"channels", From::kForms},
+                                                              {"fenced_sections", From::kForms},
+                                                              {"fenced_text", From::kForms},
+                                                              {"ids_for_names", From::kForms},
+                                                              {"invoke_tags", From::kForms},
+                                                              {"keys_and_values", From::kForms},
+                                                              {"marked_strings", From::kForms},
+                                                              {"name_and_json", From::kForms},
+                                                              {"parameter_tags", From::kForms},
+                                                              {"python_calls", From::kForms},
+                                                              {"python_lines", From::kForms},
+                                                              {"tags_of_keys", From::kForms},
+                                                              {"told_strings", From::kForms},
+                                                              {"wrapped_objects", From::kForms}};
+
+std::optional<text::ChatTemplate> template_from(const std::string& name, From from) {
+  if (from == From::kForms) return text::form_template(name);
+  return text::template_named(name, from == From::kPublished);
+}
 
 // A model with random weights, all of whose turns end with what is taken for a malformed call.
 TEST(ToolTokens, OfEveryTemplateTheActionsAreTheSampledTokensAndTheRestIsWhatTheTemplateWrites) {
@@ -166,8 +188,8 @@ TEST(ToolTokens, OfEveryTemplateTheActionsAreTheSampledTokensAndTheRestIsWhatThe
   const std::shared_ptr<LanguageModel> model = tiny_model(folder.path(), {});
   const auto text = std::make_shared<ModelText>("actor", folder.path());
   const text::Tokenizer& tokenizer = text->tokenizer();
-  for (const auto& [name, is_published] : kTemplates) {
-    const auto chat = text::template_named(name, is_published);
+  for (const auto& [name, from] : kTemplates) {
+    const auto chat = template_from(name, from);
     if (!chat) GTEST_SKIP() << "the published templates are not installed";
     const text::ToolChat tool_chat(*chat, {.open = "(", .close = ")"}, text::tools());
     GenerateParams params = params_with(4, 250);
