@@ -2,7 +2,7 @@
 //
 // One JSON object a line: {"template", "special_tokens", "tools", "variables", "renders": [{"messages", "add_generation_prompt",
 // "tools", "variables"}], "turns": [{"text", "index", "answers": ["..."], "ends": ["..."]}]}. One answer a line: {"renders":
-// [{"text"} or {"error"}], "format": null or {...}, "turns": [{"thinking", "text", "calls", "after": ["..."]} or {"error"}]}.
+// [{"text"} or {"error"}], "format": null or {...}, "turns": [{"thinking", "text", "calls", "after": ["..."]: for each end, for turn 0 and turn 1} or {"error"}]}.
 #include <iostream>
 #include <string>
 
@@ -59,8 +59,10 @@ Json answered(const text::ToolChat& chat, const Json& turn) try {
     if (results.size() < answers.size()) results.push_back({call, answers[results.size()].get<std::string>()});
   }
   Json after = Json::array();
-  for (const Json& end : turn.at("ends"))
-    after.push_back(results.empty() ? Json() : Json(chat.after(results, end.get<std::string>())));
+  for (const int64_t index : {0, 1}) {
+    for (const Json& end : turn.at("ends"))
+      after.push_back(results.empty() ? Json() : Json(chat.after(results, end.get<std::string>(), index)));
+  }
   return {{"thinking", parsed.thinking}, {"text", parsed.text}, {"calls", calls}, {"after", after}};
 } catch (const UserError& error) {
   return refused(error);

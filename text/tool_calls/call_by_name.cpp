@@ -20,10 +20,12 @@ using call_marks::Place;
 constexpr size_t kNone = std::string_view::npos;
 constexpr size_t kLongestName = 256;
 
+bool is_name_character(char c) {
+  return static_cast<unsigned char>(c) > ' ' && std::string_view("<>(){}[]\"',=").find(c) == std::string_view::npos;
+}
+
 bool is_name(std::string_view name) {
-  return !name.empty() && name.size() <= kLongestName && std::ranges::none_of(name, [](char c) {
-    return static_cast<unsigned char>(c) <= ' ' || std::string_view("<>(){}[]\"',=").find(c) != std::string_view::npos;
-  });
+  return !name.empty() && name.size() <= kLongestName && is_utf8(name) && std::ranges::all_of(name, is_name_character);
 }
 
 // What a mark is followed by.
@@ -161,7 +163,7 @@ class Reader {
 
   std::string_view first_word() const {
     size_t end = at_;
-    while (end < text_.size() && end - at_ < kLongestName && is_name(text_.substr(end, 1))) ++end;
+    while (end < text_.size() && end - at_ < kLongestName && is_name_character(text_[end])) ++end;
     return text_.substr(at_, end - at_);
   }
 
@@ -233,8 +235,8 @@ class Reader {
     for (Then meaning = Then::kKey; meaning == Then::kKey;) {
       const Found found = first_of({{format_.text_open, Then::kText}, {format_.value_open, Then::kValue}}, text_, at_, {});
       const std::string key(trim(text_.substr(at_, found.place.begin == kNone ? 0 : found.place.begin - at_)));
-      const bool is_key =
-          found.meaning != Then::kNothing && !key.empty() && key.size() <= kLongestName && key.find('\n') == std::string::npos;
+      const bool is_key = found.meaning != Then::kNothing && !key.empty() && key.size() <= kLongestName &&
+                          key.find('\n') == std::string::npos && is_utf8(key);
       if (!is_key || call.arguments.size() >= kMostKeys) {
         fail(call, "no argument of the call stands before " + call_marks::shown(format_.value_open));
         return false;

@@ -27,6 +27,15 @@ std::string_view common_begin(std::string_view a, std::string_view b) {
   return common.size() == a.size() ? common : call_marks::without_open_bracket(common);
 }
 
+// What both end with, from the beginning of a mark on.
+std::string_view common_end(std::string_view a, std::string_view b) {
+  const auto ends = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend());
+  const std::string_view common = a.substr(static_cast<size_t>(a.rend() - ends.first));
+  if (common.size() == b.size()) return common;
+  const size_t mark = common.find_first_of("<[");
+  return mark == std::string_view::npos ? std::string_view() : common.substr(mark);
+}
+
 // The mark that a text ends with, and what stands behind it.
 std::string last_mark(std::string_view text) {
   const size_t open = text.find_last_of("<[");
@@ -78,9 +87,8 @@ std::optional<std::string> TemplateProbe::said(const std::vector<Call>& calls, b
   std::string_view said = std::string_view(*text).substr(common_begin(*text, without_blanks_behind(*prompt)).size());
   const auto plain = rendered({{"role", "assistant"}, {"content", kSaid}}, false);
   if (const size_t found = plain ? plain->rfind(kSaid) : std::string::npos; found != std::string::npos) {
-    const std::string_view end = trim(std::string_view(*plain).substr(found + kSaid.size()));
     said = trim(said);
-    if (said.ends_with(end)) said.remove_suffix(end.size());
+    said.remove_suffix(common_end(said, trim(std::string_view(*plain).substr(found + kSaid.size()))).size());
   }
   const size_t name = said.find(calls.front().name);
   if (const size_t thought = said.substr(0, name).rfind(thinking.close); thought != std::string_view::npos)

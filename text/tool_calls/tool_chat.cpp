@@ -5,12 +5,14 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "text/tool_calls/call_marks.h"
 #include "text/tool_calls/find_format.h"
 
 namespace sluice::text {
 namespace {
 
 const Json kUser = {{"role", "user"}, {"content", "?"}};
+const std::string kArgument = "argument";
 
 // A text that stands nowhere in the results.
 std::string mark_beside(std::span<const ToolResult> results) {
@@ -84,31 +86,48 @@ bool ToolChat::holds_name() const { return written_ && written_->by_name && writ
 
 bool ToolChat::begins_inside(std::string_view prompt) const { return trim(prompt).ends_with(format_.thinking.open); }
 
-std::string ToolChat::after(std::span<const ToolResult> results, std::string_view end) const {
+std::string ToolChat::after(std::span<const ToolResult> results, std::string_view end, int64_t index) const {
   SLUICE_CHECK(!results.empty(), "a turn that called no tool");
   Tails found;
   try {
-    found = tails(results, results);
+    found = tails(results, results, index);
   } catch (const UserError&) {  // some templates have one call in a message at most
     if (results.size() == 1) throw;
-    found = tails(results.last(1), results);
+    found = tails(results.last(1), results, index);
   }
   const std::string& text = found.followed;
   const auto ends = std::ranges::mismatch(found.alone, text);
-  const auto common = static_cast<size_t>(ends.in2 - text.begin());  // the end of the message
+  std::string_view common(text.begin(), ends.in2);  // the end of the message
+  if (common.size() < found.alone.size()) common = call_marks::without_open_bracket(common);
   if (!end.empty()) {
-    const size_t place = std::string_view(text).substr(0, common).rfind(end);
+    const size_t place = common.rfind(end);
     if (place != std::string::npos) return text.substr(place + end.size());
+  } else if (const size_t said = end_of_calls(common, results.back()); said != std::string::npos) {
+    return text.substr(said);
   }
-  if (!std::string_view(text).substr(0, common).ends_with(message_end_)) return text.substr(common);
+  if (!common.ends_with(message_end_)) return text.substr(common.size());
   // Another end of sequence takes the place of the template's, but for the blanks behind it.
   const size_t kept = end.empty() ? message_end_.size() : message_end_.size() - (message_end_.find_last_not_of(" \r\n\t") + 1);
-  return text.substr(common - kept);
+  return text.substr(common.size() - kept);
 }
 
-ToolChat::Tails ToolChat::tails(std::span<const ToolResult> called, std::span<const ToolResult> results) const {
+// Where the calls end, behind the last one's argument; npos: they have no mark at their end.
+size_t ToolChat::end_of_calls(std::string_view tail, const ToolResult& last) const {
+  if (!written_ || written_->close.empty()) return std::string::npos;
+  const std::string name = name_of(last.call);
+  return call_marks::find_mark(written_->close, tail, 0, {.name = name, .key = kArgument}).end;
+}
+
+ToolChat::Tails ToolChat::tails(std::span<const ToolResult> called, std::span<const ToolResult> results, int64_t index) const {
   const std::string mark = mark_beside(results);
-  Json messages = Json::array({kUser, said(called, mark)});
+  Json messages = Json::array({kUser});
+  constexpr int64_t kMostEarlier = 64;
+  const ToolResult earlier = example("result");
+  for (int64_t i = 0; i < std::min(index, kMostEarlier); ++i) {
+    messages.push_back(said({&earlier, 1}, "said"));
+    append({&earlier, 1}, messages);
+  }
+  messages.push_back(said(called, mark));
   Tails tails{.alone = behind(render(messages, false), mark), .followed = {}};
   append(results, messages);
   tails.followed = behind(render(messages, true), mark);
@@ -121,7 +140,7 @@ Json ToolChat::said(std::span<const ToolResult> called, const std::string& mark)
   Json calls = Json::array();
   for (size_t i = 0; i < called.size(); ++i) {
     const ToolCall& call = called[i].call;
-    const Json object = {{"argument", mark}};
+    const Json object = {{kArgument, mark}};
     const Json arguments = written_->wants_text ? Json(object.dump()) : object;
     const Json function = {{"name", name_of(call)}, {"arguments", arguments}};
     calls.push_back({{"type", "function"}, {"id", id_of(call, i, holds_name())}, {"function", function}});
@@ -149,7 +168,7 @@ std::string ToolChat::render(const Json& messages, bool add_generation_prompt) c
 
 bool ToolChat::shows_results() const try {
   const ToolResult result = example("SHOWN_RESULT");
-  return tails({&result, 1}, {&result, 1}).followed.find(result.text) != std::string::npos;
+  return tails({&result, 1}, {&result, 1}, 0).followed.find(result.text) != std::string::npos;
 } catch (const UserError&) {
   return false;
 }

@@ -29,15 +29,17 @@ class ToolChat {
   ParsedTurn parse(std::string_view turn, int64_t index, std::string_view end = {}) const;
 
   /// The text between a turn of the model and its next: the end of its message, the results, and what the template writes where
-  /// the assistant begins to speak. `end`: the text of the token that ended the turn, if one did: it is not written again. Nothing
-  /// of the turn is rendered, so what the model wrote stays what it was, even where the template would leave it out (thinking of
-  /// earlier turns). Throws UserError for what the template refuses. `results`: one or more.
-  std::string after(std::span<const ToolResult> results, std::string_view end) const;
+  /// the assistant begins to speak. `end`: the text of the token that ended the turn, if one did: it is not written again. `index`:
+  /// of the turn, for templates that write the results of later ones in another way. Nothing of the turn is rendered, so what the
+  /// model wrote stays what it was, even where the template would leave it out (thinking of earlier turns). Throws UserError for
+  /// what the template refuses. `results`: one or more.
+  std::string after(std::span<const ToolResult> results, std::string_view end, int64_t index = 0) const;
 
  private:
   struct Tails;
 
-  Tails tails(std::span<const ToolResult> called, std::span<const ToolResult> results) const;
+  Tails tails(std::span<const ToolResult> called, std::span<const ToolResult> results, int64_t index) const;
+  size_t end_of_calls(std::string_view tail, const ToolResult& last) const;
   Json said(std::span<const ToolResult> called, const std::string& mark) const;
   void append(std::span<const ToolResult> results, Json& messages) const;
   std::string render(const Json& messages, bool add_generation_prompt) const;

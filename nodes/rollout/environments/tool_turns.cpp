@@ -27,7 +27,7 @@ Reply ToolTurns::reply(const Turn& turn) const {
   std::vector<text::ToolResult> results;
   for (size_t i = 0; i < answers.size(); ++i)
     results.push_back({.call = parsed.calls[i], .text = shortened(std::move(answers[i].text))});
-  reply.text = chat_.after(results, end);
+  reply.text = chat_.after(results, end, turn.index);
   return reply;
 }
 
