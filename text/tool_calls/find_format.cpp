@@ -50,6 +50,14 @@ bool reads_probe(const ToolCallFormat& format, std::string_view said) {
          turn.calls.front().arguments == probe_arguments();
 }
 
+// Of several marks before a call the last is enough: others may hold what a model has to say first.
+ToolCallFormat with_last_mark(ToolCallFormat format) {
+  const size_t last = format.open.find_last_of("<[");
+  if (last != std::string::npos && call_marks::is_distinct(std::string_view(format.open).substr(last)))
+    format.open.erase(0, last);
+  return format;
+}
+
 // JSON that holds the call, from `begin` on, as long as it can be.
 std::optional<ToolCallFormat> format_from(std::string_view said, size_t begin, size_t value) {
   for (size_t end = said.find_last_of("}]"); end != std::string_view::npos && end > value;
@@ -62,7 +70,7 @@ std::optional<ToolCallFormat> format_from(std::string_view said, size_t begin, s
     }
     ToolCallFormat format{.open = std::string(trim(said.substr(0, begin))), .close = std::string(trim(said.substr(end + 1)))};
     const bool is_between_marks = !format.open.empty() || format.close.empty();
-    if (is_between_marks && find_keys(json, format) && reads_probe(format, said)) return format;
+    if (is_between_marks && find_keys(json, format) && reads_probe(format, said)) return with_last_mark(std::move(format));
   }
   return std::nullopt;
 }
@@ -158,7 +166,7 @@ class NameProbe {
       const size_t brace = first == kAbsent ? kAbsent : two->find(text.substr(begin, end - begin), first);
       if (brace == kAbsent) return true;
       const size_t ended = brace + (end - begin), second = two->find(second_name(), ended);
-      if (second != kAbsent) calls_.between = as_mark(std::string_view(*two).substr(ended, second - ended), second_name());
+      if (second != kAbsent) calls_.between = as_mark(std::string_view(*two).substr(ended, second - ended), name_);
       return true;
     }
     return false;
@@ -193,14 +201,12 @@ class NameProbe {
       }
     }
     if (const auto text = said({{kName, two}})) {
-      if (const auto next = between(*text, 0, number, kOtherKey)) calls_.next = mark_behind_key(*next);
+      if (const auto next = between(*text, 0, number, kOtherKey)) calls_.next = as_mark(*next, name_);
     }
     if (const auto text = said({{kName, one}, {kOtherName, {{kKey, kOtherNumber}}}})) {
-      if (const auto next = between(*text, 0, number, second_name())) calls_.between = as_mark(*next, second_name());
+      if (const auto next = between(*text, 0, number, second_name())) calls_.between = as_mark(*next, name_);
     }
   }
-
-  std::string mark_behind_key(const std::string& text) const { return as_mark(text, name_); }
 
   void learn_texts(const std::string& before_text, const std::string& behind_text) {
     const auto odd = said({{kName, {{kKey, kOddText}}}});
@@ -221,7 +227,7 @@ class NameProbe {
         calls_.none = trim_back(as_mark(std::string_view(*text).substr(at + name_.size()), name_));
     }
     if (const auto text = said({{kName, Json::object()}, {kOtherName, Json::object()}})) {
-      if (const auto next = between(*text, 0, name_, second_name())) calls_.none_between = as_mark(*next, second_name());
+      if (const auto next = between(*text, 0, name_, second_name())) calls_.none_between = as_mark(*next, name_);
     }
   }
 

@@ -10,7 +10,8 @@
 namespace sluice::text {
 namespace {
 
-const std::string kSaid = "sluice_probe_text", kReasoning = "sluice_probe_reasoning", kTool = "sluice_probe_tool";
+const std::string kSaid = "sluice_probe_text", kReasoning = "sluice_probe_reasoning", kTool = "sluice_probe_tool",
+                  kQuestion = "sluice_probe_question";
 
 // Tools as a source has them; what they are called does not matter to any template.
 Json probe_tools() {
@@ -62,7 +63,7 @@ std::string_view without_common_end(std::string_view text, std::string_view end)
 std::string TemplateProbe::id(size_t index) { return "probe000" + std::to_string(index); }  // some templates want nine characters
 
 std::optional<std::string> TemplateProbe::rendered(const Json& message, bool add_generation_prompt) const try {
-  Json messages = Json::array({Json{{"role", "user"}, {"content", "?"}}});
+  Json messages = Json::array({Json{{"role", "user"}, {"content", kQuestion}}});
   if (!message.is_null()) messages.push_back(message);
   return chat_.render(
       messages, {.add_generation_prompt = add_generation_prompt, .tools = probe_tools(), .variables = variables_, .now = {}});
@@ -85,6 +86,7 @@ std::optional<std::string> TemplateProbe::said(const std::vector<Call>& calls, b
   const auto text = rendered(called(calls, as_text), false), prompt = rendered(nullptr, true);
   if (!text || !prompt) return std::nullopt;
   std::string_view said = std::string_view(*text).substr(common_begin(*text, without_blanks_behind(*prompt)).size());
+  if (said.find(kQuestion) != std::string_view::npos) return std::nullopt;  // no common beginning to cut off
   const auto plain = rendered({{"role", "assistant"}, {"content", kSaid}}, false);
   if (const size_t found = plain ? plain->rfind(kSaid) : std::string::npos; found != std::string::npos) {
     said = trim(said);
