@@ -134,23 +134,31 @@ class Reader {
  private:
   void fail(ToolCall& call, std::string why) const { call.fault = std::move(why); }
 
+  // The text up to where a name or a key has ended, and the mark behind it: what is further away need not be looked for.
+  std::string_view near() const {
+    const size_t marks = format_.arguments_open.size() + format_.none.size() + format_.none_between.size() +
+                         format_.value_open.size() + format_.text_open.size();
+    constexpr size_t kBlanks = 1024;  // and an id
+    return text_.substr(0, at_ + kLongestName + marks + kBlanks);
+  }
+
   Found after_name_of_keys() const {
     // The name may stand in the marks once more: as far as it can be told, it is what stands before the mark's first part.
     const std::string_view name = first_word();
     return first_of({{format_.arguments_open, Then::kArguments}, {format_.none_between, Then::kCall}, {format_.none, Then::kEnd}},
-                    text_, at_, {.name = name, .key = {}});
+                    near(), at_, {.name = name, .key = {}});
   }
 
   Found after_name_of_object() const {
     const std::string_view mark = trim(format_.arguments_open);
-    if (mark.empty()) return at_brace(text_.find('{', at_));
-    Place place = call_marks::find_mark(format_.arguments_open, text_, at_, {.name = first_word(), .key = {}});
+    if (mark.empty()) return at_brace(near().find('{', at_));
+    Place place = call_marks::find_mark(format_.arguments_open, near(), at_, {.name = first_word(), .key = {}});
     if (place.is_there() && is_name(trim(text_.substr(at_, place.begin - at_)))) return {place, Then::kArguments};
     // A model may write more between the name and the last mark: <|constrain|>.
     const size_t open = mark.find_last_of("<[");
     const size_t word = at_ + first_word().size();
     if (open == kNone || word == at_) return {place, place.is_there() ? Then::kArguments : Then::kNothing};
-    const Place last = call_marks::find_mark(mark.substr(open), text_, word);
+    const Place last = call_marks::find_mark(mark.substr(open), near(), word);
     const bool is_near = last.is_there() && text_.substr(word, last.begin - word).find_first_of("{\n") == kNone;
     if (!is_near) return {place, place.is_there() ? Then::kArguments : Then::kNothing};
     return {{.begin = word, .end = last.end}, Then::kArguments};
@@ -169,6 +177,10 @@ class Reader {
 
   bool read_object(ToolCall& call) {
     while (at_ < text_.size() && call_marks::is_blank(text_[at_])) ++at_;
+    if (at_ >= text_.size() || (text_[at_] != '{' && text_[at_] != '[')) {
+      fail(call, "the arguments of the call are no JSON object");
+      return false;
+    }
     const size_t end = end_of_json(text_, at_);
     const Holes holes{.name = call.name, .key = {}};
     if (end != kNone && ends_at(end, holes)) {
@@ -233,7 +245,7 @@ class Reader {
     const Json& parameters = parameters_of(call.name, tools_);
     constexpr size_t kMostKeys = 4096;
     for (Then meaning = Then::kKey; meaning == Then::kKey;) {
-      const Found found = first_of({{format_.text_open, Then::kText}, {format_.value_open, Then::kValue}}, text_, at_, {});
+      const Found found = first_of({{format_.value_open, Then::kValue}, {format_.text_open, Then::kText}}, near(), at_, {});
       const std::string key(trim(text_.substr(at_, found.place.begin == kNone ? 0 : found.place.begin - at_)));
       const bool is_key = found.meaning != Then::kNothing && !key.empty() && key.size() <= kLongestName &&
                           key.find('\n') == std::string::npos && is_utf8(key);
