@@ -226,6 +226,7 @@ int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int r
     // Samples that the node makes longer than they came are not within the tokens in flight.
     const int64_t tokens =
         longest > made ? plan.budget.pass_tokens.value : std::min(of_pass, in_flight(plan, path, tokens_in_flight));
+    int64_t sampling = 0;  // of the model that is sampled from, and of the one that guesses for it
     for (const ModelNeed& need : node.needs.models) {
       const PlanModel* model = model_named(plan, need.model);
       if (model == nullptr || !model->facts.activation_bytes || need.use == ModelUse::kPublishes) continue;
@@ -237,8 +238,9 @@ int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int r
                                                            .ranks = need.use == ModelUse::kSamples ? 1 : plan.pass_ranks(),
                                                            .ring = need.use == ModelUse::kSamples ? 1 : plan.ring(),
                                                            .recompute = model->usage.recompute});
+      if (need.use == ModelUse::kSamples) sampling = saturating_sum(sampling, bytes);
       int64_t& largest = by_executor[node.executor];
-      largest = std::max(largest, bytes);
+      largest = std::max({largest, bytes, sampling});
     }
   }
   int64_t sum = 0;
