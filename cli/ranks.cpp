@@ -172,7 +172,8 @@ void Ranks::join(const engine::Plan& plan) {
   });
   // At once, since ranks may take long to load their models, and not equally long.
   for (const engine::PlanModel& model : plan.models) {
-    if (model.usage.updated && plan.training_ranks() > 1 && holds_trained) cluster_->reductions().gradients(model.name);
+    if (model.usage.updated && model.facts.trainable && plan.training_ranks() > 1 && holds_trained)
+      cluster_->reductions().gradients(model.name);
   }
   if (plan.shards_parameters() && plan.training_ranks() > 1 && holds_trained) {
     common_memory_ = connected([&](auto /*failed*/, const std::stop_token& give_up) {

@@ -177,6 +177,7 @@ void note_use(Draft& draft, int index, const ModelNeed& need) {
   if (found < 0) return report_unknown_model(draft, draft.node(index), need);
   DraftModel& model = draft.models[static_cast<size_t>(found)];
   check_head(draft, draft.node(index), need, model);
+  if (!may_use_average(need.use) && !model.facts.average_of.empty()) return;  // told by note_averages()
   switch (need.use) {
     case ModelUse::kReads:
       if (model.reader < 0) model.reader = index;
@@ -191,6 +192,9 @@ void note_use(Draft& draft, int index, const ModelNeed& need) {
       take_sole_role(draft, "model-trained-twice", index, need, model.updater, "trains");
       check_trainable(draft, draft.node(index), need, model);
       check_ranks(draft, need, model);
+      break;
+    case ModelUse::kAverages:
+      model.updater = index;
       break;
     case ModelUse::kPublishes:
       take_sole_role(draft, "model-published-twice", index, need, model.publisher, "publishes");
@@ -341,10 +345,12 @@ void bind_models(Draft& draft) {
   }
   for (DraftModel& model : draft.models) {
     if (!model.facts.base_of.empty()) take_facts_of_base(draft, model);
+    if (!model.facts.average_of.empty()) take_facts_of_averaged(draft, model);
   }
 }
 
 void check_models(Draft& draft) {
+  note_averages(draft);
   for (size_t i = 0; i < draft.nodes.size(); ++i) {
     if (!draft.nodes[i].needs) continue;
     for (const ModelNeed& need : draft.nodes[i].needs->models) note_use(draft, static_cast<int>(i), need);
@@ -364,6 +370,7 @@ void check_models(Draft& draft) {
   for (const DraftModel& model : draft.models) {
     check_unpublished(draft, model);
     check_publisher(draft, model);
+    check_average(draft, model);
     if (all_found) warn_of_idle(draft, model);
   }
   check_lag(draft);

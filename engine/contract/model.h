@@ -80,9 +80,13 @@ struct ModelFacts {
   std::optional<ValueSchedule> learning_rate;  // of the run, where it is trained
   std::vector<WeightGroup> groups;             // of its optimizer, and behind them the rest; none: it treats all alike
 
-  bool has_base = false;  // a language model whose training leaves the weights as they are and learns a change of them
-  std::string base_of;    // the model whose weights without what was learned this one is; the other facts are then that model's
-                          // too, but for memory of its own: the checks see to it. Empty: it has weights of its own
+  bool has_base = false;   // a language model whose training leaves the weights as they are and learns a change of them
+  std::string base_of;     // the model whose weights without what was learned this one is; the other facts are then that model's
+                           // too, but for memory of its own: the checks see to it. Empty: it has weights of its own
+  std::string average_of;  // the model whose trained weights it is a moving average of, and shares the others of; likewise
+
+  /// The model that is loaded before this one, whose weights it has or begins with. Empty: none.
+  const std::string& made_from() const { return base_of.empty() ? average_of : base_of; }
 
   bool has_head(const std::string& wanted) const { return head == wanted || head == "policy+value"; }
 
@@ -131,6 +135,10 @@ class Model {
   /// `done` is called on some thread when this rank has all.
   virtual void bring_weights(const std::function<void()>& done) { done(); }
 
+  /// Of a model that averages another one (ModelFacts::average_of), on the executor thread of who trains that: once after each point
+  /// at which it may have made a step, when this rank has all weights that the step has left.
+  virtual void follow() {}
+
   /// Of a model that this rank samples from and others train: nothing samples any more from the version whose memory `version` is
   /// to have. `done` is called once, on some thread: when `version` can be sampled from, here and on all ranks that do, or with
   /// what kept this rank from taking it, and then no later version comes either. Where they never publish it, as when the run
@@ -172,11 +180,11 @@ struct ModelUsage {
   std::string name;
   uint64_t seed = 0;
   int64_t iterations = 0;        // of the run
-  bool updated = false;          // some node trains it
+  bool updated = false;          // some node trains it, or what it averages
   bool recompute = false;        // its backward computes activations again rather than keep them, if the facts leave that open
   bool read = false;             // some node computes with its live weights, or another model is its base
   ModelVersions versions;        // that there are beside the newest
-  std::shared_ptr<Model> base;   // what facts.base_of names, loaded before; null: none
+  std::shared_ptr<Model> base;   // what facts.made_from() names, loaded before; null: none
   World world;                   // of the run, as those have it who schedule
   std::optional<World> holders;  // where passes are shared: the ranks that hold what is trained, with slots for all of them
   PassGroups* passes = nullptr;  // of ranks that compute its passes together, and outlives it; null: this rank does so alone

@@ -228,7 +228,8 @@ int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int r
         longest > made ? plan.budget.pass_tokens.value : std::min(of_pass, in_flight(plan, path, tokens_in_flight));
     for (const ModelNeed& need : node.needs.models) {
       const PlanModel* model = model_named(plan, need.model);
-      if (model == nullptr || !model->facts.activation_bytes || need.use == ModelUse::kPublishes) continue;
+      const bool computes = need.use != ModelUse::kPublishes && need.use != ModelUse::kAverages;
+      if (model == nullptr || !model->facts.activation_bytes || !computes) continue;
       if (model->facts.device != place) continue;
       const int64_t bytes = model->facts.activation_bytes({.training = need.use == ModelUse::kUpdates,
                                                            .sampling = need.use == ModelUse::kSamples,

@@ -128,6 +128,20 @@ int64_t Plan::token_capacity() const {
   return tokens;
 }
 
+std::vector<KnownValues> Plan::known_values(const PlanNode& writer) const {
+  std::vector<KnownValues> known;
+  for (const PlanNode& node : nodes) {
+    for (const KnownValues& values : node.needs.known_values) {
+      if (node.path != writer.path ||
+          std::ranges::find(writer.needs.writes, values.column, &ColumnSpec::name) == writer.needs.writes.end())
+        continue;
+      known.push_back(values);
+      known.back().node = node.name;
+    }
+  }
+  return known;
+}
+
 std::vector<int> Plan::last_readers(const PlanColumn& column) const {
   std::vector<bool> leads_to_reader(nodes.size());  // a reader is behind it
   std::vector<int> last;

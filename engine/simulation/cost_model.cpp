@@ -30,7 +30,7 @@ double operations_of_token(const Plan& plan, const PlanNode& node) {
   double operations = 0;
   for (const ModelNeed& need : node.needs.models) {
     const auto model = std::ranges::find(plan.models, need.model, &PlanModel::name);
-    if (model == plan.models.end() || need.use == ModelUse::kPublishes) continue;
+    if (model == plan.models.end() || need.use == ModelUse::kPublishes || need.use == ModelUse::kAverages) continue;
     operations += (need.use == ModelUse::kUpdates ? 6.0 : 2.0) *
                   static_cast<double>(model->facts.parameters - model->facts.idle_parameters);
   }

@@ -77,7 +77,13 @@ void fill_in_passes(std::span<const int64_t> tokens, const engine::Layout& layou
                     const std::function<at::Tensor(const RaggedSamples&)>& compute, std::span<float> entries) {
   std::vector<size_t> all(layout.samples());
   std::iota(all.begin(), all.end(), size_t{0});
-  for (const std::vector<size_t>& pass : passes_of(layout, samples_that_count(layout, {}, all), pass_tokens)) {
+  fill_in_passes(tokens, layout, all, pass_tokens, compute, entries);
+}
+
+void fill_in_passes(std::span<const int64_t> tokens, const engine::Layout& layout, std::span<const size_t> chosen,
+                    int64_t pass_tokens, const std::function<at::Tensor(const RaggedSamples&)>& compute,
+                    std::span<float> entries) {
+  for (const std::vector<size_t>& pass : passes_of(layout, samples_that_count(layout, {}, chosen), pass_tokens)) {
     copy_entries(compute(some_samples(tokens, layout, pass)), layout, pass, entries);
   }
 }
