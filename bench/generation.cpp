@@ -10,18 +10,25 @@
 //       {"seconds", "steps", "guessed", "right"} of sampling so many tokens behind prompts that were read before, the likeliest each time
 //       or at random, with so many guessed of a sample in a step, while no more samples run than so many (0: always); the same prompts
 //       whenever it is asked
+//   {..., "draft": {"layers": 2, "later": 0.1, "stretch": 8}}
+//       the same of another model, for which its first layers guess if "drafts" is above 0: that of FOLDER, with what the layers behind
+//       them add multiplied by "later", and its logits by "stretch"
 //
 // No other prompt is used twice, so nothing of an earlier question helps.
+
+#include <ATen/ops/mul.h>
 
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/random.h"
 #include "bench/questions.h"
 #include "models/folder/folder.h"
 #include "models/forward/transformer.h"
+#include "models/layers/feed_forward/mlp.h"
 #include "models/sample/generation.h"
 #include "models/sample/packed_weights.h"
 
@@ -32,12 +39,36 @@ using models::GenerationEngine, models::SampleRequest, models::Transformer;
 
 constexpr int64_t kStepTokens = 2048, kBlock = 16;
 
+/// A model with random weights, and its first layers as one that guesses for it. Where the layers behind them add little, the two agree
+/// often.
+struct WithDraft {
+  models::PackedWeights weights;
+  models::ModelConfig draft_config;
+  models::PackedWeights draft;
+
+  WithDraft(const models::ModelConfig& config, models::Weights of, models::Precision precision, const Json& question)
+      : weights(precision), draft_config(config), draft(precision) {
+    const int64_t first = question.at("layers");
+    const double later = question.at("later"), stretch = question.at("stretch");
+    for (size_t i = static_cast<size_t>(first); i < of.layers.size(); ++i) {
+      scale(of.layers[i].attention_output.weight, later);
+      scale(of.layers[i].feed_forward[models::Mlp::kDown].weight, later);
+    }
+    scale(of.final_norm, stretch);
+    weights.pack(of);
+    of.layers.resize(static_cast<size_t>(first));
+    draft_config.layers = first;
+    draft.pack(of);
+  }
+
+ private:
+  static void scale(at::Tensor& tensor, double factor) { tensor = at::mul(tensor, factor); }
+};
+
 class Bench {
  public:
   Bench(const std::string& folder, models::Precision precision, at::Device device)
-      : config_(models::read_config(folder)),
-        device_(device),
-        weights_(models::load_transformer(folder, {.random_init = true, .device = device, .compute = {}}).weights(), precision) {}
+      : config_(models::read_config(folder)), device_(device), folder_(folder), weights_(loaded(), precision) {}
 
   Json answer(const Json& question) {
     if (question.at("ask") == "prefill")
@@ -105,11 +136,30 @@ class Bench {
     });
   }
 
-  Json go_on(const Json& question) const {
+  models::Weights loaded() const {
+    return models::load_transformer(folder_, {.random_init = true, .device = device_, .compute = {}}).weights();
+  }
+
+  const WithDraft& with_draft(const Json& question) {
+    if (!with_draft_ || asked_draft_ != question) {
+      with_draft_.emplace(config_, loaded(), weights_.precision(), question);
+      asked_draft_ = question;
+    }
+    return *with_draft_;
+  }
+
+  Json go_on(const Json& question) {
     const int64_t samples = question.at("samples"), length = question.at("prompt"), tokens = question.at("tokens");
     models::GenerationLimits limits = limits_for(samples, length + tokens);
     limits.drafts = {.tokens = question.at("drafts"), .samples = question.at("alone")};
-    GenerationEngine engine(config_, options(), limits);
+    const WithDraft* const other = question.contains("draft") ? &with_draft(question.at("draft")) : nullptr;
+    const bool guesses = other != nullptr && limits.drafts.tokens > 0;
+    models::GenerationOptions with = options();
+    if (guesses) with.draft = models::DraftOptions{other->draft_config, weights_.precision(), device_};
+    const auto step = [&](GenerationEngine& engine) {
+      engine.step(other != nullptr ? other->weights : weights_, guesses ? &other->draft : nullptr);
+    };
+    GenerationEngine engine(config_, with, limits);
     RandomStream text(3, 0);
     for (int64_t i = 0; i < samples; ++i) {
       const auto id = static_cast<uint64_t>(i);
@@ -133,7 +183,10 @@ class Bench {
 
   const models::ModelConfig config_;
   const at::Device device_;
+  const std::string folder_;
   const models::PackedWeights weights_;
+  std::optional<WithDraft> with_draft_;
+  Json asked_draft_;
   RandomStream prompts_{2, 0};
   std::optional<GenerationEngine> engine_;
   std::array<int64_t, 3> asked_{};

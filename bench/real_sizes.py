@@ -5,8 +5,8 @@ usage: bench/real_sizes.py [--smoke | --quick] [--build FOLDER] [--peers FOLDER]
 
 Random weights in the shapes of Qwen2.5-0.5B and Qwen2.5-1.5B, and of 124 million parameters for the memory alone, bfloat16. Time: GRPO iterations against TRL and the limit of the machine, as
 grpo_iteration has them. Memory: GRPO with a frozen reference. What must be there are, in bytes a parameter, 4 of weights, 2 of what is published,
-2 of the reference, 4 of gradients and 8 of moments; with LoRA 2 of the base, which is the reference too, and 2 of what is published. The most memory
-that the process had is compared with that sum and with the plan, class by class."""
+2 of the reference, 4 of gradients and 8 of moments; with LoRA 2 of the base, which is the reference too, and 2 of what is published; where that base
+is quantised to 4 bits little more than half a byte, which what is published shares. The most memory that the process had is compared with that sum and with the plan, class by class."""
 
 import pathlib
 import tempfile
@@ -22,7 +22,8 @@ MOST_OF_SUM, MOST_OFF_PLAN = {"0.5b": 1.15}, 0.05  # by size: of smaller models 
 OTHER_SHARE, OTHER_BYTES = 0.03, 150e6
 NO_COPY = '\n[checkpoint]\ncopy = "none"\n'
 LORA = "lora = { rank = 16, alpha = 32 }\n"
-LORA_MOST = 8e9
+QLORA = LORA + 'quantization = "int4"\n'
+LORA_MOST, QLORA_MOST = 8e9, 4e9
 BYTES = 4 + 2 + 2 + 4 + 8
 
 
@@ -36,12 +37,12 @@ def times(setting):
     iteration.run(bench, shapes_of, setting, narrow_goals={})
 
 
-def memory_of(setting, size, samples, new, pass_tokens, of_trained):
-    """The memory report of a run of one iteration."""
+def memory_of(setting, size, samples, new, pass_tokens, of_trained, iterations=1):
+    """The memory report of a run."""
     with tempfile.TemporaryDirectory() as folder:
         pipeline = runs.Pipeline(pathlib.Path(folder), size, runs.GRPO_WITH_REFERENCE, "bfloat16", samples, samples, new, of_trained=of_trained,
                                  tables=NO_COPY, pass_tokens=pass_tokens)
-        pipeline.run(setting.program("cli/rlhf-run"), iterations=1)
+        pipeline.run(setting.program("cli/rlhf-run"), iterations=iterations)
         return pipeline.memory
 
 
@@ -69,9 +70,11 @@ def memory(setting):
         report.show("real_sizes", f"{case}, resident of the sum", "MB", [found["peak_bytes"] / 1e6], [needed / 1e6],
                     at_most=MOST_OF_SUM.get(size))
         show_classes(case, found)
-    if setting.wants(case := f"{adapters} bf16 LoRA memory"):
-        found = memory_of(setting, adapters, samples, new, samples * length, LORA)
-        report.show("real_sizes", f"{case}, resident", "MB", [found["peak_bytes"] / 1e6], [LORA_MOST / 1e6], at_most=1)
+    for kind, of_trained, most, iterations in (("bf16 LoRA", LORA, LORA_MOST, 1), ("int4 LoRA", QLORA, QLORA_MOST, 2)):
+        if not setting.wants(case := f"{adapters} {kind} memory"):
+            continue
+        found = memory_of(setting, adapters, samples, new, samples * length, of_trained, iterations)
+        report.show("real_sizes", f"{case}, resident", "MB", [found["peak_bytes"] / 1e6], [most / 1e6], at_most=1)
         show_classes(case, found)
 
 

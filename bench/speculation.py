@@ -5,7 +5,11 @@ usage: bench/speculation.py [--smoke | --quick] [--build FOLDER] [--rounds N] [-
 
 Both sample the same tokens, to the bit, in turn. Of a model with random weights the likeliest text soon repeats itself: how often a guess is right
 is told as the steps that are saved, since it is the text's and not ours. Text that is drawn at random repeats nothing: there nothing may be lost.
-"auto" guesses while one sample runs alone, "ngrams" whatever runs beside. Cases are SIZE PRECISION, batch B, text, mode."""
+"auto" guesses while one sample runs alone, "ngrams" whatever runs beside. Cases are SIZE PRECISION, batch B, text, mode.
+
+Last, another model guesses: the first two layers of the one that is sampled from, whose later layers are made to add little, since with random
+weights two models agree on nothing. How often the draft is right is therefore chosen here (LATER) and told; what a guess costs, and what it saves,
+is measured. A draft is worth what these figures say only where it is right as often."""
 
 import collections
 import pathlib
@@ -17,6 +21,8 @@ from workers import PRECISIONS, Setting, Worker, cores
 
 REPEATS_GOAL, NOTHING_LOST = 1.3, 0.97
 GUESSED = 8
+DRAFT_LAYERS, STRETCH = 2, 16
+LATER = {"often": 0.01, "sometimes": 0.03}  # what the later layers add is multiplied with, for a draft that is right so often
 
 
 def run(setting, size, dtype, folder):
@@ -40,6 +46,26 @@ def run(setting, size, dtype, folder):
             report.show("speculation", f"{case}, {saved}", "tokens/s", rates["guessing"], rates["plain"], **({"at_least": goal} if goal else {}))
 
 
+def run_with_draft(setting, size, dtype, folder):
+    tokens = 16 if setting.smoke else 96 if setting.quick else 192
+    with Worker([setting.program("bench/programs/generation"), folder, dtype, cores()]) as worker:
+        for batch, right in ((1, "often"), (1, "sometimes"), (4, "often"), (16, "often")):
+            case = f"{size} {PRECISIONS[dtype]}, batch {batch}, a draft of {DRAFT_LAYERS} layers, {right} right"
+            if not setting.wants(case):
+                continue
+            draft = dict(layers=DRAFT_LAYERS, later=LATER[right], stretch=STRETCH)
+            question = dict(ask="continue", samples=batch, prompt=64, tokens=tokens, likeliest=False, alone=0, draft=draft)
+            worker.ask(**question | dict(tokens=4), drafts=0)
+            rates, answers = collections.defaultdict(list), {}
+            for _ in range(setting.rounds):
+                for side, drafts in (("plain", 0), ("guessing", GUESSED)):
+                    answers[side] = worker.ask(**question, drafts=drafts)
+                    rates[side].append(batch * tokens / answers[side]["seconds"])
+            guessing = answers["guessing"]
+            saved = f"{guessing['steps'] / answers['plain']['steps']:.2f} of the steps, {guessing['right']} of {guessing['guessed']} guesses right"
+            report.show("speculation", f"{case}, {saved}", "tokens/s", rates["guessing"], rates["plain"])
+
+
 if __name__ == "__main__":
     setting = Setting(__doc__, rounds=3)
     sizes = {"tiny": ["float32"]} if setting.smoke else {"29m": PRECISIONS, "0.5b": ["bfloat16"]}
@@ -48,3 +74,5 @@ if __name__ == "__main__":
             model = shapes.write_model(pathlib.Path(folder) / size, size)
             for dtype in dtypes:
                 run(setting, size, dtype, model)
+                if size != "0.5b":
+                    run_with_draft(setting, size, dtype, model)

@@ -142,7 +142,7 @@ void name_base(const fs::path& config_file, const BaseModel& base) {
 }
 
 BaseModel base_of(const CheckpointsArguments& arguments, const RecordedPipeline& pipeline, const std::string& model) {
-  BaseModel base = base_model(pipeline, model);
+  BaseModel base = base_model(pipeline, pipeline.described_by(model));
   if (arguments.base_model.empty()) return base;
   const auto named = models::hub_model(arguments.base_model);
   if (!named)
@@ -169,10 +169,9 @@ Json series_of(const fs::path& run_folder) {
 
 void write_export(const CheckpointsArguments& arguments, const ResumePoint& point, const std::string& model, const fs::path& to) {
   const RecordedPipeline pipeline(point.manifest);
+  const std::string head = pipeline.text("models." + pipeline.described_by(model), "head");
   const fs::path whole = point.place.folder / model, from = chosen_part(whole, arguments.save);
-  const Conversion conversion{
-      .dtype = arguments.dtype,
-      .value_head = pipeline.text("models." + model, "head") == "policy+value" && is_there(from / "config.json")};
+  const Conversion conversion{.dtype = arguments.dtype, .value_head = head == "policy+value" && is_there(from / "config.json")};
   make_folders(to);
   copy_folder(from, to, !conversion.any());
   if (arguments.save == "merged") remove_tree(to / kAdapterFolder);
@@ -182,7 +181,7 @@ void write_export(const CheckpointsArguments& arguments, const ResumePoint& poin
   const BaseModel base = base_of(arguments, pipeline, model);
   name_base(to / kAdapterConfig, base);
   name_base(to / kAdapterFolder / kAdapterConfig, base);
-  const bool is_adapter = is_there(to / kAdapterConfig), is_scorer = pipeline.text("models." + model, "head") == "value";
+  const bool is_adapter = is_there(to / kAdapterConfig), is_scorer = head == "value";
   if (!is_adapter && !is_scorer)
     write_file_atomically(to / "generation_config.json", generation_config(to, pipeline, model).dump(2) + "\n");
   const fs::path& target = arguments.target;

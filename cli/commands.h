@@ -172,11 +172,12 @@ int init_pipeline(const InitArguments& arguments);
 
 struct SimulateArguments {
   PipelineArguments pipeline;
-  std::vector<std::string> what_ifs;  // KEY=VALUE or several, each a variant of its own
-  std::filesystem::path costs;        // a run folder or a file; empty: estimated
-  double gflops = 20;                 // of a core, for the estimate
-  long long iterations = 0;           // 0: what the pipeline says
-  std::filesystem::path trace;        // empty: none
+  std::vector<std::string> what_ifs;    // KEY=VALUE or several, each a variant of its own
+  std::filesystem::path costs;          // a run folder or a file; empty: estimated
+  double gflops = 20;                   // of a core, for the estimate
+  std::optional<double> guesses_right;  // of tokens that are guessed; none: as it was measured
+  long long iterations = 0;             // 0: what the pipeline says
+  std::filesystem::path trace;          // empty: none
   std::string format = "text";
 };
 /// Runs a pipeline on a virtual clock. 1 when a variant would stall.

@@ -175,6 +175,8 @@ void add_simulate(Command& program) {
   simulate.option("--gflops", taken->gflops, Values::number_above_0(), "of a core, for the estimate").excludes(&costs);
   simulate.list("--what-if", taken->what_ifs, Values::any("KEY=VALUE"),
                 "also with this setting: --what-if schedule.policy_lag=1 (may be repeated)");
+  simulate.option("--guesses-right", taken->guesses_right, Values::share(),
+                  "with speculation: the share of guessed tokens that are right (default: as it was measured)");
   simulate.option("--iterations", taken->iterations, Values::number_above_0(), "fewer than the pipeline says");
   simulate.option("--trace", taken->trace, Values::file(), "write what each executor does when, as a run's trace.json");
   simulate.option("--format", taken->format, Values::one_of({"text", "json"}), "how it is printed (default: text)");

@@ -80,7 +80,8 @@ class Remedies {
     Remedy remedy{.name = "dtype = \"bfloat16\" in all models", .sets = {}, .costs = "rounding", .with = {}};
     for (const PlanModel& model : plan_.models) {
       const std::string table = "models." + model.name;
-      if (effective(plan_, table, "dtype") == "\"float32\"") remedy.sets.push_back(table + ".dtype=bfloat16");
+      if (model.facts.made_from().empty() && effective(plan_, table, "dtype") == "\"float32\"")
+        remedy.sets.push_back(table + ".dtype=bfloat16");
     }
     if (!remedy.sets.empty()) remedies_.push_back(std::move(remedy));
   }

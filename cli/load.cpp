@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/machine.h"
+#include "cli/draft_check.h"
 #include "cli/plugin_loading.h"
 #include "cli/recorded_origins.h"
 #include "cli/turn_end_check.h"
@@ -140,6 +141,7 @@ Problems problems_of_data(const engine::Plan& plan, const engine::PipelineSpec& 
   const engine::DataDepth depth = all_data ? engine::DataDepth::kAll : engine::DataDepth::kBeginning;
   Problems problems = engine::check_data(plan, spec, depth);
   std::ranges::move(check_vocabularies(plan, spec), std::back_inserter(problems));
+  std::ranges::move(check_drafts(plan, spec), std::back_inserter(problems));
   std::ranges::move(check_turn_ends(plan, spec), std::back_inserter(problems));
   return problems;
 }

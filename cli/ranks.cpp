@@ -175,7 +175,8 @@ void Ranks::join(const engine::Plan& plan) {
   });
   // At once, since ranks may take long to load their models, and not equally long.
   for (const engine::PlanModel& model : plan.models) {
-    if (model.usage.updated && plan.training_ranks() > 1 && holds_trained) cluster_->reductions().gradients(model.name);
+    if (model.usage.updated && model.facts.trainable && plan.training_ranks() > 1 && holds_trained)
+      cluster_->reductions().gradients(model.name);
   }
   if (plan.shards_parameters() && plan.training_ranks() > 1 && holds_trained) {
     common_memory_ = connected([&](auto /*failed*/, const std::stop_token& give_up) {
@@ -185,7 +186,8 @@ void Ranks::join(const engine::Plan& plan) {
   comm::ParcelsWithoutLost* const made = cluster_->parcels();
   shares_making_ = plan.shares_making();
   if (made != nullptr && plan.pass_ranks() > 1 && holds_trained)
-    passes_ = std::make_unique<engine::ParcelPassGroups>(*made, engine::pass_ranks_of(plan, rank), plan.ring());
+    passes_ =
+        std::make_unique<engine::ParcelPassGroups>(*made, engine::pass_ranks_of(plan, rank), plan.ring(), plan.expert_ranks());
   if (made == nullptr || plan.roles.empty() || plan.assists(rank)) return;
   auto publications = std::make_unique<comm::PublicationsOver>(*made, is_elastic);
   const std::lock_guard lock(mutex_);

@@ -41,6 +41,11 @@ double RecordedPipeline::number(const std::string& table, const std::string& key
   return found.is_number() ? found.get<double>() : otherwise;
 }
 
+std::string RecordedPipeline::described_by(const std::string& model) const {
+  const std::string averaged = text("models." + model, "ema.of");
+  return averaged.empty() ? model : averaged;
+}
+
 std::vector<RecordedPipeline::Node> RecordedPipeline::nodes() const {
   std::vector<Node> nodes;
   for (const engine::EffectiveKey& key : keys_) {

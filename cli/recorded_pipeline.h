@@ -23,6 +23,9 @@ class RecordedPipeline {
   /// Likewise, of a number.
   double number(const std::string& table, const std::string& key, double otherwise) const;
 
+  /// The model whose keys say what `model` is: the one that it is a moving average of, or itself.
+  std::string described_by(const std::string& model) const;
+
   struct Node {
     std::string name, type;
     std::string table() const { return "nodes." + name; }

@@ -7,11 +7,13 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/guess_rules.h"
 #include "cli/load.h"
 #include "cli/simulate_text.h"
 #include "engine/observe/trace.h"
 #include "engine/schedule/failure.h"
 #include "engine/simulation/cost_model.h"
+#include "engine/simulation/guesses.h"
 #include "engine/simulation/simulation.h"
 
 namespace sluice::cli {
@@ -64,9 +66,13 @@ SimulationView::Variant simulate_variant(const SimulateArguments& arguments, con
   const LoadedPipeline loaded = load_pipeline(with);
   const engine::Plan& plan = loaded.plan;
   if (is_base) print_warnings(loaded.warnings), pipeline = plan.pipeline.name;
-  const engine::Costs costs = measured ? *measured : engine::estimated_costs(plan, arguments.gflops);
+  engine::Costs costs = measured ? *measured : engine::estimated_costs(plan, arguments.gflops);
+  const std::vector<std::string> notes = engine::take_guesses(plan, guess_rules(plan), arguments.guesses_right, costs);
   const bool traced = is_base && !arguments.trace.empty();
-  return {setting, traced ? simulate_with_trace(plan, costs, arguments.trace) : engine::simulate(plan, costs)};
+  SimulationView::Variant variant{setting,
+                                  traced ? simulate_with_trace(plan, costs, arguments.trace) : engine::simulate(plan, costs)};
+  std::ranges::copy(notes, std::back_inserter(variant.result.notes));
+  return variant;
 }
 
 }  // namespace

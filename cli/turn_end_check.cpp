@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "cli/spec_places.h"
 #include "models/config/config.h"
 #include "nodes/columns/columns.h"
 #include "text/chat_template.h"
@@ -61,15 +62,6 @@ std::string names_of(const std::vector<int64_t>& ids, const text::Tokenizer& tok
   return names.empty() ? "no token" : join(names, " and ");
 }
 
-SourceSpan place_of(const engine::PipelineSpec& spec, const std::string& node, const std::string& key) {
-  for (const engine::NodeSpec& written : spec.nodes) {
-    if (written.name.text != node) continue;
-    const engine::Entry* entry = written.params.find(key);
-    return entry != nullptr ? entry->value.where : written.name.where;
-  }
-  return spec.where;
-}
-
 std::optional<Problem> other_turn_end(const std::string& model, const fs::path& folder) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(folder);
   const std::optional<int64_t> end = turn_end(folder, tokenizer);
@@ -101,7 +93,7 @@ Problems check_turn_ends(const engine::Plan& plan, const engine::PipelineSpec& s
     try {
       std::optional<Problem> problem = other_turn_end(model->name, model->facts.folder);
       if (!problem) continue;
-      problem->where = place_of(spec, node.name, need->param);
+      problem->where = place_in_node(spec, node.name, need->param);
       problems.push_back(std::move(*problem));
     } catch (const UserError&) {
       // Who loads the model says what is wrong with its folder.

@@ -27,26 +27,28 @@ NcclExchange::~NcclExchange() {
   library_->destroy(communicator_);
 }
 
-// One group, so that nobody waits for a piece that another rank would give only behind one that it waits for itself.
+// One group, so that nobody waits for a piece that another rank would give only behind one that it waits for itself. Where ranks are not
+// connected yet its end waits for them, and may be abandoned meanwhile.
 void NcclExchange::exchange(std::span<const Piece> to, std::span<const Piece> from) {
-  const std::lock_guard lock(mutex_);
-  if (communicator_ == nullptr) throw UserError("the ranks that train on GPUs are no longer connected");
   const c10::DeviceGuard on(device_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (communicator_ == nullptr) throw UserError("the ranks that train on GPUs are no longer connected");
+    ask(to, from);
+  }
+  check(library_->end_group());
+}
+
+void NcclExchange::ask(std::span<const Piece> to, std::span<const Piece> from) {
   check(library_->begin_group());
-  int first = NcclLibrary::kDone;
-  const auto note = [&first](int result) { first = first == NcclLibrary::kDone ? result : first; };
   for (const Piece& piece : to) {
-    if (piece.count > 0)
-      note(library_->send(piece.floats, static_cast<size_t>(piece.count), NcclLibrary::kFloat32, piece.rank, communicator_,
-                          kUsualStream));
+    const auto count = static_cast<size_t>(piece.count);
+    if (count > 0) check(library_->send(piece.floats, count, NcclLibrary::kFloat32, piece.rank, communicator_, kUsualStream));
   }
   for (const Piece& piece : from) {
-    if (piece.count > 0)
-      note(library_->receive(piece.floats, static_cast<size_t>(piece.count), NcclLibrary::kFloat32, piece.rank, communicator_,
-                             kUsualStream));
+    const auto count = static_cast<size_t>(piece.count);
+    if (count > 0) check(library_->receive(piece.floats, count, NcclLibrary::kFloat32, piece.rank, communicator_, kUsualStream));
   }
-  note(library_->end_group());
-  check(first);
 }
 
 void NcclExchange::abandon() {

@@ -28,6 +28,7 @@ class NcclExchange final : public engine::DeviceExchange {
   void abandon() override;
 
  private:
+  void ask(std::span<const Piece> to, std::span<const Piece> from);
   void check(int result) const;
 
   const std::shared_ptr<const NcclLibrary> library_;

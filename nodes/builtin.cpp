@@ -17,6 +17,7 @@
 #include "nodes/advantages/rloo.h"
 #include "nodes/advantages/token_rewards.h"
 #include "nodes/forward/logprobs.h"
+#include "nodes/forward/logprobs_by_column.h"
 #include "nodes/forward/logprobs_in_context.h"
 #include "nodes/forward/values.h"
 #include "nodes/models/language_model_type.h"
@@ -105,6 +106,7 @@ void register_builtin(engine::Registry& registry) {
   registry.add<Judge>();
   registry.add<Logprobs>();
   registry.add<LogprobsInContext>();
+  registry.add<LogprobsByColumn>();
   registry.add<Values>();
   registry.add<FilterGroups>();
   registry.add<MaskSamples>();

@@ -76,7 +76,7 @@ def make_world(folder):
         (work / name).symlink_to(TINY)
     for path in (ROOT / "pipelines/data").iterdir():
         (work / "data" / path.name).symlink_to(path)
-    row = json.dumps({"question": "1+1=", "meta": {"answer": "2"}, "prompt": "1+1=", "label": "2"}) + "\n"
+    row = json.dumps({"question": "1+1=", "meta": {"answer": "2"}, "prompt": "1+1=", "label": "2", "domain": "math"}) + "\n"
     (work / "data/maths/1.jsonl.gz").write_bytes(gzip.compress(row.encode()))
     (work / "data/code/1.jsonl").write_text(row)
     (work / "reward.py").write_text("def compute_score(response, label):\n    return float(response == label)\n")

@@ -76,8 +76,9 @@ void doubt_reference(Draft& draft, const DraftNode& node) {
   for (const ModelNeed& need : node.needs->models) {
     const int found = draft.find_model(need.model);
     if (!need.expects_frozen || found < 0) continue;
-    const int updater = draft.models[static_cast<size_t>(found)].updater;
-    if (updater < 0) continue;
+    const DraftModel& model = draft.models[static_cast<size_t>(found)];
+    const int updater = model.updater;
+    if (updater < 0 || !model.facts.average_of.empty()) continue;  // whoever asks for an average means it
     draft.warning("reference-is-trained", place_of(node, need.param),
                   "'" + node.name() + "' takes model '" + need.model + "' as the reference, which '" +
                       draft.node(updater).name() + "' trains",

@@ -168,26 +168,30 @@ const Entry* own_tokens(const Draft& draft, const PlanRole& role);
 /// Where it is written how many tokens are in flight on the ranks of a role; null: on all.
 SourceSpan place_of_tokens(const Draft& draft, const PlanRole* role);
 
-void resolve_preset(Draft& draft);          // check_preset.cpp: which one
-void resolve_nodes(Draft& draft);           // check_nodes.cpp: types, parameters, inputs
-void check_graph(Draft& draft);             // loops, order, sources, rollouts, paths
-void settle_choices(Draft& draft);          // check_choices.cpp: which columns are read by nodes that leave it open
-void check_metrics(Draft& draft);           // who records what
-void check_columns(Draft& draft);           // who reads and writes what
-void check_filters(Draft& draft);           // who drops groups, and whose micro-batches meet
-void bind_models(Draft& draft);             // check_models.cpp: parameters and what follows from them
-void check_models(Draft& draft);            // who uses which model, and how
-void check_order_of_readers(Draft& draft);  // of models that are trained; only in a graph without other errors
-void check_roles(Draft& draft);             // which ranks have which nodes
-void check_executors(Draft& draft);         // where nodes run
-void check_capacity(Draft& draft);          // tokens: can it stall?
-void check_effect(Draft& draft);            // who works for nothing; only in a graph without errors, like the next
-void check_preset(Draft& draft);            // has it any value for this pipeline?
-void check_doubts(Draft& draft);            // what is allowed but hardly meant
-void check_on_policy(Draft& draft);         // check_on_policy.cpp: of which weights are the samples?
-void check_routes(Draft& draft);            // check_routes.cpp: whose are they, and who goes by them?
-void assemble_plan(Draft& draft);           // check_assemble.cpp: only when there is no error
-void check_wanted_metrics(Draft& draft);    // check_metrics.cpp: are they recorded? Only with an assembled plan, like the next
-void check_memory(Draft& draft);            // bytes: does it fit?
+void resolve_preset(Draft& draft);  // check_preset.cpp: which one
+void resolve_nodes(Draft& draft);   // check_nodes.cpp: types, parameters, inputs
+void check_graph(Draft& draft);     // loops, order, sources, rollouts, paths
+void settle_choices(Draft& draft);  // check_choices.cpp: which columns are read by nodes that leave it open
+void check_metrics(Draft& draft);   // who records what
+void check_columns(Draft& draft);   // who reads and writes what
+void check_filters(Draft& draft);   // who drops groups, and whose micro-batches meet
+void bind_models(Draft& draft);     // check_models.cpp: parameters and what follows from them
+void check_models(Draft& draft);    // who uses which model, and how
+void take_facts_of_averaged(Draft& draft, DraftModel& model);  // check_averages.cpp: as take_facts_of_base() of check_models.cpp
+void note_averages(Draft& draft);                              // before who uses which is noted: who trains one averages it
+bool may_use_average(ModelUse use);
+void check_average(Draft& draft, const DraftModel& model);  // only where all nodes are known
+void check_order_of_readers(Draft& draft);                  // of models that are trained; only in a graph without other errors
+void check_roles(Draft& draft);                             // which ranks have which nodes
+void check_executors(Draft& draft);                         // where nodes run
+void check_capacity(Draft& draft);                          // tokens: can it stall?
+void check_effect(Draft& draft);          // who works for nothing; only in a graph without errors, like the next
+void check_preset(Draft& draft);          // has it any value for this pipeline?
+void check_doubts(Draft& draft);          // what is allowed but hardly meant
+void check_on_policy(Draft& draft);       // check_on_policy.cpp: of which weights are the samples?
+void check_routes(Draft& draft);          // check_routes.cpp: whose are they, and who goes by them?
+void assemble_plan(Draft& draft);         // check_assemble.cpp: only when there is no error
+void check_wanted_metrics(Draft& draft);  // check_metrics.cpp: are they recorded? Only with an assembled plan, like the next
+void check_memory(Draft& draft);          // bytes: does it fit?
 
 }  // namespace sluice::engine::checking

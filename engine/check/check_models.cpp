@@ -139,6 +139,34 @@ void check_shared_sampling(Draft& draft) {
       "remove tensor_parallel, or one that divides the heads of all models that are sampled from");
 }
 
+// Of every mixture each rank has as many experts, on the CPU.
+void check_shared_experts(Draft& draft) {
+  const int ranks = draft.settings_bound ? draft.plan.expert_ranks() : 1;
+  if (ranks == 1) return;
+  const SourceSpan where = place_of(draft.spec.cluster, "expert_parallel", draft.spec.where);
+  const bool all_known = std::ranges::all_of(draft.models, [](const DraftModel& model) { return model.params != nullptr; });
+  if (all_known && std::ranges::none_of(draft.models, [](const DraftModel& model) { return model.facts.is_mixture(); })) {
+    return draft.error("setting-without-effect", where, "expert_parallel shares out experts, and no model is a mixture of them",
+                       {}, "remove expert_parallel");
+  }
+  std::vector<std::string> unfit;
+  int64_t common = 0;
+  for (const DraftModel& model : draft.models) {
+    if (model.params == nullptr || !model.facts.base_of.empty() || !model.facts.is_mixture()) continue;
+    common = std::gcd(common, model.facts.experts);
+    const bool is_sampled_alone = model.sampler >= 0 && draft.plan.roles.empty() && model.facts.device != "cpu";
+    if (is_sampled_alone)
+      unfit.push_back("'" + model.spec->name.text + "' is on " + model.facts.device);
+    else if (model.facts.experts % ranks != 0)
+      unfit.push_back("'" + model.spec->name.text + "' has " + std::to_string(model.facts.experts));
+  }
+  if (unfit.empty()) return;
+  draft.error("setting-unusable", where,
+              plural(ranks, "rank") + " divide the experts of a layer among them, on the CPU: " + join(unfit, ", "), {},
+              common % ranks == 0 ? "device = \"cpu\", or remove expert_parallel"
+                                  : "remove expert_parallel, or one that divides the experts of all mixtures");
+}
+
 // It would train in some iterations, with what they lead to measured by nobody.
 void check_may_train(Draft& draft, const DraftNode& node, const ModelNeed& need) {
   if (!draft.measures(node)) return;
@@ -168,6 +196,7 @@ void note_use(Draft& draft, int index, const ModelNeed& need) {
   if (found < 0) return report_unknown_model(draft, draft.node(index), need);
   DraftModel& model = draft.models[static_cast<size_t>(found)];
   check_head(draft, draft.node(index), need, model);
+  if (!may_use_average(need.use) && !model.facts.average_of.empty()) return;  // told by note_averages()
   switch (need.use) {
     case ModelUse::kReads:
       if (model.reader < 0) model.reader = index;
@@ -181,6 +210,9 @@ void note_use(Draft& draft, int index, const ModelNeed& need) {
       check_may_train(draft, draft.node(index), need);
       take_sole_role(draft, "model-trained-twice", index, need, model.updater, "trains");
       check_trainable(draft, draft.node(index), need, model);
+      break;
+    case ModelUse::kAverages:
+      model.updater = index;
       break;
     case ModelUse::kPublishes:
       take_sole_role(draft, "model-published-twice", index, need, model.publisher, "publishes");
@@ -331,10 +363,12 @@ void bind_models(Draft& draft) {
   }
   for (DraftModel& model : draft.models) {
     if (!model.facts.base_of.empty()) take_facts_of_base(draft, model);
+    if (!model.facts.average_of.empty()) take_facts_of_averaged(draft, model);
   }
 }
 
 void check_models(Draft& draft) {
+  note_averages(draft);
   for (size_t i = 0; i < draft.nodes.size(); ++i) {
     if (!draft.nodes[i].needs) continue;
     for (const ModelNeed& need : draft.nodes[i].needs->models) note_use(draft, static_cast<int>(i), need);
@@ -342,6 +376,7 @@ void check_models(Draft& draft) {
   for (const DraftModel& model : draft.models) check_common(draft, model);
   check_shared_passes(draft);
   check_shared_sampling(draft);
+  check_shared_experts(draft);
   note_sampling_apart(draft);
   const bool all_found = std::none_of(draft.nodes.begin(), draft.nodes.end(), [&](const DraftNode& node) {
     return node.needs && std::any_of(node.needs->models.begin(), node.needs->models.end(),
@@ -354,6 +389,7 @@ void check_models(Draft& draft) {
   for (const DraftModel& model : draft.models) {
     check_unpublished(draft, model);
     check_publisher(draft, model);
+    check_average(draft, model);
     if (all_found) warn_of_idle(draft, model);
   }
   check_lag(draft);

@@ -12,6 +12,8 @@ const char* name_of(ModelUse use) {
       return "samples";
     case ModelUse::kUpdates:
       return "updates";
+    case ModelUse::kAverages:
+      return "averages";
     case ModelUse::kPublishes:
       return "publishes";
   }

@@ -18,6 +18,7 @@ enum class ModelUse {
   kReads,      // its live weights; a source: its text alone, tokenizer and chat template
   kSamples,    // its published weights
   kUpdates,    // trains it
+  kAverages,   // trains the model that it is a moving average of; a check notes it, no contract says it
   kPublishes,  // makes the live weights the next published version
 };
 
@@ -38,6 +39,13 @@ struct ModelNeed {
 struct FileNeed {
   std::string param;  // the key that names the file
   std::string path;   // relative to the run folder
+};
+
+/// The only values of a text column that a node behind its writer can do with.
+struct KnownValues {
+  std::string column;
+  std::vector<std::string> values;
+  std::string node;  // the plan fills it in
 };
 
 /// Columns of which a node reads the first that some node before it writes.
@@ -72,6 +80,7 @@ struct NodeNeeds {
   int64_t step_tokens = 0;      // rollouts: the most tokens that one step works on
   int64_t running_samples = 0;  // rollouts: the most samples that run at once; 0: only their tokens limit them
   std::map<std::string, int64_t> string_bytes;  // of string columns it writes: the most bytes of one entry's text
+  std::vector<KnownValues> known_values;        // of string columns it reads
   std::vector<FileNeed> files;                  // of the run folder, that it writes
   std::vector<MetricSpec> metrics;              // all that it may record
   std::vector<std::string> totals;              // likewise add up over all ranks; see Totals
@@ -266,7 +275,7 @@ class Contract : public ParamSet<P> {
   }
 
   /// A metric that is recorded only where `when` holds and the model that the key `model` names is a mixture of experts
-  /// (ModelFacts::is_mixture).
+  /// (ModelFacts::is_mixture()).
   template <std::predicate<const P&> When>
   void metric_of_mixture(std::string model, When when, const std::string& name, Metric kind, std::string doc) {
     const MetricSpec metric{.name = name, .kind = kind, .doc = std::move(doc), .of_mixture = std::move(model)};

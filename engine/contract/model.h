@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
@@ -28,6 +29,7 @@ struct ModelPass {
   int64_t longest_sample = 0;  // tokens
   int64_t ranks = 1;           // that compute it together
   int64_t ring = 1;            // blocks that these make in attention
+  int64_t expert_ranks = 1;    // groups of so many share out whole experts
   bool recompute = false;      // of a pass that trains: ModelUsage::recompute
 };
 
@@ -47,14 +49,16 @@ struct ModelFacts {
   int64_t gradient_bytes = 0;   // 0 when frozen
   int64_t passing_bytes =
       0;  // of the gradients, what a backward holds at a time where ranks add them up in common; 0: they do not
+  std::function<int64_t(int64_t expert_ranks)>
+      shared_passing_bytes;     // likewise where so many share out experts; absent: the same
   int64_t optimizer_bytes = 0;  // 0 when frozen
   int64_t snapshot_bytes = 0;   // of the copy that is taken to be saved, without older versions; 0 when frozen
   int64_t version_bytes = 0;    // of each older version that is saved
   int64_t folder_bytes = 0;     // of the complete folder that is saved of it, beside snapshot and versions; 0 when frozen
   int64_t wire_bytes = 0;       // of what ranks that train it send of a version to those that sample from it; 0 when frozen
   int64_t received_bytes = 0;   // that one of those has beside its published versions; 0 when frozen
-  std::function<int64_t(int64_t ranks)>
-      shared_version_bytes;  // of published_bytes, what a rank has where so many sample together
+  std::function<int64_t(int64_t ranks, int64_t expert_ranks)>
+      shared_version_bytes;  // of published_bytes, what a rank has at most where so many sample together (ModelUsage)
   int64_t kv_bytes_per_token = 0;
   int64_t kv_block_tokens = 1;        // a running sample holds whole blocks of so many tokens
   int64_t max_positions = 0;          // the longest sample it can take
@@ -81,9 +85,13 @@ struct ModelFacts {
   std::optional<ValueSchedule> learning_rate;  // of the run, where it is trained
   std::vector<WeightGroup> groups;             // of its optimizer, and behind them the rest; none: it treats all alike
 
-  bool has_base = false;  // a language model whose training leaves the weights as they are and learns a change of them
-  std::string base_of;    // the model whose weights without what was learned this one is; the other facts are then that model's
-                          // too, but for memory of its own: the checks see to it. Empty: it has weights of its own
+  bool has_base = false;   // a language model whose training leaves the weights as they are and learns a change of them
+  std::string base_of;     // the model whose weights without what was learned this one is; the other facts are then that model's
+                           // too, but for memory of its own: the checks see to it. Empty: it has weights of its own
+  std::string average_of;  // the model whose trained weights it is a moving average of, and shares the others of; likewise
+
+  /// The model that is loaded before this one, whose weights it has or begins with. Empty: none.
+  const std::string& made_from() const { return base_of.empty() ? average_of : base_of; }
 
   bool is_mixture() const { return experts > 0; }
   bool has_head(const std::string& wanted) const { return head == wanted || head == "policy+value"; }
@@ -133,6 +141,10 @@ class Model {
   /// `done` is called on some thread when this rank has all.
   virtual void bring_weights(const std::function<void()>& done) { done(); }
 
+  /// Of a model that averages another one (ModelFacts::average_of), on the executor thread of who trains that: once after each point
+  /// at which it may have made a step, when this rank has all weights that the step has left.
+  virtual void follow() {}
+
   /// Of a model that this rank samples from and others train: nothing samples any more from the version whose memory `version` is
   /// to have. `done` is called once, on some thread: when `version` can be sampled from, here and on all ranks that do, or with
   /// what kept this rank from taking it, and then no later version comes either. Where they never publish it, as when the run
@@ -174,15 +186,16 @@ struct ModelUsage {
   std::string name;
   uint64_t seed = 0;
   int64_t iterations = 0;        // of the run
-  bool updated = false;          // some node trains it
+  bool updated = false;          // some node trains it, or what it averages
   bool recompute = false;        // its backward computes activations again rather than keep them, if the facts leave that open
   bool read = false;             // some node computes with its live weights, or another model is its base
   ModelVersions versions;        // that there are beside the newest
-  std::shared_ptr<Model> base;   // what facts.base_of names, loaded before; null: none
+  std::shared_ptr<Model> base;   // what facts.made_from() names, loaded before; null: none
   World world;                   // of the run, as those have it who schedule
   std::optional<World> holders;  // where passes are shared: the ranks that hold what is trained, with slots for all of them
   PassGroups* passes = nullptr;  // of ranks that compute its passes together, and outlives it; null: this rank does so alone
-  int64_t sampling_ranks = 1;    // of these, the first ones, which sample from it together
+  int64_t sampling_ranks = 1;    // of these, the first ones, which sample from it together with some columns of it each
+  int64_t expert_ranks = 1;  // likewise, with whole experts; a multiple of the others, or 1: those have columns of all experts
   GradientGroup* gradients = nullptr;    // that adds them over the ranks, and outlives it; null: there is one rank
   bool trained_alone = false;            // no other model is updated: what devices do for it has one order on all ranks
   bool shard_optimizer = false;          // each rank steps its own part of the weights
@@ -194,10 +207,14 @@ struct ModelUsage {
   /// The ranks that hold what is trained, for whose slots this one has gradients.
   World trained_by() const { return holders ? *holders : world.of_owners(); }
 
+  /// Of those that compute passes together, how many sample from it together, with columns or experts.
+  int64_t sampling_places() const { return std::max(sampling_ranks, expert_ranks); }
+  bool samples_together() const { return sampling_places() > 1; }
+
   /// Whether it has live weights at all. One that is sampled from and nothing else has a published version alone, and so has one
   /// whose passes can read that (ModelFacts::reads_published). Not where a rank has a part of a version.
   bool has_live_weights(bool reads_published) const {
-    return updated || versions.readable == 0 || sampling_ranks > 1 || (read && !reads_published);
+    return updated || versions.readable == 0 || samples_together() || (read && !reads_published);
   }
 };
 

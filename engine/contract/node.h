@@ -6,7 +6,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "engine/contract/contract.h"
 #include "engine/contract/metrics.h"
 #include "engine/contract/micro_batch.h"
 #include "engine/contract/model.h"
@@ -37,6 +39,7 @@ struct NodeResources {
   KvAtUpdate update_kv = KvAtUpdate::kKeep;              // likewise
   int64_t kv_bytes = 0;                                  // the plan's prediction for what is sampled from: the size of a KV pool
   RunFolder run_folder;                                  // where it writes, and nowhere else; without a path outside a run
+  std::vector<KnownValues> known_values;                 // of text columns that it writes, by nodes that read them
   std::map<std::string, std::shared_ptr<Model>> models;  // by name, those that its contract declares
   World world;
   MetricsRecorder* metrics = nullptr;

@@ -21,7 +21,8 @@ class PassGroup {
 
   virtual int place() const = 0;
   virtual int size() const = 0;
-  virtual int ring() const = 0;  // blocks that they make in attention
+  virtual int ring() const = 0;          // blocks that they make in attention
+  virtual int expert_ranks() const = 0;  // groups of so many, next to each other, share out the experts of a mixture
 
   /// A message of one place to another: they come in the order in which they were sent. Does not wait.
   virtual void send(int to, std::string text, Columns columns) = 0;

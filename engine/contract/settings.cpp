@@ -240,6 +240,15 @@ ParamSet<ClusterSettings> cluster_params() {
           "of the ranks of sequence_parallel, which it divides, so many sample together: each has some heads and columns of the "
           "weights that are sampled from, and its part of the KV cache; tokens and log-probabilities have the same bits. 1: the "
           "rank that leads samples alone");
+  set.param("expert_parallel", &ClusterSettings::expert_parallel)
+      .between(1, 256)
+      .unit("ranks")
+      .doc(
+          "of the ranks of sequence_parallel, which it divides, so many share out the experts of each mixture, whole ones: a "
+          "rank "
+          "computes its own experts for the tokens of all of them, in passes and, without roles, in sampling, and holds no "
+          "others "
+          "of the weights that are sampled from. Tokens and log-probabilities have the same bits, gradients round otherwise");
   set.param("join_seconds", &ClusterSettings::join_seconds)
       .above(0)
       .unit("seconds")

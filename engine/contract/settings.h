@@ -145,6 +145,7 @@ struct ClusterSettings {
   int64_t sequence_parallel = 1;           // ranks that compute a pass together, a segment of its tokens each
   int64_t ring = 1;                        // blocks that these make, whose ranks go around a ring in attention
   int64_t tensor_parallel = 1;             // of them, those that sample a token together, with some columns of each matrix
+  int64_t expert_parallel = 1;             // likewise, those that have whole experts of a mixture each
   double join_seconds = 60;                // for all ranks to come
   double dead_after_seconds = 8;           // a rank that gives no sign for so long is lost
   bool resend_damaged = false;             // a piece of columns that came damaged from another rank, once

@@ -49,8 +49,8 @@ bool has_in_common(const Plan& plan, int rank) { return plan.shards_parameters()
 int64_t copy_bytes(const Plan& plan, const PlanModel& model, const ModelUsage& usage, int rank) {
   const bool has_live = usage.has_live_weights(model.facts.reads_published) && model.facts.base_of.empty();
   const bool common = has_in_common(plan, rank) && has_live && model.facts.common_bytes > 0 && plan.pass_ranks() == 1;
-  const int together = plan.sampling_ranks();
-  if (together > 1 && model.facts.shared_version_bytes) return model.facts.shared_version_bytes(together);
+  if (usage.samples_together() && model.facts.shared_version_bytes)
+    return model.facts.shared_version_bytes(usage.sampling_ranks, usage.expert_ranks);
   return common ? divided_up(model.facts.published_bytes, plan.owners()) : model.facts.published_bytes;
 }
 
@@ -62,7 +62,9 @@ int64_t live_bytes(const Plan& plan, const ModelFacts& facts, int rank) {
 // A buffer a slot; in common sums of eight bytes, and what is on its way there.
 int64_t gradient_bytes(const Plan& plan, const ModelFacts& facts) {
   if (!sums_in_common(plan, facts)) return saturating_product(facts.gradient_bytes, plan.slots_of_rank());
-  return saturating_sum(2 * part_of_rank(plan, facts.gradient_bytes), facts.passing_bytes);
+  const bool shares = plan.expert_ranks() > 1 && facts.shared_passing_bytes;
+  const int64_t passing = shares ? facts.shared_passing_bytes(plan.expert_ranks()) : facts.passing_bytes;
+  return saturating_sum(2 * part_of_rank(plan, facts.gradient_bytes), passing);
 }
 
 // What the first rank keeps of the optimizer's state, which owns most: some numbers for each parameter.
@@ -244,19 +246,24 @@ int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int r
     // Samples that the node makes longer than they came are not within the tokens in flight.
     const int64_t tokens =
         longest > made ? plan.budget.pass_tokens.value : std::min(of_pass, in_flight(plan, path, tokens_in_flight));
+    int64_t sampling = 0;  // of the model that is sampled from, and of the one that guesses for it
     for (const ModelNeed& need : node.needs.models) {
       const PlanModel* model = model_named(plan, need.model);
-      if (model == nullptr || !model->facts.activation_bytes || need.use == ModelUse::kPublishes) continue;
+      const bool computes = need.use != ModelUse::kPublishes && need.use != ModelUse::kAverages;
+      if (model == nullptr || !model->facts.activation_bytes || !computes) continue;
       if (model->facts.device != place) continue;
-      const int64_t bytes = model->facts.activation_bytes({.training = need.use == ModelUse::kUpdates,
-                                                           .sampling = need.use == ModelUse::kSamples,
-                                                           .tokens = tokens,
-                                                           .longest_sample = longest,
-                                                           .ranks = need.use == ModelUse::kSamples ? 1 : plan.pass_ranks(),
-                                                           .ring = need.use == ModelUse::kSamples ? 1 : plan.ring(),
-                                                           .recompute = model->usage.recompute});
+      const int64_t bytes = model->facts.activation_bytes(
+          {.training = need.use == ModelUse::kUpdates,
+           .sampling = need.use == ModelUse::kSamples,
+           .tokens = tokens,
+           .longest_sample = longest,
+           .ranks = need.use == ModelUse::kSamples ? 1 : plan.pass_ranks(),
+           .ring = need.use == ModelUse::kSamples ? 1 : plan.ring(),
+           .expert_ranks = need.use == ModelUse::kSamples ? plan.sampling_expert_ranks(model->facts) : plan.expert_ranks(),
+           .recompute = model->usage.recompute});
+      if (need.use == ModelUse::kSamples) sampling = saturating_sum(sampling, bytes);
       int64_t& largest = by_executor[node.executor];
-      largest = std::max(largest, bytes);
+      largest = std::max({largest, bytes, sampling});
     }
   }
   int64_t sum = 0;

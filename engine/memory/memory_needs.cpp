@@ -74,6 +74,8 @@ int64_t tokens_that_fit(const Plan& plan, const MemoryNeed& need) {
 }
 
 std::vector<PassRanks> more_pass_ranks(const Plan& plan) {
+  const auto averages = [](const PlanModel& model) { return !model.facts.average_of.empty(); };
+  if (std::ranges::any_of(plan.models, averages)) return {};
   int64_t heads = 0;  // the largest number of ranks that divides those of all models
   for (const PlanModel& model : plan.models) {
     if (!model.usage.updated && !model.usage.read) continue;
@@ -108,8 +110,8 @@ const PlanModel* base_in_place_of(const Plan& plan, const PlanModel& frozen) {
   const ModelFacts& facts = frozen.facts;
   if (frozen.usage.updated || !facts.base_of.empty() || facts.folder.empty() || !facts.has_head("language_model")) return nullptr;
   const auto found = std::ranges::find_if(plan.models, [&](const PlanModel& model) {
-    return model.usage.updated && model.facts.folder == facts.folder && model.facts.device == facts.device &&
-           model.facts.has_head("language_model");
+    return model.usage.updated && model.facts.trainable && model.facts.folder == facts.folder &&
+           model.facts.device == facts.device && model.facts.has_head("language_model");
   });
   return found == plan.models.end() ? nullptr : &*found;
 }

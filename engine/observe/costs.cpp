@@ -22,15 +22,17 @@ struct CostKey {
   double NodeCosts::*value;
 };
 
-constexpr std::array<CostKey, 9> kCostKeys{{{"per_batch_us", &NodeCosts::per_batch_us},
-                                            {"per_token_us", &NodeCosts::per_token_us},
-                                            {"per_iteration_us", &NodeCosts::per_iteration_us},
-                                            {"per_checkpoint_us", &NodeCosts::per_checkpoint_us},
-                                            {"per_step_us", &NodeCosts::per_step_us},
-                                            {"per_sampled_token_us", &NodeCosts::per_sampled_token_us},
-                                            {"per_prompt_token_us", &NodeCosts::per_prompt_token_us},
-                                            {"per_group_us", &NodeCosts::per_group_us},
-                                            {"kept_share", &NodeCosts::kept_share}}};
+constexpr std::array<CostKey, 11> kCostKeys{{{"per_batch_us", &NodeCosts::per_batch_us},
+                                             {"per_token_us", &NodeCosts::per_token_us},
+                                             {"per_iteration_us", &NodeCosts::per_iteration_us},
+                                             {"per_checkpoint_us", &NodeCosts::per_checkpoint_us},
+                                             {"per_step_us", &NodeCosts::per_step_us},
+                                             {"per_sampled_token_us", &NodeCosts::per_sampled_token_us},
+                                             {"per_prompt_token_us", &NodeCosts::per_prompt_token_us},
+                                             {"drafted_per_step", &NodeCosts::drafted_per_step},
+                                             {"kept_per_step", &NodeCosts::kept_per_step},
+                                             {"per_group_us", &NodeCosts::per_group_us},
+                                             {"kept_share", &NodeCosts::kept_share}}};
 
 Json json_of(const NodeCosts& costs) {
   Json json{{"threads", costs.threads}};

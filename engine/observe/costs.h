@@ -27,6 +27,11 @@ struct NodeCosts {
   double per_sampled_token_us = 0;
   double per_prompt_token_us = 0;
 
+  // One that guesses tokens before it samples them: how many of a sample in a step where it may, and how many of these are sampled.
+  // What they take is in the three above.
+  double drafted_per_step = 0;
+  double kept_per_step = 0;
+
   double per_group_us = 0;  // a source without rollout: each group
 
   double kept_share = 1;  // a filter: of the groups
@@ -46,6 +51,16 @@ struct Lengths {
   bool operator==(const Lengths&) const = default;
 };
 
+/// What a rollout of a simulated pipeline guesses: see GuessRules (engine/simulation/guesses.h).
+struct Guesses {
+  int64_t samples = 0;                             // while no more of them decode, and no prompt is read; 0: whatever runs beside
+  double drafted_per_step = 0, kept_per_step = 0;  // of a sample
+  bool apart = false;      // what they take is not in the costs of the rollout: a row for each, and the model that guesses
+  double draft_share = 0;  // of the work of the model that is sampled from, what that takes; 0: no model guesses
+
+  bool operator==(const Guesses&) const = default;
+};
+
 /// What a simulation must know of the work that it does not do: `RUN/costs.json`.
 struct Costs {
   std::string pipeline;
@@ -53,7 +68,8 @@ struct Costs {
   double seconds = 0;      // from the beginning of the run to the end of its last work
   double gap_us = 0;       // between two pieces of work of an executor that has more to do
   std::map<std::string, NodeCosts> nodes;
-  std::vector<Lengths> lengths;  // by first_iteration, ascending; the first is 0
+  std::vector<Lengths> lengths;                 // by first_iteration, ascending; the first is 0
+  std::map<std::string, Guesses> guesses = {};  // by rollout; not in the file, since the pipeline that is simulated says it
 
   /// Those of an iteration. There must be some.
   const Lengths& lengths_of(int64_t iteration) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include "base/device_name.h"
 #include "base/machine.h"
@@ -184,6 +185,30 @@ void check_sampling_ranks(const PipelineSpec& spec, Problems& problems, const Pl
                                   : "a tensor_parallel that divides sequence_parallel, which is " + std::to_string(passes)});
 }
 
+// They are some of those that compute passes together, too. Where they sample together, those that have columns are the first ones, and
+// all have as many experts.
+void check_expert_ranks(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
+  const int64_t passes = plan.cluster.sequence_parallel, experts = plan.cluster.expert_parallel;
+  const int64_t sampling = plan.cluster.tensor_parallel;
+  if (experts == 1) return;
+  const auto report = [&](const std::string& message, const std::string& help) {
+    const SourceSpan where = spec.cluster.find("expert_parallel")->value.where;
+    problems.push_back({.kind = "setting-unusable", .where = where, .message = message, .caret = {}, .notes = {}, .help = help});
+  };
+  if (passes % experts != 0) {
+    return report(plural(experts, "rank") + " cannot share out experts where " + std::to_string(passes) +
+                      (passes == 1 ? " computes each pass" : " compute each pass together"),
+                  passes == 1 ? "sequence_parallel = " + std::to_string(experts) + " in [cluster], or remove expert_parallel"
+                              : "an expert_parallel that divides sequence_parallel, which is " + std::to_string(passes));
+  }
+  if (experts % sampling == 0) return;
+  const int64_t both = std::lcm(experts, sampling);
+  report("expert_parallel = " + std::to_string(experts) + " is no multiple of tensor_parallel, which is " +
+             std::to_string(sampling) + ": of those that sample together each has some experts",
+         (passes % both == 0 ? "expert_parallel = " + std::to_string(both) + ", or " : std::string()) +
+             "a tensor_parallel that divides " + std::to_string(experts));
+}
+
 // In the order of the file; which of them trains is not known yet.
 void bind_roles(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
   int first = 0;
@@ -249,6 +274,7 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
   check_ring(spec, problems, plan);
   bind_roles(spec, registry, problems, plan);
   check_sampling_ranks(spec, problems, plan);
+  check_expert_ranks(spec, problems, plan);
   bind_devices(spec, registry, problems, plan);
   check_checkpoint_folder(spec.checkpoint, problems);
   if (plan.roles.empty()) settle_slots(spec, problems, plan);

@@ -18,7 +18,12 @@ class DataLook {
  public:
   /// All outlive it. `table`: that of the node.
   DataLook(const Plan& plan, const PlanNode& node, const Table& table, DataDepth depth, Problems& problems)
-      : plan_(plan), path_(plan.paths[static_cast<size_t>(node.path)]), table_(table), depth_(depth), problems_(problems) {}
+      : plan_(plan),
+        node_(node),
+        path_(plan.paths[static_cast<size_t>(node.path)]),
+        table_(table),
+        depth_(depth),
+        problems_(problems) {}
 
   bool all() const { return depth_ == DataDepth::kAll; }
 
@@ -31,6 +36,9 @@ class DataLook {
   /// The name of the node that does so; empty: nothing samples.
   std::string rollout() const;
 
+  /// Of text columns that the node writes, what nodes that read them know.
+  std::vector<KnownValues> known_values() const { return plan_.known_values(node_); }
+
   /// At `key` of the node's table, or at its header where the key is not written.
   void error(std::string_view key, std::string message, std::string help = {});
   void warning(std::string_view key, std::string message, std::vector<std::string> notes = {}, std::string help = {});
@@ -40,6 +48,7 @@ class DataLook {
            std::string help);
 
   const Plan& plan_;
+  const PlanNode& node_;
   const PlanPath& path_;
   const Table& table_;
   DataDepth depth_;

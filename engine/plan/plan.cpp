@@ -45,10 +45,10 @@ bool Plan::has(int rank, int node) const {
 namespace {
 
 // Ranks that assist compute what the others do in passes, and sample with them.
-bool uses_models_of(const Plan& plan, int rank, int node) {
+bool uses_for(const Plan& plan, int rank, int node, const PlanModel& model) {
   if (!plan.assists(rank)) return plan.has(rank, node);
   const PlanNode& of = plan.nodes[static_cast<size_t>(node)];
-  if (of.type->kind == NodeKind::kRollout) return plan.sampling_ranks() > 1;
+  if (of.type->kind == NodeKind::kRollout) return plan.sampling_ranks() > 1 || plan.sampling_expert_ranks(model.facts) > 1;
   return computes_in_passes(*of.type, of.needs);
 }
 
@@ -57,20 +57,21 @@ bool uses_models_of(const Plan& plan, int rank, int node) {
 std::optional<ModelUsage> Plan::usage_on(int rank, const PlanModel& model) const {
   ModelUsage usage = model.usage;
   usage.sampling_ranks = sampling_ranks();
+  usage.expert_ranks = sampling_expert_ranks(model.facts);
   if (roles.empty() && !assists(rank)) return usage;
   const bool is_trained = usage.updated, is_sampled = usage.versions.readable > 0;
-  const auto is_used = [&](const std::string& name) {
+  const auto is_used = [&](const PlanModel& used) {
     for (size_t i = 0; i < nodes.size(); ++i) {
-      if (uses_models_of(*this, rank, static_cast<int>(i)) &&
-          std::ranges::find(nodes[i].needs.models, name, &ModelNeed::model) != nodes[i].needs.models.end())
+      if (uses_for(*this, rank, static_cast<int>(i), used) &&
+          std::ranges::find(nodes[i].needs.models, used.name, &ModelNeed::model) != nodes[i].needs.models.end())
         return true;
     }
     return false;
   };
-  const auto is_base_of_used = [&](const PlanModel& other) { return other.facts.base_of == model.name && is_used(other.name); };
-  if (!is_used(model.name) && std::ranges::none_of(models, is_base_of_used)) return std::nullopt;
+  const auto is_base_of_used = [&](const PlanModel& other) { return other.facts.base_of == model.name && is_used(other); };
+  if (!is_used(model) && std::ranges::none_of(models, is_base_of_used)) return std::nullopt;
   if (assists(rank)) {
-    if (pass_place_of(*this, rank) >= sampling_ranks()) usage.versions.readable = 0;
+    if (pass_place_of(*this, rank) >= usage.sampling_places()) usage.versions.readable = 0;
     return usage;
   }
   usage.received = is_trained && is_sampled && !trains(rank);
@@ -126,6 +127,20 @@ int64_t Plan::token_capacity() const {
       tokens = saturating_sum(tokens, path.tokens_in_flight);
   }
   return tokens;
+}
+
+std::vector<KnownValues> Plan::known_values(const PlanNode& writer) const {
+  std::vector<KnownValues> known;
+  for (const PlanNode& node : nodes) {
+    for (const KnownValues& values : node.needs.known_values) {
+      if (node.path != writer.path ||
+          std::ranges::find(writer.needs.writes, values.column, &ColumnSpec::name) == writer.needs.writes.end())
+        continue;
+      known.push_back(values);
+      known.back().node = node.name;
+    }
+  }
+  return known;
 }
 
 std::vector<int> Plan::last_readers(const PlanColumn& column) const {

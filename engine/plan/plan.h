@@ -184,6 +184,13 @@ struct Plan {
   int pass_ranks() const { return ranks == 1 ? 1 : static_cast<int>(cluster.sequence_parallel); }
   int ring() const { return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.ring); }  // blocks that these make
   int sampling_ranks() const { return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.tensor_parallel); }  // the first of them
+  int expert_ranks() const {
+    return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.expert_parallel);
+  }  // those next to each other
+
+  /// Of the ranks that compute passes together, those that have whole experts each of what is sampled from: 1, where all have columns
+  /// alone.
+  int sampling_expert_ranks(const ModelFacts& facts) const { return facts.is_mixture() && roles.empty() ? expert_ranks() : 1; }
 
   /// Ranks that have micro-batches, and those that sample: all that schedule, or with roles the first ones and the others. Behind
   /// them come those that assist, which have no nodes.
@@ -222,11 +229,12 @@ struct Plan {
   bool shares_making() const;      // of some path
   int64_t token_capacity() const;  // of all budgets of a rank
 
-  int index_of(const std::string& node) const;                    // -1: no such node
-  const PlanPath& path_of(int node) const;                        // on which a node lies
-  const PlanPath& main_path() const;                              // the first that does not measure
-  bool is_inside_rollout(int node) const;                         // a source whose work is part of its rollout's
-  int64_t share_of(const PlanPath& path, int64_t tokens) const;   // of a budget of so many tokens
+  int index_of(const std::string& node) const;                          // -1: no such node
+  const PlanPath& path_of(int node) const;                              // on which a node lies
+  const PlanPath& main_path() const;                                    // the first that does not measure
+  bool is_inside_rollout(int node) const;                               // a source whose work is part of its rollout's
+  int64_t share_of(const PlanPath& path, int64_t tokens) const;         // of a budget of so many tokens
+  std::vector<KnownValues> known_values(const PlanNode& writer) const;  // of its text columns, by each node that says which
   std::vector<int> last_readers(const PlanColumn& column) const;  // those behind which no other reader comes: with them it dies
 };
 

@@ -17,11 +17,12 @@ constexpr int64_t kMostColumns = 64;
 
 class ParcelPassGroups::Group final : public PassGroup {
  public:
-  Group(Parcels& parcels, std::string model, std::vector<int> ranks, int ring)
+  Group(Parcels& parcels, std::string model, std::vector<int> ranks, int ring, int expert_ranks)
       : parcels_(parcels),
         model_(std::move(model)),
         ranks_(std::move(ranks)),
         ring_(ring),
+        expert_ranks_(expert_ranks),
         place_(static_cast<int>(std::ranges::find(ranks_, parcels.world().rank) - ranks_.begin())),
         sent_(ranks_.size()),
         expected_(ranks_.size()),
@@ -30,6 +31,7 @@ class ParcelPassGroups::Group final : public PassGroup {
   int place() const override { return place_; }
   int size() const override { return static_cast<int>(ranks_.size()); }
   int ring() const override { return ring_; }
+  int expert_ranks() const override { return expert_ranks_; }
 
   void send(int to, std::string text, Columns columns) override {
     SLUICE_CHECK(std::ssize(text) <= kMostText && std::ssize(columns) <= kMostColumns, "a message that is too long");
@@ -118,14 +120,14 @@ class ParcelPassGroups::Group final : public PassGroup {
   Parcels& parcels_;
   const std::string model_;
   const std::vector<int> ranks_;
-  const int ring_;
+  const int ring_, expert_ranks_;
   const int place_;
   std::vector<int64_t> sent_, expected_;  // messages, by place
   const std::shared_ptr<State> state_;
 };
 
-ParcelPassGroups::ParcelPassGroups(Parcels& parcels, std::vector<int> ranks, int ring)
-    : parcels_(parcels), ranks_(std::move(ranks)), ring_(ring) {}
+ParcelPassGroups::ParcelPassGroups(Parcels& parcels, std::vector<int> ranks, int ring, int expert_ranks)
+    : parcels_(parcels), ranks_(std::move(ranks)), ring_(ring), expert_ranks_(expert_ranks) {}
 
 ParcelPassGroups::~ParcelPassGroups() = default;
 
@@ -134,7 +136,7 @@ PassGroup& ParcelPassGroups::of(const std::string& name, int first) {
   std::unique_ptr<Group>& group = groups_[name];
   if (!group) {
     const auto end = first == 0 ? ranks_.end() : ranks_.begin() + first;
-    group = std::make_unique<Group>(parcels_, name, std::vector<int>(ranks_.begin(), end), ring_);
+    group = std::make_unique<Group>(parcels_, name, std::vector<int>(ranks_.begin(), end), ring_, expert_ranks_);
     if (is_over_) group->abandon();
   }
   return *group;

@@ -20,8 +20,9 @@ namespace sluice::engine {
 /// calls abandon().
 class ParcelPassGroups final : public PassGroups {
  public:
-  /// `ranks`: of each place of the group that this rank belongs to, its rank. `ring`: PassGroup::ring().
-  ParcelPassGroups(Parcels& parcels, std::vector<int> ranks, int ring = 1);
+  /// `ranks`: of each place of the group that this rank belongs to, its rank. `ring`, `expert_ranks`: as PassGroup
+  /// has them.
+  ParcelPassGroups(Parcels& parcels, std::vector<int> ranks, int ring = 1, int expert_ranks = 1);
   ~ParcelPassGroups() override;
 
   PassGroup& of(const std::string& name, int first = 0) override;
@@ -32,7 +33,7 @@ class ParcelPassGroups final : public PassGroups {
 
   Parcels& parcels_;
   const std::vector<int> ranks_;
-  const int ring_;
+  const int ring_, expert_ranks_;
   std::mutex mutex_;  // guards what follows
   bool is_over_ = false;
   std::map<std::string, std::unique_ptr<Group>> groups_;

@@ -6,6 +6,7 @@
 
 #include "engine/checkpoint/checkpoint_schedule.h"
 #include "engine/observe/engine_metrics.h"
+#include "engine/observe/guess_metrics.h"
 
 namespace sluice::engine {
 namespace {
@@ -18,7 +19,12 @@ double us(const Slice& slice) { return static_cast<double>(slice.end_ns - slice.
 }  // namespace
 
 CostRecorder::CostRecorder(const Plan& plan, int rank)
-    : plan_(plan), rank_(rank), nodes_(plan.nodes.size()), places_(plan.executors.size()), filtered_(plan.nodes.size()) {}
+    : plan_(plan),
+      rank_(rank),
+      nodes_(plan.nodes.size()),
+      places_(plan.executors.size()),
+      filtered_(plan.nodes.size()),
+      guessed_(plan.nodes.size()) {}
 
 void CostRecorder::ended(const Slice& slice) {
   Place& place = places_[static_cast<size_t>(slice.executor)];
@@ -69,15 +75,22 @@ void CostRecorder::reported(const IterationReport& report) {
   const std::lock_guard lock(mutex_);
   iterations_ = report.iteration + 1;
   for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-    if (!plan_.nodes[i].needs.drops_groups) continue;
-    const auto metric = [&](const char* name) {
-      const double value =
-          report.metric(prefixed_metric(plan_.nodes[i].metrics_prefix, metrics::of_filter(plan_.nodes[i].name, name)));
+    const PlanNode& node = plan_.nodes[i];
+    const auto metric = [&](const std::string& name) {
+      const double value = report.metric(prefixed_metric(node.metrics_prefix, name));
       return std::isnan(value) ? 0 : value;
     };
-    const double passed = metric("groups_kept") + metric("groups_surplus");
-    filtered_[i].passed += passed;
-    filtered_[i].arrived += passed + metric("groups_dropped");
+    if (node.needs.drops_groups) {
+      const auto of_filter = [&](const char* name) { return metric(metrics::of_filter(node.name, name)); };
+      const double passed = of_filter("groups_kept") + of_filter("groups_surplus");
+      filtered_[i].passed += passed;
+      filtered_[i].arrived += passed + of_filter("groups_dropped");
+    }
+    if (node.type->kind == NodeKind::kRollout) {
+      guessed_[i].steps += metric(metrics::kGuessedSteps);
+      guessed_[i].drafted += metric(metrics::kDraftedTokens);
+      guessed_[i].kept += metric(metrics::kKeptDrafts);
+    }
   }
 }
 
@@ -167,7 +180,12 @@ Costs CostRecorder::costs() const {
   for (size_t i = 0; i < plan_.nodes.size(); ++i) {
     NodeCosts& of_node = costs.nodes[plan_.nodes[i].name];
     of_node = plan_.has(rank_, static_cast<int>(i)) ? costs_of(i) : told_of(i);
-    if (plan_.nodes[i].type->kind == NodeKind::kRollout) of_node.per_prompt_token_us *= read_share();
+    if (plan_.nodes[i].type->kind != NodeKind::kRollout) continue;
+    of_node.per_prompt_token_us *= read_share();
+    const std::lock_guard lock(mutex_);
+    if (guessed_[i].steps == 0) continue;
+    of_node.drafted_per_step = guessed_[i].drafted / guessed_[i].steps;
+    of_node.kept_per_step = guessed_[i].kept / guessed_[i].steps;
   }
   return costs;
 }

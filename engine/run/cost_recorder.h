@@ -26,7 +26,7 @@ class CostRecorder final : public WorkObserver {
   void ended(const Slice& slice) override;
   void packed(int64_t iteration, const Layout& layout) override;
 
-  /// The metrics of an iteration say what filters kept. On any thread.
+  /// The metrics of an iteration say what filters kept, and what rollouts guessed. On any thread.
   void reported(const IterationReport& report);
 
   /// On another rank than 0, for that one: so far. On any thread.
@@ -61,6 +61,9 @@ class CostRecorder final : public WorkObserver {
   struct Filtered {
     double arrived = 0, passed = 0;
   };
+  struct Guessed {
+    double steps = 0, drafted = 0, kept = 0;
+  };
 
   NodeCosts costs_of(size_t node) const;
   NodeCosts told_of(size_t node) const;
@@ -76,6 +79,7 @@ class CostRecorder final : public WorkObserver {
 
   mutable std::mutex mutex_;        // guards what follows
   std::vector<Filtered> filtered_;  // by node
+  std::vector<Guessed> guessed_;    // likewise
   int64_t iterations_ = 0;
   std::map<int, RankCosts> told_;  // by rank
 };

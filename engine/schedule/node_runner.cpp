@@ -196,6 +196,7 @@ bool NodeRunner::go_through_steps(const Iteration& iteration, const std::functio
       if (!bring_weights(go_on)) return false;
       go_on_from_meeting(iteration);
     }
+    for (const auto& [name, model] : trained_) model->follow();
     phase_ = Phase::kAdd;
     if (at_end) break;
     ++step_;

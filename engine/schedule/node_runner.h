@@ -99,8 +99,9 @@ class NodeRunner {
   const int executor_;
   PathState& path_;
   const bool has_totals_;
-  const bool has_files_;                                                 // that rank 0 gathers
-  std::vector<std::pair<std::string, std::shared_ptr<Model>>> trained_;  // models that it updates, whose gradients are added
+  const bool has_files_;  // that rank 0 gathers
+  std::vector<std::pair<std::string, std::shared_ptr<Model>>>
+      trained_;  // models that it updates, whose gradients are added, and behind them those that average these
   std::vector<Prerequisite> prerequisites_;
   int64_t next_ = 0;               // sequence number of the packet that is due
   std::vector<Packet> held_;       // a barrier's micro-batches of this iteration, empty ones among them

@@ -1,6 +1,7 @@
 #include "engine/schedule/stage_host.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -11,10 +12,13 @@
 namespace sluice::engine {
 namespace {
 
-std::vector<std::string> models_that(const PlanNode& node, ModelUse use) {
+// Those of the first use first.
+std::vector<std::string> models_that(const PlanNode& node, std::initializer_list<ModelUse> uses) {
   std::vector<std::string> names;
-  for (const ModelNeed& need : node.needs.models) {
-    if (need.use == use && std::ranges::find(names, need.model) == names.end()) names.push_back(need.model);
+  for (const ModelUse use : uses) {
+    for (const ModelNeed& need : node.needs.models) {
+      if (need.use == use && std::ranges::find(names, need.model) == names.end()) names.push_back(need.model);
+    }
   }
   return names;
 }
@@ -54,8 +58,8 @@ StageHost::StageHost(RunState& state, int node, Workload::Part part, bool rewind
       executor_(executor_index(state.plan, plan_.executor)),
       part_(std::move(part)),
       is_absent_(!state.plan.has(state.world.rank, node)),
-      updated_models_(models_that(plan_, ModelUse::kUpdates)),
-      published_models_(models_that(plan_, ModelUse::kPublishes)) {
+      updated_models_(models_that(plan_, {ModelUse::kUpdates, ModelUse::kAverages})),
+      published_models_(models_that(plan_, {ModelUse::kPublishes})) {
   compare_states(state.log.reported() - 1);
   if (!rewinds) return;
   StateWriter first;

@@ -29,17 +29,19 @@ ModelUsage usage_of(const Plan& plan, const PlanModel& model, ModelUsage usage, 
   usage.world = world_of(plan, ranks.numbers);
   if (ranks.passes != nullptr && (plan.trains(rank) || plan.assists(rank))) usage.holders = trainers_of(plan, rank);
   if (ranks.passes != nullptr && shares_passes_of(plan, model)) usage.passes = ranks.passes;
-  if (usage.updated && plan.training_ranks() > 1) usage.gradients = ranks.numbers.gradients(model.name);
-  usage.trained_alone = std::ranges::count_if(plan.models, [](const PlanModel& other) { return other.usage.updated; }) == 1;
+  if (usage.updated && model.facts.trainable && plan.training_ranks() > 1) usage.gradients = ranks.numbers.gradients(model.name);
+  usage.trained_alone = std::ranges::count_if(plan.models, [](const PlanModel& other) {
+                          return other.usage.updated && other.facts.trainable;
+                        }) == 1;
   usage.shard_optimizer = plan.shards_optimizer();
   usage.common = common_memory_for(plan, model, ranks, workload);
-  if (!model.facts.base_of.empty()) usage.base = workload.models[model.facts.base_of];
+  if (!model.facts.made_from().empty()) usage.base = workload.models[model.facts.made_from()];
   return usage;
 }
 
-void load_those(const Plan& plan, const LinkedRanks& ranks, bool with_base, Workload& workload, Problems& problems) {
+void load_those(const Plan& plan, const LinkedRanks& ranks, bool made_from_others, Workload& workload, Problems& problems) {
   for (const PlanModel& model : plan.models) {
-    if (model.facts.base_of.empty() == with_base) continue;
+    if (model.facts.made_from().empty() == made_from_others) continue;
     const std::optional<ModelUsage> usage = plan.usage_on(ranks.numbers.world().rank, model);
     if (!usage) continue;
     try {
@@ -63,6 +65,7 @@ NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workloa
   resources.update_kv = plan.schedule.update_kv;
   resources.run_folder = run_folder;
   resources.threads = std::ranges::find(plan.executors, node.executor, &PlanExecutor::name)->threads;
+  resources.known_values = plan.known_values(node);
   for (const ModelNeed& need : node.needs.models) resources.models[need.model] = workload.models.at(need.model);
   return resources;
 }
@@ -88,11 +91,11 @@ World world_of(const Plan& plan, const Reductions& ranks) {
   return world;
 }
 
-// A model that is the base of another one before that.
+// A model that another one is made from before that.
 void load_models(const Plan& plan, const LinkedRanks& ranks, Workload& workload) {
   Problems problems;
-  for (const bool with_base : {false, true}) {
-    load_those(plan, ranks, with_base, workload, problems);
+  for (const bool made_from_others : {false, true}) {
+    load_those(plan, ranks, made_from_others, workload, problems);
     if (has_errors(problems)) throw UserError(problems);
   }
 }

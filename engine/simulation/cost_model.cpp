@@ -26,11 +26,22 @@ void scale(NodeCosts& costs, double factor) {
   }
 }
 
+// What is guessed for nothing takes a row of the step as what is sampled does, and who guesses its part of a step for each pass.
+double of_guesses_us(const NodeCosts& costs, const Guesses& guesses, const StepWork& step) {
+  if (!guesses.apart) return 0;
+  const double in_vain = std::max(0.0, step.drafted_tokens - static_cast<double>(step.kept_drafts));
+  return costs.per_sampled_token_us * in_vain +
+         guesses.draft_share * (costs.per_sampled_token_us * step.drafted_tokens + costs.per_step_us * step.draft_passes);
+}
+
+// Of models that a node samples from, the first: another one only guesses.
 double operations_of_token(const Plan& plan, const PlanNode& node) {
   double operations = 0;
+  bool samples = false;
   for (const ModelNeed& need : node.needs.models) {
     const auto model = std::ranges::find(plan.models, need.model, &PlanModel::name);
-    if (model == plan.models.end() || need.use == ModelUse::kPublishes) continue;
+    if (model == plan.models.end() || need.use == ModelUse::kPublishes || need.use == ModelUse::kAverages) continue;
+    if (need.use == ModelUse::kSamples && std::exchange(samples, true)) continue;
     operations += (need.use == ModelUse::kUpdates ? 6.0 : 2.0) *
                   static_cast<double>(model->facts.parameters - model->facts.idle_parameters);
   }
@@ -42,8 +53,11 @@ double operations_of_token(const Plan& plan, const PlanNode& node) {
 CostModel::CostModel(const Plan& plan, const Costs& costs, int rank)
     : plan_(plan), held_(plan.nodes.size()), endings_(plan.nodes.size()) {
   for (int node = 0; node < std::ssize(plan.nodes); ++node) {
-    costs_.push_back(found(plan.nodes[static_cast<size_t>(node)], costs));
-    if (!plan.has(rank, node)) costs_.back() = {};
+    const PlanNode& of = plan.nodes[static_cast<size_t>(node)];
+    costs_.push_back(found(of, costs));
+    const auto guesses = costs.guesses.find(of.name);
+    guesses_.push_back(guesses == costs.guesses.end() ? Guesses() : guesses->second);
+    if (!plan.has(rank, node)) costs_.back() = {}, guesses_.back() = {};
   }
 }
 
@@ -119,8 +133,9 @@ int64_t CostModel::of_step_ns(int path, const StepWork& step) const {
   if (!plan.rollout) return nanoseconds(costs_[static_cast<size_t>(plan.source)].per_group_us * static_cast<double>(step.groups));
   if (step.sampled_tokens == 0 && step.prompt_tokens == 0) return 0;
   const NodeCosts& costs = costs_[static_cast<size_t>(*plan.rollout)];
+  const Guesses& guesses = guesses_[static_cast<size_t>(*plan.rollout)];
   return nanoseconds(costs.per_step_us + costs.per_sampled_token_us * static_cast<double>(step.sampled_tokens) +
-                     costs.per_prompt_token_us * static_cast<double>(step.prompt_tokens));
+                     costs.per_prompt_token_us * static_cast<double>(step.prompt_tokens) + of_guesses_us(costs, guesses, step));
 }
 
 bool adds_over_ranks(const Plan& plan, const PlanNode& node) {

@@ -15,6 +15,9 @@ struct StepWork {
   int64_t groups = 0;         // taken from the source
   int64_t prompt_tokens = 0;  // read
   int64_t sampled_tokens = 0;
+  int64_t kept_drafts = 0;    // of these, guessed before
+  double drafted_tokens = 0;  // guessed, on average
+  double draft_passes = 0;    // likewise of one sample, the most
 };
 
 /// How long each piece of work of a plan takes, by the costs of its nodes. One thread.
@@ -50,6 +53,7 @@ class CostModel {
 
   const Plan& plan_;
   std::vector<NodeCosts> costs_;  // by node, for the cores that it has here
+  std::vector<Guesses> guesses_;  // likewise
   std::vector<Held> held_;        // by node
   std::vector<Ending> endings_;   // likewise; without an iteration: its packets are worked on
   std::vector<std::string> notes_;

@@ -52,7 +52,8 @@ Workload workload_of_rank(const Plan& plan, Workload workload, SimulatedNetwork&
   for (const PlanModel& model : plan.models) {
     const std::optional<ModelUsage> usage = plan.usage_on(rank, model);
     if (!usage) continue;
-    if (usage->updated) workload.models[model.name] = std::make_shared<SimulatedModel>(network, rank, model.name);
+    if (usage->updated && model.facts.trainable)
+      workload.models[model.name] = std::make_shared<SimulatedModel>(network, rank, model.name);
     if (usage->received)
       workload.models[model.name] = std::make_shared<SimulatedReceivedModel>(network.weights(), rank, model.name);
   }

@@ -107,7 +107,37 @@ class SimulatedSource final : public Source {
   int64_t taken_ = 0;
 };
 
-/// Continuous batching: samples wait for a place, read their prompt, then get one token a step.
+/// Tokens of samples that were guessed and are right, on average so many a step: what is over counts for the next one.
+class RightGuesses {
+ public:
+  explicit RightGuesses(Guesses guesses) : guesses_(guesses) {}
+
+  bool made(int64_t decoding, int64_t prompt_tokens) const {
+    if (guesses_.drafted_per_step == 0 || decoding == 0) return false;
+    return guesses_.samples == 0 || (decoding <= guesses_.samples && prompt_tokens == 0);
+  }
+
+  double drafted_per_step() const { return guesses_.drafted_per_step; }
+
+  /// Of a sample in a step, at most `most`.
+  int64_t next(int64_t most) {
+    over_ += guesses_.kept_per_step;
+    const int64_t right = std::min(static_cast<int64_t>(over_), most);
+    over_ -= static_cast<double>(right);
+    return right;
+  }
+
+ private:
+  const Guesses guesses_;
+  double over_ = 0;
+};
+
+Guesses guesses_of(const Plan& plan, const PlanPath& path, const Costs& costs) {
+  const auto found = costs.guesses.find(sampler_of(plan, path).name);
+  return found == costs.guesses.end() ? Guesses() : found->second;
+}
+
+/// Continuous batching: samples wait for a place, read their prompt, then get a token a step, and those that were guessed right.
 class SimulatedRollout final : public Rollout {
  public:
   SimulatedRollout(const Plan& plan, const PlanPath& path, const Costs& costs)
@@ -118,6 +148,7 @@ class SimulatedRollout final : public Rollout {
                                                                        : kUnlimited),
         step_tokens_(sampler_of(plan, path).needs.step_tokens > 0 ? sampler_of(plan, path).needs.step_tokens : kUnlimited),
         on_demand_(takes_on_demand(plan.budget, *sampler_of(plan, path).type, sampler_of(plan, path).needs)),
+        guesses_(guesses_of(plan, path, costs)),
         columns_(written_by(plan, sampler_of(plan, path))) {}
 
   int64_t worst_tokens(const Group& group) const override {
@@ -157,18 +188,21 @@ class SimulatedRollout final : public Rollout {
     int64_t left = step_tokens_;
     for (Sample& sample : running_) {
       sample.reads = 0;
-      sample.samples = sample.prompt_left == 0;
+      sample.samples = sample.prompt_left == 0 ? 1 : 0;
       left -= sample.samples;
     }
+    const int64_t decoding = step_tokens_ - left;
     for (Sample& sample : running_) {
       if (sample.prompt_left > 0) {
         sample.reads = std::clamp<int64_t>(left, 0, sample.prompt_left);
         left -= sample.reads;
-        sample.samples = sample.reads == sample.prompt_left;  // the last token of the prompt gives the first of the response
+        // The last token of the prompt gives the first of the response.
+        sample.samples = sample.reads == sample.prompt_left ? 1 : 0;
       }
       work.prompt_tokens += sample.reads;
       work.sampled_tokens += sample.samples;
     }
+    if (guesses_.made(decoding, work.prompt_tokens)) guess(decoding, work);
     decided_ = true;
     return work;
   }
@@ -200,9 +234,9 @@ class SimulatedRollout final : public Rollout {
     int64_t response = 0;
     int64_t prompt_left = 0;
     int64_t response_left = 0;
-    int64_t reads = 0;     // in the step at hand
-    bool samples = false;  // likewise
-    bool travels = true;   // false: made beside the group
+    int64_t reads = 0;    // in the step at hand
+    int64_t samples = 0;  // likewise
+    bool travels = true;  // false: made beside the group
   };
   struct Running {
     int64_t prompt = 0;
@@ -211,6 +245,17 @@ class SimulatedRollout final : public Rollout {
     Group group;
   };
   using Groups = std::map<int64_t, Running>;  // by index
+
+  void guess(int64_t decoding, StepWork& work) {
+    for (Sample& sample : running_) {
+      if (sample.prompt_left > 0) continue;
+      const int64_t right = guesses_.next(sample.response_left - 1);
+      sample.samples += right;
+      work.sampled_tokens += right, work.kept_drafts += right;
+    }
+    work.draft_passes = guesses_.drafted_per_step();
+    work.drafted_tokens = work.draft_passes * static_cast<double>(decoding);
+  }
 
   void end_sample(const Sample& sample, Sink& sink) {
     const auto found = groups_.find(sample.key.group);
@@ -262,6 +307,7 @@ class SimulatedRollout final : public Rollout {
   const int64_t most_running_;
   const int64_t step_tokens_;
   const bool on_demand_;
+  RightGuesses guesses_;
   const std::vector<ColumnSpec> columns_;
   SampleCredit credit_{kRoom};
   std::map<Key, Sample> waiting_;  // the oldest first

@@ -204,6 +204,7 @@ Json cluster_json(const Plan& plan) {
             {"sequence_parallel", plan.pass_ranks()},
             {"ring", plan.ring()},
             {"tensor_parallel", plan.sampling_ranks()},
+            {"expert_parallel", plan.expert_ranks()},
             {"slots_of_rank", work.slots},
             {"groups_of_slot", work.groups},
             {"micro_batches_of_slot", work.micro_batches},

@@ -28,10 +28,10 @@ std::string names_of(const Plan& plan, const std::vector<int>& columns) {
   return join(names, ", ");
 }
 
-// "updates actor, critic; publishes actor"
+// "updates actor, critic; averages teacher"
 std::string effects(const PlanNode& node) {
   std::vector<std::string> parts;
-  for (const ModelUse use : {ModelUse::kUpdates, ModelUse::kPublishes}) {
+  for (const ModelUse use : {ModelUse::kUpdates, ModelUse::kAverages, ModelUse::kPublishes}) {
     std::vector<std::string> models;
     for (const ModelNeed& need : node.needs.models) {
       const bool told = std::find(models.begin(), models.end(), need.model) != models.end();  // an actor that is the critic too

@@ -60,7 +60,8 @@ std::string assisting_text(const Plan& plan) {
          (assist == 1 ? " assists " : " assist ") + (leads == 1 ? "rank " : "ranks ") + range_text(0, leads) + ": " +
          std::to_string(plan.pass_ranks()) + " of them compute each pass together" +
          (plan.ring() > 1 ? ", in a ring of " + std::to_string(plan.ring()) : "") +
-         (plan.sampling_ranks() > 1 ? ", and " + std::to_string(plan.sampling_ranks()) + " sample together" : "");
+         (plan.sampling_ranks() > 1 ? ", and " + std::to_string(plan.sampling_ranks()) + " sample together" : "") +
+         (plan.expert_ranks() > 1 ? "; " + std::to_string(plan.expert_ranks()) + " share out the experts of a mixture" : "");
 }
 
 std::string lines_without_roles(const Plan& plan) {

@@ -57,7 +57,7 @@ int64_t with_gradient(const PassShape& shape, const PartBytes& head, const Model
 }  // namespace
 
 ActivationBytes activation_bytes(const ModelConfig& config, const ModelPass& pass) {
-  const PassShape shape{config, pass.precision, rows_of(pass), pass.ranks, pass.ring};
+  const PassShape shape{config, pass.precision, rows_of(pass), pass.ranks, pass.ring, pass.expert_ranks};
   const PartBytes head = head_bytes(config, pass);
   const int64_t attention = attention_scratch_words(pass.precision, pass.longest_sample, config.head_dim) * kFloat;
   const int64_t on_thread = attention + (pass.training ? outer_product_scratch_bytes() : 0);  // the latter is kept

@@ -14,8 +14,9 @@ struct ModelPass {
   int64_t tokens = 0;          // of the micro-batch, every one taken to be an action
   int64_t longest_sample = 0;  // tokens
   int64_t threads = 1;
-  int64_t ranks = 1;  // that compute it together, a segment each
-  int64_t ring = 1;   // blocks that these make; see Segment
+  int64_t ranks = 1;         // that compute it together, a segment each
+  int64_t ring = 1;          // blocks that these make; see Segment
+  int64_t expert_ranks = 1;  // likewise, that share out experts
   Precision precision = Precision::kFloat32;
   bool recompute = false;  // a layer keeps its input alone: ActivationCheckpointing::kLayer
 };

@@ -22,8 +22,8 @@ at::Tensor tensor_over(const void* x, int64_t rows, int64_t size, at::ScalarType
 
 // `all` has the columns of this place already, or gets none.
 void exchange_columns(const ColumnShare& share, const at::Tensor& own, const at::Tensor& all, int64_t size, bool at_first) {
-  const auto ranks = static_cast<size_t>(share.ranks);
-  std::vector<Tensors> to(ranks), from(ranks);
+  const auto places = static_cast<size_t>(share.places());
+  std::vector<Tensors> to(places), from(places);
   for (int other = 0; other < share.ranks; ++other) {
     if (other == share.place) continue;
     const auto at = static_cast<size_t>(other);
@@ -37,9 +37,9 @@ at::Tensor rows_of(const at::Tensor& weight, const TokenRange& rows) {
   return weight.defined() ? weight.detach().narrow(0, rows.begin, rows.size()) : at::Tensor();
 }
 
-LinearWeights part_of(const LinearWeights& linear, const ColumnShare& share) {
-  if (!linear.weight.defined()) return linear;
-  const TokenRange rows = share.of(linear.weight.size(0));
+// Outputs `rows` of it; none: it is not there.
+LinearWeights part_of(const LinearWeights& linear, const TokenRange& rows) {
+  if (!linear.weight.defined() || rows.size() == 0) return {};
   LinearWeights part = linear;
   part.weight = rows_of(linear.weight, rows), part.bias = rows_of(linear.bias, rows);
   if (linear.adapter.defined()) part.adapter.b = rows_of(linear.adapter.b, rows);
@@ -64,7 +64,7 @@ void ColumnShare::gather(const OperandRows& own, int64_t rows, int64_t size, con
 }
 
 void ColumnShare::gather(float* x, int64_t rows, int64_t size) const {
-  if (is_whole()) return;
+  if (has_all_columns()) return;
   const at::Tensor of_all = tensor_over(x, rows, size, at::kFloat);
   exchange_columns(*this, columns_of(of_all, of(size)), of_all, size, /*at_first=*/false);
 }
@@ -77,12 +77,12 @@ void ColumnShare::gather_at_first(const float* own, int64_t rows, int64_t size, 
 }
 
 void ColumnShare::gather_rows(float* x, int64_t size, std::span<const int> places) const {
-  if (is_whole()) return;
+  if (has_all_columns()) return;
   std::vector<std::vector<int64_t>> rows_of_place(static_cast<size_t>(ranks));
   for (size_t row = 0; row < places.size(); ++row)
     rows_of_place[static_cast<size_t>(places[row])].push_back(static_cast<int64_t>(row));
   const at::Tensor all = tensor_over(x, static_cast<int64_t>(places.size()), size, at::kFloat);
-  std::vector<Tensors> to(rows_of_place.size()), from(rows_of_place.size());
+  std::vector<Tensors> to(static_cast<size_t>(this->places())), from(to.size());
   const at::Tensor own = all.index_select(0, at::tensor(rows_of_place[static_cast<size_t>(place)], at::kLong));
   for (size_t other = 0; other < rows_of_place.size(); ++other) {
     if (static_cast<int>(other) == place) continue;
@@ -106,15 +106,23 @@ ModelConfig heads_of(const ModelConfig& config, int ranks) {
 Weights part_of(const Weights& weights, const ColumnShare& share) {
   if (share.is_whole()) return weights;
   Weights part = weights;
-  const bool tied = weights.head.is_same(weights.embedding);
-  part.embedding = rows_of(weights.embedding, share.of(weights.embedding.size(0)));
-  part.head = tied ? part.embedding : rows_of(weights.head, share.of(weights.head.size(0)));
+  if (!share.has_columns()) part = {.names_of = weights.names_of, .network = weights.network, .layers = weights.layers};
+  if (share.has_columns()) {
+    const bool tied = weights.head.is_same(weights.embedding);
+    part.embedding = rows_of(weights.embedding, share.of(weights.embedding.size(0)));
+    part.head = tied ? part.embedding : rows_of(weights.head, share.of(weights.head.size(0)));
+  }
   const FeedForward& network = feed_forward_of(weights);
   for (LayerWeights& layer : part.layers) {
+    std::vector<LinearWeights> of_network = std::move(layer.feed_forward);
+    if (!share.has_columns()) layer = {};
     for (LinearWeights* const linear : {&layer.query, &layer.key, &layer.value, &layer.attention_output})
-      *linear = part_of(*linear, share);
-    for (size_t i = 0; i < layer.feed_forward.size(); ++i)
-      if (network.is_shared_out(i, layer.feed_forward.size())) layer.feed_forward[i] = part_of(layer.feed_forward[i], share);
+      if (linear->weight.defined()) *linear = part_of(*linear, share.of(linear->weight.size(0)));
+    for (size_t i = 0; i < of_network.size(); ++i) {
+      const int64_t outputs = of_network[i].weight.defined() ? of_network[i].weight.size(0) : 0;
+      of_network[i] = part_of(of_network[i], network.outputs_of(i, of_network.size(), outputs, share));
+    }
+    layer.feed_forward = std::move(of_network);
   }
   return part;
 }

@@ -42,7 +42,10 @@ struct LayerPass {
     return routers ? std::optional(RouterOfLayer{*routers, layer, layout.row_offsets, layout.segment}) : std::nullopt;
   }
   LayerRoutes routes_of(int64_t layer) const { return layer_routes(route_form(config), routes, layer); }
-  PassShape shape() const { return {config, precision, layout.rows(), layout.segment.ranks, layout.segment.ring}; }
+  PassShape shape() const {
+    const Segment& segment = layout.segment;
+    return {config, precision, layout.rows(), segment.ranks, segment.ring, segment.expert_ranks};
+  }
 };
 
 }  // namespace sluice::models

@@ -122,6 +122,7 @@ int64_t PackedLinear::bytes() const {
 
 void pack(std::span<const LinearWeights* const> layers, Precision precision, PackedLinear& to) {
   const StackShape shape(layers);
+  if (shape.outputs == 0) return;
   if (shape.biased && !to.bias.defined()) to.bias = at::empty({shape.outputs}, at::kFloat);
   if (to.matrix.empty() && !shape.stays_quantised) to.matrix = PackedMatrix(precision, shape.outputs, shape.inputs);
   if (shape.stays_quantised) {

@@ -11,9 +11,10 @@ namespace sluice::models {
 struct PassShape {
   const ModelConfig& config;
   Precision precision = Precision::kFloat32;
-  int64_t tokens = 0;  // that this rank computes
-  int64_t ranks = 1;   // that compute the pass
-  int64_t ring = 1;    // blocks that these make; see Segment
+  int64_t tokens = 0;        // that this rank computes
+  int64_t ranks = 1;         // that compute the pass
+  int64_t ring = 1;          // blocks that these make; see Segment
+  int64_t expert_ranks = 1;  // that share out experts; likewise
 
   bool rounds() const { return precision != Precision::kFloat32; }
   bool reads_normed() const { return config.norm_place != NormPlace::kAfter; }

@@ -39,6 +39,7 @@ struct Segment {
   int64_t tokens = 0;  // of the whole pass
   int place = 0, ranks = 1;
   int ring = 1;                         // blocks, as many segments in each
+  int expert_ranks = 1;                 // groups of so many segments share out the experts of a mixture (expert_exchange.h)
   SegmentExchange* exchange = nullptr;  // where there are several ranks
 
   int64_t begin_of(int other) const { return tokens * other / ranks; }
@@ -49,6 +50,9 @@ struct Segment {
 
   int head_ranks() const { return ranks / ring; }  // of a block, which divide the heads among them
   int block() const { return place / head_ranks(); }
+  bool shares_experts() const { return expert_ranks > 1; }
+  int first_of_experts() const { return place / expert_ranks * expert_ranks; }  // place of the first one of the group
+
   TokenRange block_of(int other) const { return {begin_of(other * head_ranks()), begin_of((other + 1) * head_ranks())}; }
 };
 

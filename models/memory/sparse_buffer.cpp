@@ -26,13 +26,19 @@ SparseBuffer::SparseBuffer(int64_t floats) {
       memory, {floats}, [bytes](void* mapped) { ::munmap(mapped, bytes); }, at::TensorOptions(at::kFloat));
 }
 
-int64_t SparseBuffer::resident_bytes() const {
-  const int64_t page = ::sysconf(_SC_PAGESIZE), bytes = static_cast<int64_t>(tensor_.nbytes());
-  std::vector<unsigned char> pages(static_cast<size_t>((bytes + page - 1) / page));
-  if (bytes == 0 || ::mincore(const_cast<void*>(tensor_.const_data_ptr()), static_cast<size_t>(bytes), pages.data()) != 0)
-    return 0;
-  return page * std::ranges::count_if(pages, [](unsigned char of) { return (of & 1) != 0; });
+// Of the pages that floats [begin, end) touch, those that are there. Nothing: the system does not say.
+std::optional<int64_t> SparseBuffer::pages_held(int64_t begin, int64_t end) const {
+  const int64_t page = ::sysconf(_SC_PAGESIZE) / static_cast<int64_t>(sizeof(float)), first = begin / page * page;
+  if (begin >= end) return 0;
+  std::vector<unsigned char> pages(static_cast<size_t>((end - first + page - 1) / page));
+  auto* const memory = const_cast<float*>(tensor_.const_data_ptr<float>()) + first;
+  if (::mincore(memory, static_cast<size_t>(end - first) * sizeof(float), pages.data()) != 0) return std::nullopt;
+  return std::ranges::count_if(pages, [](unsigned char of) { return (of & 1) != 0; });
 }
+
+int64_t SparseBuffer::resident_bytes() const { return ::sysconf(_SC_PAGESIZE) * pages_held(0, tensor_.numel()).value_or(0); }
+
+bool SparseBuffer::holds(int64_t begin, int64_t end) const { return pages_held(begin, end).value_or(1) > 0; }
 
 void SparseBuffer::give_back(int64_t begin, int64_t end) {
   const int64_t page = ::sysconf(_SC_PAGESIZE) / static_cast<int64_t>(sizeof(float));

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace sluice::models {
 
@@ -18,10 +19,15 @@ class SparseBuffer {
   /// Of the pages that hold something now. Asks the system about each.
   int64_t resident_bytes() const;
 
+  /// Whether a page that the range touches holds something: where none does, the range is zeros.
+  bool holds(int64_t begin, int64_t end) const;
+
   /// Gives the pages that lie within the range back to the system: zeros from now on. The rest of the range is left as it is.
   void give_back(int64_t begin, int64_t end);
 
  private:
+  std::optional<int64_t> pages_held(int64_t begin, int64_t end) const;
+
   at::Tensor tensor_;
 };
 

@@ -12,6 +12,7 @@ BlockPool::BlockPool(int64_t blocks) : free_(blocks) {
   SLUICE_CHECK(blocks > 0 && blocks < std::numeric_limits<int32_t>::max(), "a pool of KV blocks needs at least one");
   references_.resize(static_cast<size_t>(blocks));
   kept_.resize(static_cast<size_t>(blocks));
+  times_taken_.resize(static_cast<size_t>(blocks));
   next_.resize(static_cast<size_t>(blocks) + 1);
   previous_.resize(static_cast<size_t>(blocks) + 1);
   next_.back() = previous_.back() = end();
@@ -23,6 +24,7 @@ int32_t BlockPool::take() {
                "the KV cache of " + std::to_string(blocks()) + " blocks is exhausted: more was admitted than it holds");
   const int32_t block = next_.back();
   kept_[block] = false;
+  ++times_taken_[block];
   use(block);
   return block;
 }

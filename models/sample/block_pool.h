@@ -39,6 +39,9 @@ class BlockPool {
   /// Releases the blocks of `table`, the last first, and empties it.
   void release(std::vector<int32_t>& table);
 
+  /// How often take() gave the block: what was in it before is nobody's.
+  int64_t times_taken(int32_t block) const { return times_taken_[static_cast<size_t>(block)]; }
+
   bool kept(int32_t block) const { return kept_[static_cast<size_t>(block)]; }
   int32_t references(int32_t block) const { return references_[static_cast<size_t>(block)]; }
   int64_t blocks() const { return static_cast<int64_t>(references_.size()); }
@@ -56,6 +59,7 @@ class BlockPool {
 
   std::vector<int32_t> references_;
   std::vector<bool> kept_;
+  std::vector<int64_t> times_taken_;
   std::vector<int32_t> next_, previous_;  // the ring of free blocks, in the order in which they are taken; end() closes it
   int64_t free_;
   int64_t peak_ = 0;

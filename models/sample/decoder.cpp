@@ -38,6 +38,21 @@ std::span<const float> Decoder::step(const PackedWeights& weights, KvCache& cach
   return logits(weights);
 }
 
+void Decoder::assist(const PackedWeights& weights, std::span<const DecodeSequence> sequences) {
+  SLUICE_CHECK(!share_.has_columns(), "a rank that has columns makes steps");
+  int64_t tokens = 0, wanted = 0;
+  for (const DecodeSequence& sequence : sequences) {
+    tokens += std::ssize(sequence.tokens);
+    wanted += sequence.wants_logits ? 1 : 0;
+  }
+  for (int64_t index = 0; index < config_.layers; ++index) {
+    const int64_t of_layer = index + 1 == config_.layers ? wanted : tokens;
+    if (of_layer == 0) return;
+    network_.step(config_, weights.layers()[static_cast<size_t>(index)].matrices.feed_forward,
+                  {.tokens = of_layer, .share = share_}, scratch_);
+  }
+}
+
 void Decoder::begin(const PackedWeights& weights, const KvCache& cache, std::span<const DecodeSequence> sequences) {
   SLUICE_CHECK(!weights.empty() && weights.precision() == cache.precision() &&
                    static_cast<int64_t>(weights.layers().size()) == config_.layers,
@@ -169,11 +184,11 @@ std::span<const float> Decoder::logits(const PackedWeights& weights) {
   const int64_t size = config_.vocab_size, count = tokens_ * size, columns = share_.of(size).size();
   const OperandRows x = operand(normed_, narrow_normed_, config_.hidden_size);
   normalize(norm(weights.final_norm(), weights.final_norm_bias()), hidden_.data(), tokens_, config_.hidden_size, x);
-  GrownBuffer<float>& buffer = share_.is_whole() ? logits_ : own_logits_;
+  GrownBuffer<float>& buffer = share_.has_all_columns() ? logits_ : own_logits_;
   float* logits = buffer.at_least(tokens_ * columns);
   multiply(weights.head(),
            {.x = x.data(), .x_stride = config_.hidden_size, .rows = tokens_, .out = logits, .out_stride = columns});
-  if (!share_.is_whole()) {
+  if (!share_.has_all_columns()) {
     float* const all = share_.place == 0 ? logits_.at_least(count) : nullptr;
     share_.gather_at_first(logits, tokens_, size, all);
     if (all == nullptr) return {};

@@ -42,6 +42,9 @@ class Decoder {
   /// Makes room for samples of so many positions; at most config.steady_positions() are taken.
   void reserve(int64_t positions) { grow_rotary_tables(config_, std::min(positions, config_.steady_positions()), rotary_); }
 
+  /// Of a rank that has experts alone, without columns and without a cache: its part of the step.
+  void assist(const PackedWeights& weights, std::span<const DecodeSequence> sequences);
+
   /// Writes keys and values of the new tokens into their blocks and returns the logits that follow the last token of each
   /// sequence with wants_logits, [S,V] in order; valid until the next step. Nothing where others lead the step. A row is
   /// bit-identical whatever else is in the step, however its prompt was cut into steps, and for any number of threads.

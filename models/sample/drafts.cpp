@@ -64,4 +64,42 @@ void DraftLength::learn(int64_t guessed, int64_t right) {
   length_ = right == guessed ? std::max(length_, 2 * guessed) : right + 1;
 }
 
+void DraftAgreement::set_costs(double guess, double doubling_rows) {
+  guess_cost_ = guess;
+  doubling_rows_ = doubling_rows;
+}
+
+// With n guesses a step gives 1 + p + ... + p^n tokens of a sample, and takes 1 + n * cost as long as without. Where guesses cost as much
+// as they could save, not even one is tried.
+int64_t DraftAgreement::next(int64_t most, int64_t samples) {
+  const auto rows = static_cast<double>(samples);
+  const double cost = guess_cost_ + rows / (rows + doubling_rows_);
+  if (cost >= 1) return 0;
+  if (rest_ > 0) {
+    --rest_;
+    return 0;
+  }
+  int64_t best = 0;
+  double tokens = 1, all_right = 1, best_rate = 1;
+  for (int64_t n = 1; n <= most; ++n) {
+    tokens += all_right *= rate();
+    const double of_time = tokens / (1 + static_cast<double>(n) * cost);
+    if (of_time > best_rate) best = n, best_rate = of_time;
+  }
+  if (best > 0) {
+    next_rest_ = kFirstRest;
+    return best;
+  }
+  rest_ = next_rest_;
+  next_rest_ = std::min(2 * next_rest_, kLongestRest);
+  return std::min<int64_t>(1, most);
+}
+
+void DraftAgreement::learn(int64_t guessed, int64_t right) {
+  constexpr double kKept = 0.98;
+  if (guessed == 0) return;
+  right_ = kKept * right_ + static_cast<double>(right);
+  judged_ = kKept * judged_ + static_cast<double>(std::min(guessed, right + 1));
+}
+
 }  // namespace sluice::models

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "models/config/precision.h"
 #include "models/layers/sampling.h"
 #include "models/sample/decoder.h"
+#include "models/sample/draft_model.h"
 #include "models/sample/generation_backend.h"
 #include "models/sample/packed_weights.h"
 #include "models/sample/sample.h"
@@ -26,6 +28,7 @@ struct GenerationOptions {
   at::Device device = at::kCPU;                     // where both are
   std::shared_ptr<SharedSteps> together = nullptr;  // other ranks, which have parts of both; null: none
   bool keeps_routes = false;                        // of a mixture: SampleResult::routes
+  std::optional<DraftOptions> draft = {};           // the model that guesses; none: texts say what comes next
 };
 
 /// How a sample goes on behind the token that it sampled last.
@@ -51,7 +54,8 @@ std::string limit_of_rotary_scaling(const ModelConfig& config);
 ///
 /// Speculative sampling (GenerationLimits::drafts): a sample's next tokens are guessed and computed beside the one that is due, and
 /// what is drawn behind each of them is what would be drawn there anyway. As long as that is what was guessed, it is taken, and the
-/// numbers of its stream; the rest is forgotten.
+/// numbers of its stream; the rest is forgotten. A text guesses for itself, or another model does (GenerationOptions::draft), which has a
+/// KV cache of its own.
 ///
 /// A sample's tokens and log-probabilities are bit-identical whatever it runs beside, whatever the limits are, whatever it
 /// shares, whatever is guessed, however long it paused, however often it was preempted, and for any number of threads. They depend on its prompt, on
@@ -73,8 +77,8 @@ class GenerationEngine {
 
   /// One cooperative step; returns the samples that ended in it, to be moved from until the next call. Throws UserError naming
   /// the sample when its logits are not finite; clear() is then the only thing to do. Once every running sample has started, a
-  /// step in which none is preempted allocates no memory.
-  std::span<SampleResult> step(const PackedWeights& weights);
+  /// step in which none is preempted allocates no memory. `draft`: the weights of the model that guesses, where there is one.
+  std::span<SampleResult> step(const PackedWeights& weights, const PackedWeights* draft = nullptr);
 
   /// The weights change: what is cached of prompts that have been read is not used again. Samples that run keep what they have of
   /// the old ones, unless they are preempted.
@@ -111,10 +115,15 @@ class GenerationEngine {
   int64_t kv_tokens(uint64_t id) const;
   int64_t kv_tokens() const { return kv_blocks().in_use() * backend().block_size(); }
 
-  /// The most bytes of the KV cache that were in use at a time since the last call.
-  int64_t take_kv_peak_bytes() { return scheduler_.take_peak() * backend().bytes_per_block(); }
+  /// Of the KV cache, with that of the model that guesses: of a block, and of all, whether in use or not.
+  int64_t kv_bytes_per_block() const { return backend().bytes_per_block() + (draft_ ? draft_->bytes_per_block() : 0); }
+  int64_t kv_bytes_held() const { return backend().blocks() * kv_bytes_per_block(); }
+
+  /// The most bytes of it that were in use at a time since the last call.
+  int64_t take_kv_peak_bytes() { return scheduler_.take_peak() * kv_bytes_per_block(); }
 
  private:
+  void prepare(const PackedWeights* draft);
   void compute(const PackedWeights& weights);
   void plan_draws();
   void take_drawn();
@@ -134,6 +143,7 @@ class GenerationEngine {
   const RouteForm routes_;
   Scheduler scheduler_;
   std::unique_ptr<GenerationBackend> backend_;
+  std::unique_ptr<DraftModel> draft_;  // null: none guesses
   TokenJudge judge_;
   std::vector<DecodeSequence> batch_;  // of the step at hand, as the next two
   std::vector<TokenDraw> draws_;

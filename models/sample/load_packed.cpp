@@ -39,7 +39,7 @@ PackedModel load_packed(const std::filesystem::path& folder, const LoadOptions& 
     let_go_outside_layers(weights);
   };
   const Transformer emptied = load_transformer(folder, taking);
-  SLUICE_CHECK(!packed.empty(), "a model without a language model head cannot be sampled from");
+  SLUICE_CHECK(!packed.head().empty(), "a model without a language model head cannot be sampled from");
   return {emptied.config(), std::move(packed)};
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -138,8 +139,9 @@ int64_t matrices_bytes(const Weights& weights, const Shapes& shapes, const Slots
 
 void PackedWeights::pack(const Weights& weights) {
   const at::NoGradGuard no_gradient;
-  SLUICE_CHECK(weights.head.defined(), "a model without a language model head cannot be sampled from");
-  if (!weights.embedding.is_cpu()) return pack_on_device(weights);
+  const bool has_columns = weights.final_norm.defined();
+  SLUICE_CHECK(weights.head.defined() || !has_columns, "a model without a language model head cannot be sampled from");
+  if (has_columns && !weights.embedding.is_cpu()) return pack_on_device(weights);
   SLUICE_CHECK(head_.empty() || weights.head.is_same(weights.embedding) != embedding_.defined(), kOtherShape);
   pack_outside_layers(weights);
   for (size_t i = 0; i < weights.layers.size(); ++i) pack_layer(weights, i);
@@ -254,18 +256,26 @@ int64_t PackedWeights::bytes_for(const ModelConfig& config, Precision precision,
   const int64_t vocabulary = share.of(config.vocab_size).size();
   int64_t bytes = config.tied_embeddings ? 0 : vocabulary * config.hidden_size * bytes_of(precision);
   const auto weights = expected_weights(config, Head::kLanguageModel, shapes_only);
-  Slots divided, shared;
+  Slots shared;
+  std::map<const at::Tensor*, std::function<TokenRange(int64_t outputs)>> divided;
   const FeedForward& network = feed_forward_of(shapes_only);
   for (const LayerWeights& layer : shapes_only.layers) {
     for (const LinearWeights* const linear : {&layer.query, &layer.key, &layer.value, &layer.attention_output})
-      divided.insert({&linear->weight, &linear->bias});
-    for (size_t i = 0; i < layer.feed_forward.size(); ++i)
-      if (network.is_shared_out(i, layer.feed_forward.size()))
-        divided.insert({&layer.feed_forward[i].weight, &layer.feed_forward[i].bias});
+      divided[&linear->weight] = divided[&linear->bias] = [&](int64_t outputs) { return share.of(outputs); };
+    for (size_t i = 0, count = layer.feed_forward.size(); i < count; ++i) {
+      const LinearWeights& linear = layer.feed_forward[i];
+      divided[&linear.weight] = divided[&linear.bias] = [&share, &network, i, count](int64_t outputs) {
+        return network.outputs_of(i, count, outputs, share);
+      };
+    }
   }
   for (const ExpectedWeight& weight : weights) {
     std::vector<int64_t>& shape = shapes[weight.slot] = weight.shape;
-    if (divided.contains(weight.slot)) shape[0] = share.of(shape[0]).size();
+    const auto part = divided.find(weight.slot);
+    if (part != divided.end())
+      shape[0] = part->second(shape[0]).size();
+    else if (!share.has_columns())
+      shape[0] = 0;
     if (quantised && weight.quantises) shared.insert(weight.slot);
     const bool is_float = shape.size() == 1 || weight.slot == &shapes_only.positions;
     if (is_float) bytes += size_of(shape) * static_cast<int64_t>(sizeof(float));

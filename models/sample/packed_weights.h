@@ -42,7 +42,8 @@ class PackedWeights {
     pack(weights);
   }
 
-  /// Copies the values of `weights`, which have a language model head and are contiguous and float32; for Precision::kBfloat16
+  /// Copies the values of `weights`, which have a language model head, or are a part without columns (part_of()), and are contiguous
+  /// and float32; for Precision::kBfloat16
   /// those that are operands (is_operand()) may be bfloat16 (InternalError otherwise). The first call allocates; those after it are of
   /// weights of the same shape and use the same memory.
   void pack(const Weights& weights);
@@ -58,7 +59,7 @@ class PackedWeights {
   void place_layer(size_t layer, const Place& place);
   void place_outside_layers(const Place& place);
 
-  bool empty() const { return head_.empty() && !on_device_.embedding.defined(); }
+  bool empty() const { return layers_.empty() && !on_device_.embedding.defined(); }
 
   /// As portable::operand_copy() has them, on the device of what was packed; without tensors if that is the CPU.
   const Weights& on_device() const { return on_device_; }

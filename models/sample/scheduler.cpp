@@ -107,16 +107,23 @@ void Scheduler::draft() {
   }
   if (!may_draft(decoding, computed)) return;
   int64_t left = limits_.max_step_tokens - computed;
+  const int64_t longest = limits_.drafts.by_model ? agreement_.next(limits_.drafts.tokens, decoding) : limits_.drafts.tokens;
   for (const Owned& sample : running_) {
     if (sample->scheduled != 1 || !sample->decoding()) continue;
     const int64_t share = left / decoding--;  // of those that come; what one leaves the others have
     const int64_t end = sample->request.max_new_tokens - static_cast<int64_t>(sample->result.tokens.size()) - 1;
-    const int64_t most = std::min({limits_.drafts.tokens, share, end});
-    if (most <= 0) continue;
-    if (const int64_t wanted = sample->draft_length.next(most); wanted > 0)
-      draft_by_ngram(sample->request.prompt.ids(), sample->result.tokens, wanted, sample->drafts);
+    ++work_.guessed_steps;
+    if (const int64_t most = std::min({longest, share, end}); most > 0) draft(*sample, most);
     left -= std::ssize(sample->drafts);
     work_.drafted_tokens += std::ssize(sample->drafts);
+  }
+}
+
+void Scheduler::draft(Sample& sample, int64_t most) {
+  if (limits_.drafts.by_model) {
+    sample.drafts.assign(static_cast<size_t>(most), 0);
+  } else if (const int64_t wanted = sample.draft_length.next(most); wanted > 0) {
+    draft_by_ngram(sample.request.prompt.ids(), sample.result.tokens, wanted, sample.drafts);
   }
 }
 
@@ -181,8 +188,12 @@ void Scheduler::advance() {
 }
 
 void Scheduler::keep_drafts(Sample& sample, int64_t right) {
-  sample.draft_length.learn(std::ssize(sample.drafts), right);
+  if (limits_.drafts.by_model)
+    agreement_.learn(std::ssize(sample.drafts), right);
+  else
+    sample.draft_length.learn(std::ssize(sample.drafts), right);
   sample.cached += right;
+  sample.drafted = std::min(sample.drafted, sample.cached);
   work_.kept_drafts += right;
   sample.drafts.clear();
 }
@@ -271,7 +282,7 @@ void Scheduler::unpark(const Sample& sample) {
 // As before it started, but for what it has sampled and was given.
 void Scheduler::reset(Sample& sample) {
   pool_.release(sample.blocks);
-  sample.cached = sample.scheduled = sample.indexed = sample.common = 0;
+  sample.cached = sample.scheduled = sample.indexed = sample.common = sample.drafted = 0;
   sample.to_read = sample.size();
   sample.row = -1;
   sample.borrows = sample.forks = false;

@@ -35,6 +35,7 @@ struct StepWork {
   int64_t prompt_tokens =
       0;  // read: of prompts, given, and again behind a preemption; behind a pause the token before it as well
   int64_t sampled_tokens = 0;  // one for each sample that got a token, and those that were guessed right
+  int64_t guessed_steps = 0;   // samples that decoded where guesses are made, whether there was one or not
   int64_t drafted_tokens = 0;  // guessed
   int64_t kept_drafts = 0;     // of these, those that were sampled
   int64_t reused_tokens = 0;   // of prompts, not read because the cache had them
@@ -54,7 +55,8 @@ struct Sample {
   int64_t to_read = 0;    // its tokens up to there are read, as many at a time as there is room for; those behind it one by one
   int64_t scheduled = 0;  // tokens of the step at hand
   std::vector<int64_t> drafts;          // what may be its next tokens, computed in the step at hand, too
-  DraftLength draft_length;             // how many
+  DraftLength draft_length;             // how many, where its text says them
+  int64_t drafted = 0;                  // its tokens that the model which guesses has read for it, at least its prompt; 0: none
   bool ended = false;                   // with what it got in the last step
   std::vector<int32_t> blocks;          // with room for the cached tokens
   bool borrows = false;                 // the last block is another's: it is copied before this sample writes
@@ -85,7 +87,7 @@ struct Sample {
 /// age, until it is read again: its prompt and all behind it. The sample that asks may be the youngest itself.
 ///
 /// Drafts. What is left of a step's tokens goes to guesses of samples that decode; a guess needs blocks of its sample's worst case
-/// alone.
+/// alone. Where another model guesses (DraftLimits::by_model) there is room for as many as are wanted, and it fills them in.
 ///
 /// The oldest sample, of those that are not paused or held, can always finish. It runs: nobody starts before it, and where it
 /// waits, behind a pause, for a place or blocks, paused younger ones give them up, and the others end, pause or are preempted.
@@ -122,6 +124,9 @@ class Scheduler {
 
   /// The first so many of a sample's drafts were sampled, and their keys and values stay. Once for each sample with a row.
   void keep_drafts(Sample& sample, int64_t right);
+
+  /// What guesses of another model cost: see DraftAgreement.
+  void set_draft_costs(double guess, double doubling_rows) { agreement_.set_costs(guess, doubling_rows); }
 
   /// Those with a place, oldest first.
   std::span<const std::unique_ptr<Sample>> running() const { return running_; }
@@ -165,6 +170,7 @@ class Scheduler {
   bool displace_paused(const Sample& older);
   void share_out();
   void draft();
+  void draft(Sample& sample, int64_t most);
   bool may_draft(int64_t decoding, int64_t computed) const;
   void take_blocks();
   void number_rows();
@@ -190,6 +196,7 @@ class Scheduler {
   GenerationLimits limits_;
   BlockPool pool_;
   PrefixIndex index_;
+  DraftAgreement agreement_;    // with the model that guesses
   std::vector<Owned> running_;  // by age
   std::deque<Owned> waiting_;   // by age, those that were preempted among them
   std::vector<Owned> parked_;   // preempted, and paused or held

@@ -65,6 +65,9 @@ class FlatParameters {
   /// What gradients take now that somebody else adds up.
   int64_t passing_bytes() const { return passing_->resident_bytes(); }
 
+  /// Whether anybody may have added to the gradients of a range since they were given back.
+  bool holds_gradients(FloatRange range) const { return passing_->holds(range.begin, range.end); }
+
   /// The gradients of a range have been taken, and are zero: they need no memory until there are others.
   void give_back_gradients(FloatRange range);
 

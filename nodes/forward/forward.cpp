@@ -89,7 +89,13 @@ void fill_in_passes(const SampleColumns& columns, const engine::Layout& layout, 
                     const std::function<at::Tensor(const RaggedSamples&)>& compute, std::span<float> entries) {
   std::vector<size_t> all(layout.samples());
   std::iota(all.begin(), all.end(), size_t{0});
-  for (const std::vector<size_t>& pass : passes_of(layout, samples_that_count(layout, {}, all), pass_tokens)) {
+  fill_in_passes(columns, layout, all, pass_tokens, compute, entries);
+}
+
+void fill_in_passes(const SampleColumns& columns, const engine::Layout& layout, std::span<const size_t> chosen,
+                    int64_t pass_tokens, const std::function<at::Tensor(const RaggedSamples&)>& compute,
+                    std::span<float> entries) {
+  for (const std::vector<size_t>& pass : passes_of(layout, samples_that_count(layout, {}, chosen), pass_tokens)) {
     copy_entries(compute(some_samples(columns, layout, pass)), layout, pass, entries);
   }
 }

@@ -48,6 +48,11 @@ at::Tensor critic_values(const ForwardModel& model, const RaggedSamples& samples
 void fill_in_passes(const SampleColumns& columns, const engine::Layout& layout, int64_t pass_tokens,
                     const std::function<at::Tensor(const RaggedSamples&)>& compute, std::span<float> entries);
 
+/// The same of the samples `chosen` (ascending indices into those of `layout`) alone: the entries of the others stay as they are.
+void fill_in_passes(const SampleColumns& columns, const engine::Layout& layout, std::span<const size_t> chosen,
+                    int64_t pass_tokens, const std::function<at::Tensor(const RaggedSamples&)>& compute,
+                    std::span<float> entries);
+
 /// Throws UserError when one of `entries` is NaN or infinite, so that the node which computed it is named and not the one that
 /// trains on it. `what`: "values of model critic".
 void require_finite(std::span<const float> entries, const std::string& what);

@@ -26,6 +26,7 @@ void CommonGradients::give(size_t weight) {
   const FloatRange range = ranges_[weight];
   models::FlatParameters& parameters = optimizer_.parameters();
   if (!has_stepped_) passing_bytes_ = std::max(passing_bytes_.load(), parameters.passing_bytes());
+  if (!parameters.holds_gradients(range)) return;  // as of experts that other ranks compute: zeros, which to take needs memory
   optimizer_.common_sums()->add(range, parameters.gradients() + range.begin);
   parameters.give_back_gradients(range);
 }

@@ -60,7 +60,7 @@ LanguageModel::LanguageModel(const std::string& name, const std::filesystem::pat
   sampled_.begin_with(std::move(packed.weights));
 }
 
-engine::PassGroup& LanguageModel::sampling_group() const { return groups_->of(name() + "/sampled", sampled_.share().ranks); }
+engine::PassGroup& LanguageModel::sampling_group() const { return groups_->of(name() + "/sampled", sampled_.share().places()); }
 
 void LanguageModel::share_passes(engine::PassGroups& groups) {
   groups_ = &groups;

@@ -135,6 +135,7 @@ class TrainedLanguageModel final : public LanguageModel {
   engine::ModelBytes bytes() const override;
 
   TrainedModel& trained() { return trained_; }
+  const TrainedModel& trained() const { return trained_; }
   TrainedModel* trained_part() override { return &trained_; }
 
   bool add_up_slots() override { return trained_.add_up_slots(); }

@@ -12,6 +12,7 @@
 #include "models/folder/hub_cache.h"
 #include "models/layers/weight_names.h"
 #include "models/sample/load_packed.h"
+#include "nodes/models/averaged_model.h"
 #include "nodes/models/common_training.h"
 #include "nodes/models/common_weights.h"
 #include "nodes/models/language_model.h"
@@ -47,7 +48,9 @@ void refuse(const engine::ModelSpec& spec, const char* key, const std::string& w
                       .help = help});
 }
 
-void refuse_beside_base_of(const engine::ModelSpec& spec, const LanguageModelParams& params, Problems& problems) {
+// Keys of a model that is made from another one, by `key`: `why`.
+void refuse_beside(const char* key, const std::string& why, const engine::ModelSpec& spec, const LanguageModelParams& params,
+                   Problems& problems) {
   const LanguageModelParams defaults;
   const std::pair<const char*, bool> written[] = {
       {"checkpoint", params.checkpoint.has_value()},
@@ -62,9 +65,7 @@ void refuse_beside_base_of(const engine::ModelSpec& spec, const LanguageModelPar
       {"quantization", params.quantization != defaults.quantization},
       {"quantization_group", params.quantization_group != defaults.quantization_group}};
   for (const auto& entry : written) {
-    if (!entry.second) continue;
-    refuse(spec, entry.first, "it is the base of '" + *params.base_of + "'",
-           std::string("remove ") + entry.first + ", or base_of", problems);
+    if (entry.second) refuse(spec, entry.first, why, std::string("remove ") + entry.first + ", or " + key, problems);
   }
 }
 
@@ -114,8 +115,18 @@ void find_unquantisable_folder(const engine::ModelSpec& spec, const LanguageMode
   refuse_quantised(spec, params, "checkpoint", "use a folder that is not quantised", problems);
 }
 
+void find_contradictions_of_average(const engine::ModelSpec& spec, const LanguageModelParams& params, Problems& problems) {
+  if (params.base_of) refuse(spec, "base_of", "it is a moving average", "remove base_of, or ema", problems);
+  refuse_beside("ema", "it is the moving average of '" + params.ema->of + "'", spec, params, problems);
+  if (params.ema->decay == 1) {
+    report_unusable(spec, "ema", "with decay = 1 the average never moves",
+                    "a smaller decay, or checkpoint instead of ema: a frozen model", problems);
+  }
+}
+
 void find_contradictions(const engine::ModelSpec& spec, const LanguageModelParams& params, Problems& problems) {
-  if (params.base_of) return refuse_beside_base_of(spec, params, problems);
+  if (params.ema) return find_contradictions_of_average(spec, params, problems);
+  if (params.base_of) return refuse_beside("base_of", "it is the base of '" + *params.base_of + "'", spec, params, problems);
   if (!params.checkpoint) return report_no_weights(spec, problems);
   const bool freezes = !params.freeze.empty(), adapts = params.lora.has_value();
   const std::string untrained = "without an optimizer nothing of it is trained";
@@ -161,8 +172,10 @@ void warn_of_no_step(const engine::ModelSpec& spec, Problems& problems) {
 
 // What this rank has of what is sampled from.
 models::ColumnShare share_of(const engine::ModelUsage& usage) {
-  if (usage.passes == nullptr || usage.sampling_ranks == 1 || usage.versions.readable == 0) return {};
-  return {.place = usage.passes->of(usage.name).place(), .ranks = static_cast<int>(usage.sampling_ranks)};
+  if (usage.passes == nullptr || !usage.samples_together() || usage.versions.readable == 0) return {};
+  return {.place = usage.passes->of(usage.name).place(),
+          .ranks = static_cast<int>(usage.sampling_ranks),
+          .expert_ranks = static_cast<int>(usage.expert_ranks)};
 }
 
 // Shares the weights of usage.base, which leaves them as they are while its adapters are trained.
@@ -174,6 +187,12 @@ std::shared_ptr<LanguageModel> base_of(const engine::ModelUsage& usage) {
                                  {.precision = transformer.compute().precision});
   return std::make_shared<FrozenLanguageModel>(usage.name, trained->text().folder(), base, usage.versions,
                                                FrozenLanguageModel::Weights::kShared, nullptr, share_of(usage));
+}
+
+std::shared_ptr<LanguageModel> average_of(const EmaParams& params, const engine::ModelUsage& usage) {
+  auto trained = std::dynamic_pointer_cast<const TrainedLanguageModel>(usage.base);
+  SLUICE_CHECK(trained != nullptr, "what model " + usage.name + " averages was not loaded before it, to be trained");
+  return std::make_shared<AveragedLanguageModel>(usage.name, std::move(trained), params);
 }
 
 // Of a model that was loaded as a frozen one: what other ranks train of it.
@@ -225,6 +244,7 @@ engine::DeviceExchange* devices_of(const LanguageModelParams& of, const engine::
 }
 
 std::shared_ptr<LanguageModel> loaded(const LanguageModelParams& of, const engine::ModelUsage& usage) {
+  if (of.ema) return average_of(*of.ema, usage);
   if (of.base_of) return base_of(usage);
   const bool trained = usage.updated && of.optimizer.has_value();
   const auto checkpointing =
@@ -283,6 +303,8 @@ LanguageModelType::LanguageModelType() {
           "wanted, that lies in Hugging Face's cache");
   params_.param("base_of", &P::base_of)
       .doc("instead of a checkpoint: a model with lora, whose weights without what was learned this one is");
+  params_.table("ema", &P::ema, ema_params())
+      .doc("instead of a checkpoint: it is the moving average of the weights of a model that is trained");
   params_.param("head", &P::head)
       .doc("\"value\" gives every token one number: a critic; \"policy+value\" does so beside the language model's head");
   params_.param("init", &P::init).doc("\"random\" takes only config.json and the tokenizer of the folder");
@@ -327,8 +349,8 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
     check_schedule(spec.name.text, written, *params->optimizer, context.iterations, context.problems);
     if (has_errors({context.problems.begin() + static_cast<ptrdiff_t>(before), context.problems.end()})) return nullptr;
   }
-  if (params->base_of) {
-    facts.base_of = *params->base_of;
+  if (params->base_of || params->ema) {
+    (params->ema ? facts.average_of : facts.base_of) = params->ema ? params->ema->of : *params->base_of;
     return params;
   }
   if (!check_device(params->device, spec, context.registry, context.problems)) return nullptr;

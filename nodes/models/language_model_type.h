@@ -13,6 +13,7 @@
 #include "models/config/precision.h"
 #include "models/config/quantisation.h"
 #include "models/forward/transformer.h"
+#include "nodes/models/ema_params.h"
 #include "nodes/models/optimizer_params.h"
 #include "nodes/models/trained_parameters.h"
 
@@ -57,9 +58,15 @@ constexpr std::array<std::pair<RecomputeChoice, const char*>, 3> enum_names(Reco
 ///
 ///   [models.reference]
 ///   base_of = "actor"
+///
+/// or a moving average of a model that is trained, which it follows:
+///
+///   [models.teacher]
+///   ema = { of = "actor", decay = 0.99, every_steps = 1 }
 struct LanguageModelParams {
-  std::optional<std::filesystem::path> checkpoint;  // one of the two
+  std::optional<std::filesystem::path> checkpoint;  // one of the three
   std::optional<std::string> base_of;
+  std::optional<EmaParams> ema;
   ModelHead head = ModelHead::kLanguageModel;
   ModelInit init = ModelInit::kCheckpoint;
   models::Precision dtype = models::Precision::kFloat32;

@@ -59,6 +59,7 @@ std::function<int64_t(const engine::ModelPass&)> activations_of(const models::Mo
                                              .threads = cores,
                                              .ranks = pass.ranks,
                                              .ring = pass.ring,
+                                             .expert_ranks = pass.expert_ranks,
                                              .precision = params.dtype,
                                              .recompute = recomputes(params, pass.recompute)})
                .total() +
@@ -86,11 +87,12 @@ int64_t apart_bytes(const models::ModelConfig& config, const LanguageModelParams
 }
 
 // What of a version the rank has that has most.
-std::function<int64_t(int64_t)> part_bytes_of(const models::ModelConfig& config, const LanguageModelParams& params) {
-  return [config, precision = params.dtype, quantised = params.quantisation().any(),
-          apart = apart_bytes(config, params)](int64_t ranks) {
-    const int count = static_cast<int>(ranks);
-    return models::PackedWeights::bytes_for(config, precision, {.place = count - 1, .ranks = count}, quantised) + apart;
+std::function<int64_t(int64_t, int64_t)> part_bytes_of(const models::ModelConfig& config, const LanguageModelParams& params) {
+  return [config, precision = params.dtype, quantised = params.quantisation().any(), apart = apart_bytes(config, params)](
+             int64_t ranks, int64_t expert_ranks) {
+    const models::ColumnShare most{
+        .place = static_cast<int>(ranks) - 1, .ranks = static_cast<int>(ranks), .expert_ranks = static_cast<int>(expert_ranks)};
+    return models::PackedWeights::bytes_for(config, precision, most, quantised) + apart;
   };
 }
 
@@ -161,41 +163,54 @@ ParameterBytes bytes_of(const models::ModelConfig& config, const LanguageModelPa
                           : frozen_parameter_bytes(config, head_of(params), params.dtype, params.quantisation());
 }
 
+namespace {
+
+// Of a mixture whose experts so many ranks share out.
+std::function<int64_t(int64_t)> shared_passing_bytes_of(const models::ModelConfig& config, const LanguageModelParams& params) {
+  return [config, params](int64_t expert_ranks) {
+    return parameter_bytes(config, head_of(params), params.dtype, params.trained(), params.quantisation(), expert_ranks).passing;
+  };
+}
+
+}  // namespace
+
 engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params, const ParameterBytes& bytes) {
   const bool trainable = params.optimizer.has_value(), adapts = trainable && params.lora;
-  return {.parameters = bytes.parameters,
-          .idle_parameters = config.idle_parameters(),
-          .weight_bytes = bytes.frozen + bytes.trained,
-          .common_bytes = params.quantisation().any() ? 0 : bytes.frozen + (adapts ? 0 : bytes.trained),
-          .published_bytes = published_bytes(config, params),
-          .gradient_bytes = trainable ? bytes.trained : 0,
-          .passing_bytes = trainable && !adapts ? bytes.passing : 0,
-          .optimizer_bytes = trainable ? 2 * bytes.trained : 0,
-          .snapshot_bytes = trainable ? 3 * bytes.trained : 0,
-          .version_bytes = trainable ? bytes.trained : 0,
-          .folder_bytes = trainable ? saved_folder_bytes(params, bytes) : 0,
-          .wire_bytes = trainable ? wire_bytes(config, params, bytes) : 0,
-          .received_bytes = trainable ? received_bytes(config, params, bytes) : 0,
-          .shared_version_bytes = part_bytes_of(config, params),
-          .kv_bytes_per_token = models::kv_bytes(config, 1, params.dtype),
-          .kv_block_tokens = models::GenerationLimits{}.kv_block_size,
-          .max_positions = config.max_positions,
-          .max_sampled_positions = config.steady_positions(),
-          .sampling_limit = models::limit_of_rotary_scaling(config),
-          .reads_published = reads_published(params),
-          .sampling_differs = why_sampling_differs(params),
-          .activation_bytes = activations_of(config, params),
-          .may_recompute = trainable && params.activation_checkpointing == RecomputeChoice::kAuto,
-          .trainable = trainable,
-          .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
-          .experts = config.experts.count,
-          .route_bytes_per_token = models::route_form(config).token_bytes(),
-          .key_heads = params.device == "cpu" ? config.kv_heads : 0,
-          .sampled_alone = why_sampled_alone(config, params),
-          .groups = groups_of(params, bytes),
-          .has_base = trainable && params.lora && models::has_language_head(head_of(params)),
-          .folder = *params.checkpoint,
-          .device = params.device};
+  return {
+      .parameters = bytes.parameters,
+      .idle_parameters = config.idle_parameters(),
+      .weight_bytes = bytes.frozen + bytes.trained,
+      .common_bytes = params.quantisation().any() ? 0 : bytes.frozen + (adapts ? 0 : bytes.trained),
+      .published_bytes = published_bytes(config, params),
+      .gradient_bytes = trainable ? bytes.trained : 0,
+      .passing_bytes = trainable && !adapts ? bytes.passing : 0,
+      .shared_passing_bytes = trainable && !adapts && config.experts.any() ? shared_passing_bytes_of(config, params) : nullptr,
+      .optimizer_bytes = trainable ? 2 * bytes.trained : 0,
+      .snapshot_bytes = trainable ? 3 * bytes.trained : 0,
+      .version_bytes = trainable ? bytes.trained : 0,
+      .folder_bytes = trainable ? saved_folder_bytes(params, bytes) : 0,
+      .wire_bytes = trainable ? wire_bytes(config, params, bytes) : 0,
+      .received_bytes = trainable ? received_bytes(config, params, bytes) : 0,
+      .shared_version_bytes = part_bytes_of(config, params),
+      .kv_bytes_per_token = models::kv_bytes(config, 1, params.dtype),
+      .kv_block_tokens = models::GenerationLimits{}.kv_block_size,
+      .max_positions = config.max_positions,
+      .max_sampled_positions = config.steady_positions(),
+      .sampling_limit = models::limit_of_rotary_scaling(config),
+      .reads_published = reads_published(params),
+      .sampling_differs = why_sampling_differs(params),
+      .activation_bytes = activations_of(config, params),
+      .may_recompute = trainable && params.activation_checkpointing == RecomputeChoice::kAuto,
+      .trainable = trainable,
+      .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
+      .experts = config.experts.any() ? config.experts.count : 0,
+      .route_bytes_per_token = models::route_form(config).token_bytes(),
+      .key_heads = params.device == "cpu" ? config.kv_heads : 0,
+      .sampled_alone = why_sampled_alone(config, params),
+      .groups = groups_of(params, bytes),
+      .has_base = trainable && params.lora && models::has_language_head(head_of(params)),
+      .folder = *params.checkpoint,
+      .device = params.device};
 }
 
 }  // namespace sluice::nodes

@@ -48,6 +48,7 @@ class ModelSnapshot {
   void write(const std::string& name, const std::filesystem::path& source, const std::filesystem::path& folder,
              FileSystem& files);
 
+  models::SaveOptions save_options() const;  // of the model's folder
   int64_t bytes() const;
 
  private:
@@ -58,7 +59,6 @@ class ModelSnapshot {
 
   SnapshotWriter writer() const;
   bool writes_state() const { return optimizer_.owners() > 1 || world_.rank == 0; }
-  models::SaveOptions save_options() const;
   std::vector<FloatRange> kept_weights() const;
   void take_live();
   void take_copy();

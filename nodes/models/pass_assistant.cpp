@@ -110,6 +110,7 @@ void PassAssistant::compute(const PassCommand& command) {
                                 .place = passes_.place(),
                                 .ranks = passes_.size(),
                                 .ring = passes_.ring(),
+                                .expert_ranks = passes_.expert_ranks(),
                                 .exchange = &exchange_};
   if (command.trains) outputs_.clear();  // what was not differentiated will not be
   if (command.trains && model.routers()) model.routers()->expect(command.counted);

@@ -13,8 +13,12 @@
 namespace sluice::nodes {
 
 models::Segment PassLead::segment_of(const PassRequest& whole, int place) {
-  return {
-      .tokens = whole.tokens.numel(), .place = place, .ranks = passes_.size(), .ring = passes_.ring(), .exchange = &exchange_};
+  return {.tokens = whole.tokens.numel(),
+          .place = place,
+          .ranks = passes_.size(),
+          .ring = passes_.ring(),
+          .expert_ranks = passes_.expert_ranks(),
+          .exchange = &exchange_};
 }
 
 void PassLead::begin(const PassRequest& part, const PassCommand& command, int place) {

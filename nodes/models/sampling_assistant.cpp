@@ -28,7 +28,7 @@ bool SamplingAssistant::obey(const SamplingCommand& command) {
       open(command);
       return true;
     case Kind::kCopyBlock:
-      parts_.at(command.generation).cache.copy_block(command.from, command.to);
+      copy_block(command);
       return true;
     case Kind::kStep:
       step(command);
@@ -40,10 +40,16 @@ bool SamplingAssistant::obey(const SamplingCommand& command) {
 }
 
 void SamplingAssistant::open(const SamplingCommand& command) {
-  const models::ColumnShare share{.place = group_.place(), .ranks = group_.size(), .exchange = &exchange_};
-  const models::ModelConfig heads = models::heads_of(sampled_.config(), share.ranks);
-  parts_.try_emplace(command.generation, Part{models::KvCache(heads, command.block_size, command.blocks, command.precision),
-                                              models::Decoder(sampled_.config(), share)});
+  models::ColumnShare share = sampled_.share();
+  share.exchange = &exchange_;
+  Part& part = parts_.try_emplace(command.generation, Part{{}, models::Decoder(sampled_.config(), share)}).first->second;
+  if (!share.has_columns()) return;
+  part.cache.emplace(models::heads_of(sampled_.config(), share.ranks), command.block_size, command.blocks, command.precision);
+}
+
+void SamplingAssistant::copy_block(const SamplingCommand& command) {
+  std::optional<models::KvCache>& cache = parts_.at(command.generation).cache;
+  if (cache) cache->copy_block(command.from, command.to);
 }
 
 void SamplingAssistant::step(const SamplingCommand& command) {
@@ -53,7 +59,12 @@ void SamplingAssistant::step(const SamplingCommand& command) {
   SLUICE_CHECK(come.size() == 1, "a step without its sequences");
   copy_column(come.front(), all);
   Part& part = parts_.at(command.generation);
-  part.decoder.step(sampled_.wait_for(command.version), part.cache, sequences_of(numbers_, blocks_));
+  const models::PackedWeights& weights = sampled_.wait_for(command.version);
+  const std::vector<models::DecodeSequence> sequences = sequences_of(numbers_, blocks_);
+  if (part.cache)
+    part.decoder.step(weights, *part.cache, sequences);
+  else
+    part.decoder.assist(weights, sequences);
 }
 
 }  // namespace sluice::nodes

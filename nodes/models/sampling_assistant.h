@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,12 +28,13 @@ class SamplingAssistant {
  private:
   // Of one generation of the rank that leads.
   struct Part {
-    models::KvCache cache;
+    std::optional<models::KvCache> cache;  // none: it has experts alone
     models::Decoder decoder;
   };
 
   bool obey(const SamplingCommand& command);
   void open(const SamplingCommand& command);
+  void copy_block(const SamplingCommand& command);
   void step(const SamplingCommand& command);
 
   engine::PassGroup& group_;

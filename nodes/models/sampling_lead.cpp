@@ -13,7 +13,9 @@ class SamplingLead::Steps final : public models::SharedSteps {
   Steps(SamplingLead& lead, int64_t generation) : lead_(lead), generation_(generation) {}
 
   models::ColumnShare share() const override {
-    return {.place = lead_.group_.place(), .ranks = lead_.group_.size(), .exchange = &lead_.exchange_};
+    models::ColumnShare share = lead_.sampled_.share();
+    share.exchange = &lead_.exchange_;
+    return share;
   }
 
   void open(models::Precision precision, int64_t block_size, int64_t blocks) override {

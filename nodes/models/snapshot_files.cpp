@@ -57,6 +57,8 @@ fs::path version_file(const fs::path& folder, const std::string& model, int64_t 
   return folder / (model + ".version-" + std::to_string(version) + ".safetensors");
 }
 
+fs::path average_file(const fs::path& folder, const std::string& model) { return folder / (model + ".average.safetensors"); }
+
 constexpr const char *kWeight = "weight.", *kFirstMoment = "exp_avg.", *kSecondMoment = "exp_avg_sq.";
 
 NamedTensors with_prefix(const char* prefix, const NamedTensors& tensors) {
@@ -133,6 +135,13 @@ int64_t steps_of(const StoredPieces& stored) {
   return steps;
 }
 
+at::Tensor steps_tensor(int64_t steps) { return at::scalar_tensor(steps, at::kLong).reshape({1}); }
+
+void read_weights(const StoredPieces& stored, const NamedTensors& weights) {
+  for (const auto& [name, tensor] : weights)
+    stored.read_into({.name = kWeight + name, .shape = tensor.sizes().vec(), .values = tensor.view({-1})});
+}
+
 void read_pieces(const StoredPieces& stored, const char* prefix, const std::vector<TensorPiece>& pieces) {
   for (TensorPiece piece : pieces) {
     piece.name = prefix + piece.name;
@@ -144,7 +153,7 @@ void read_pieces(const StoredPieces& stored, const char* prefix, const std::vect
 
 void write_training_state(const TrainingState& state, const fs::path& folder, const std::string& model, SnapshotWriter writer,
                           FileSystem& files) {
-  NamedTensors tensors{{kSteps, at::scalar_tensor(state.steps, at::kLong).reshape({1})}};
+  NamedTensors tensors{{kSteps, steps_tensor(state.steps)}};
   append(tensors, kWeight, state.weights);
   append(tensors, kFirstMoment, state.first_moments);
   append(tensors, kSecondMoment, state.second_moments);
@@ -172,8 +181,21 @@ void write_version(const NamedTensors& weights, int64_t version, const fs::path&
 void read_version(const NamedTensors& weights, int64_t version, const fs::path& folder, const std::string& model) {
   const StoredPieces stored({version_file(folder, model, version)});
   check(stored, with_prefix(kWeight, weights), /*with_steps=*/false);
-  for (const auto& [name, tensor] : weights)
-    stored.read_into({.name = kWeight + name, .shape = tensor.sizes().vec(), .values = tensor.view({-1})});
+  read_weights(stored, weights);
+}
+
+void write_average(const NamedTensors& weights, int64_t steps, const fs::path& folder, const std::string& model,
+                   FileSystem& files) {
+  NamedTensors tensors = with_prefix(kWeight, weights);
+  tensors.emplace_back(kSteps, steps_tensor(steps));
+  models::write_safetensors(average_file(folder, model), tensors, files);
+}
+
+int64_t read_average(const NamedTensors& weights, const fs::path& folder, const std::string& model) {
+  const StoredPieces stored({average_file(folder, model)});
+  check(stored, with_prefix(kWeight, weights), /*with_steps=*/true);
+  read_weights(stored, weights);
+  return steps_of(stored);
 }
 
 }  // namespace sluice::nodes

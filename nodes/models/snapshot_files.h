@@ -41,4 +41,11 @@ void write_version(const models::NamedTensors& weights, int64_t version, const s
 void read_version(const models::NamedTensors& weights, int64_t version, const std::filesystem::path& folder,
                   const std::string& model);
 
+/// `NAME.average.safetensors` of a moving average: weight.WEIGHT, and steps[1] (int64) of the optimizer that were looked at.
+void write_average(const models::NamedTensors& weights, int64_t steps, const std::filesystem::path& folder,
+                   const std::string& model, FileSystem& files);
+
+/// Fills `weights`, and returns the steps.
+int64_t read_average(const models::NamedTensors& weights, const std::filesystem::path& folder, const std::string& model);
+
 }  // namespace sluice::nodes

@@ -90,6 +90,9 @@ class TrainedModel {
   void write_snapshot(const std::filesystem::path& source, const std::filesystem::path& folder, FileSystem& files);
   void restore(const std::filesystem::path& folder, engine::VersionRange versions);
 
+  /// The form of `NAME/`, and this rank's share of it.
+  models::SaveOptions save_options() const { return snapshot_.save_options(); }
+
   /// Copies, gradients and optimizer: all but the live weights.
   engine::ModelBytes bytes() const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "models/folder/adapter_folder.h"
@@ -68,6 +69,16 @@ std::vector<std::pair<std::string, int64_t>> adapter_factors(const std::vector<E
   return factors;
 }
 
+// The matrices of experts that ranks may share out, by their places.
+std::set<const at::Tensor*> expert_matrices(const models::ModelConfig& config, const models::Weights& weights) {
+  std::set<const at::Tensor*> matrices;
+  for (const models::LayerWeights& layer : weights.layers) {
+    for (size_t linear = 0; linear < static_cast<size_t>(config.experts.count) * models::Mlp::kLinears; ++linear)
+      matrices.insert(&layer.feed_forward[models::Experts::linear_of(0, models::Mlp::kGate) + linear].weight);
+  }
+  return matrices;
+}
+
 // A tied embedding has its gradient from the first to the last, and beside it one layer at a time has, or a head. Where one weight
 // ends and another begins a page stays.
 int64_t passing_bytes(const models::ModelConfig& config, const std::map<int64_t, int64_t>& by_layer, int64_t embedding,
@@ -96,9 +107,11 @@ engine::ParamSet<LoraParams> lora_params() {
 }
 
 ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision,
-                               const TrainedParameters& trained, const models::QuantisationOptions& quantisation) {
+                               const TrainedParameters& trained, const models::QuantisationOptions& quantisation,
+                               int64_t expert_ranks) {
   models::Weights shapes_only;
   const auto expected = models::expected_weights(config, head, shapes_only);
+  const std::set<const at::Tensor*> of_experts = expert_matrices(config, shapes_only);
   std::vector<std::string> names;
   for (const ExpectedWeight& weight : expected) names.push_back(weight.name);
   models::check_freeze(names, trained.freeze);
@@ -113,7 +126,8 @@ ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head h
       continue;
     }
     bytes.trained_weights.emplace_back(weight.name, size_of(weight));
-    (weight.slot == &shapes_only.embedding ? embedding : by_layer[weight.layer]) += size_of(weight);
+    (weight.slot == &shapes_only.embedding ? embedding : by_layer[weight.layer]) +=
+        size_of(weight) / (of_experts.contains(weight.slot) ? expert_ranks : 1);
   }
   if (trained.lora) {
     for (auto& factor : adapter_factors(layer_matrices(expected, shapes_only), *trained.lora)) {

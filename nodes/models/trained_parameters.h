@@ -53,9 +53,11 @@ struct ParameterBytes {
   std::vector<std::pair<std::string, int64_t>> trained_weights;  // their names, as an optimizer knows them, and sizes in numbers
 };
 
-/// Of a model of this shape. Throws UserError for a pattern or a target that means nothing of it.
+/// Of a model of this shape. Throws UserError for a pattern or a target that means nothing of it. `expert_ranks`: that share out
+/// experts in a backward.
 ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision,
-                               const TrainedParameters& trained, const models::QuantisationOptions& quantisation = {});
+                               const TrainedParameters& trained, const models::QuantisationOptions& quantisation = {},
+                               int64_t expert_ranks = 1);
 
 /// Of a model of this shape of which nothing is trained.
 ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision,

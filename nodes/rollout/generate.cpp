@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "engine/observe/guess_metrics.h"
 #include "nodes/columns/columns.h"
 #include "nodes/models/model_parts.h"
 #include "nodes/rollout/generate_limits.h"
@@ -30,7 +31,8 @@ std::vector<int64_t> ends_of(const GenerateParams& params, const SampledWeights&
   return params.ignore_end_of_sequence ? std::vector<int64_t>() : end_of_sequence_ids(model.config(), text);
 }
 
-models::GenerationOptions options_of(const GenerateParams& params, const SampledWeights& model, const ModelText& text) {
+models::GenerationOptions options_of(const GenerateParams& params, const SampledWeights& model, const SampledWeights* draft,
+                                     const ModelText& text) {
   models::GenerationOptions options;
   options.sampling = {.temperature = params.temperature.at(0),
                       .top_k = params.top_k,
@@ -44,6 +46,8 @@ models::GenerationOptions options_of(const GenerateParams& params, const Sampled
   if (SamplingLead* const lead = model.lead()) options.together = lead->steps();
   options.end_of_sequence = ends_of(params, model, text);
   options.keeps_routes = params.routes;
+  if (draft != nullptr)
+    options.draft = models::DraftOptions{.config = draft->config(), .precision = draft->precision(), .device = draft->device()};
   return options;
 }
 
@@ -71,17 +75,21 @@ models::DraftLimits drafts_of(const GenerateParams& params) {
   return {.tokens = params.speculation_tokens, .samples = params.speculation == Speculation::kAuto ? 1 : 0};
 }
 
-// The pool has the blocks that the plan promised.
-models::GenerationLimits limits_of(const GenerateParams& params, const SampledWeights& model,
+int64_t block_bytes_of(const SampledWeights& model, int64_t block_size) {
+  return models::kv_bytes(models::heads_of(model.config(), model.share().ranks), block_size, model.precision());
+}
+
+// The pool has the blocks that the plan promised, of both models where one guesses.
+models::GenerationLimits limits_of(const GenerateParams& params, const SampledWeights& model, const SampledWeights* draft,
                                    const engine::NodeResources& resources) {
   const int64_t pool_bytes = resources.kv_bytes;
   models::GenerationLimits limits;
   if (resources.admission == engine::Admission::kOnDemand) limits.admission = models::KvAdmission::kOnDemand;
   limits.max_running_samples = params.max_running_samples;
   limits.max_step_tokens = step_tokens(params);
-  const models::ModelConfig heads = models::heads_of(model.config(), model.share().ranks);
   const int64_t routes = params.routes ? limits.kv_block_size * models::route_form(model.config()).token_bytes() : 0;
-  limits.kv_blocks = pool_bytes / (models::kv_bytes(heads, limits.kv_block_size, model.precision()) + routes);
+  const int64_t of_draft = draft == nullptr ? 0 : block_bytes_of(*draft, limits.kv_block_size);
+  limits.kv_blocks = pool_bytes / (block_bytes_of(model, limits.kv_block_size) + routes + of_draft);
   const int64_t worst_sample = params.max_prompt_tokens + params.max_new_tokens;
   limits.drafts = drafts_of(params);
   SLUICE_CHECK(limits.kv_blocks * limits.kv_block_size >= worst_sample, "a KV pool of " + std::to_string(pool_bytes) +
@@ -110,10 +118,12 @@ void actions_of(const models::SampleResult& result, int64_t prompt, std::vector<
 Generate::Generate(const GenerateParams& params, engine::NodeResources& resources)
     : params_(params),
       sampled_(sampled_weights(resources, params.model)),
+      draft_(params.has_draft() ? sampled_weights(resources, params.draft) : nullptr),
       text_(model_text(resources, params.model)),
       seed_(resources.seed),
       metrics_(*resources.metrics),
-      engine_(sampled_->config(), options_of(params, *sampled_, *text_), limits_of(params, *sampled_, resources)),
+      engine_(sampled_->config(), options_of(params, *sampled_, draft_.get(), *text_),
+              limits_of(params, *sampled_, draft_.get(), resources)),
       turns_(rules_of(params, text_, ends_of(params, *sampled_, *text_)), text_->tokenizer()),
       on_demand_(resources.admission == engine::Admission::kOnDemand),
       credit_(kCreditRoom),
@@ -216,14 +226,14 @@ void Generate::step(Sink& sink) {
   const at::NoGradGuard no_gradient;
   go_on(sink);
   if (weights_.begin_step()) change_weights();
-  const std::span<models::SampleResult> finished = engine_.step(weights_.weights());
+  const std::span<models::SampleResult> finished = engine_.step(weights_.weights(), draft_ ? &draft_->at(0) : nullptr);
   weights_.end_step();
   const int64_t kv_bytes = engine_.take_kv_peak_bytes();
   iteration_kv_bytes_ = std::max(iteration_kv_bytes_, kv_bytes);
   most_kv_bytes_ = std::max(most_kv_bytes_, kv_bytes);
   const models::StepWork& work = engine_.last_step();
   sink.worked(work.prompt_tokens, work.sampled_tokens);
-  record_drafts(work.drafted_tokens, work.kept_drafts);
+  record_drafts(work);
   for (models::SampleResult& result : finished) take(std::move(result), sink);
   if (on_demand_) settle_credit(sink);
   if (work.prompt_tokens + work.sampled_tokens == 0) turns_.wait();  // every running sample waits for a reply
@@ -260,7 +270,8 @@ void Generate::go_on(Sink& sink) {
     result.tokens.insert(result.tokens.end(), decision.given.begin(), decision.given.end());
     if (!decision.given.empty()) result.given.push_back({begin, static_cast<int64_t>(result.tokens.size())});
     // Nobody reads them.
-    if (params_.routes) models::append_open_tokens(models::route_form(sampled_->config()), std::ssize(decision.given), result.routes);
+    if (params_.routes)
+      models::append_open_tokens(models::route_form(sampled_->config()), std::ssize(decision.given), result.routes);
     take(std::move(result), sink);
   }
 }
@@ -400,14 +411,15 @@ void Generate::write_versions(std::span<const Response> samples, Group& group) c
   }
 }
 
-void Generate::record_drafts(int64_t drafted, int64_t kept) {
+void Generate::record_drafts(const models::StepWork& work) {
   if (params_.speculation == Speculation::kNone) return;
-  metrics_.sum("engine/drafted_tokens", static_cast<double>(drafted));
-  metrics_.sum("engine/kept_drafts", static_cast<double>(kept));
+  metrics_.sum(engine::metrics::kGuessedSteps, static_cast<double>(work.guessed_steps));
+  metrics_.sum(engine::metrics::kDraftedTokens, static_cast<double>(work.drafted_tokens));
+  metrics_.sum(engine::metrics::kKeptDrafts, static_cast<double>(work.kept_drafts));
 }
 
 void Generate::end_iteration(const engine::Iteration&) {
-  record_drafts(0, 0);  // told of every iteration, also of one without
+  record_drafts({});  // told of every iteration, also of one without
   metrics_.maximum("memory/kv_used_bytes_max", static_cast<double>(std::exchange(iteration_kv_bytes_, 0)));
   if (weights_.may_change()) metrics_.sum("engine/weight_updates", 0);
   if (on_demand_) {  // told of every iteration, also of one without

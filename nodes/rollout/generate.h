@@ -24,13 +24,14 @@ namespace sluice::nodes {
 /// Whether tokens are guessed before they are sampled.
 enum class Speculation {
   kNone,
-  kNgrams,  // whatever runs beside
-  kAuto,    // while one sample runs alone
+  kNgrams,  // from its text, whatever runs beside
+  kDraft,   // by another model, likewise
+  kAuto,    // by either, while one sample runs alone
 };
 
 constexpr auto enum_names(Speculation) {
   return std::array{std::pair{Speculation::kNone, "none"}, std::pair{Speculation::kNgrams, "ngrams"},
-                    std::pair{Speculation::kAuto, "auto"}};
+                    std::pair{Speculation::kDraft, "draft"}, std::pair{Speculation::kAuto, "auto"}};
 }
 
 /// Samples responses from the published weights of a model, many at a time, one decoded token a step for each.
@@ -60,8 +61,9 @@ constexpr auto enum_names(Speculation) {
 ///   environment = "none"              # or { type = "calculator", ... }: who replies when a turn of the policy ends
 ///   turn_ends = ["</call>"]           # what ends a turn, beside an end of sequence and what the environment says
 ///   max_turns = 0                     # the policy's turns in a sample; 0: as many as max_new_tokens has room for
-///   speculation = "none"              # "ngrams", "auto": guesses what comes next, which changes the time and nothing else
+///   speculation = "none"              # "ngrams", "draft", "auto": guesses what comes next, which changes the time and nothing else
 ///   speculation_tokens = 8            # guessed of a sample in a step, at most
+///   draft = ""                        # a frozen model of the same vocabulary that guesses; empty: texts say what comes next
 ///
 /// Reads prompt; writes tokens[T] (prompt and response), rollout_logprobs[A], response[S] and finish[S] (see Finish). With
 /// add_special_tokens the prompt gets the special tokens that the tokenizer puts around a text. A response that ends has its
@@ -85,10 +87,11 @@ constexpr auto enum_names(Speculation) {
 /// replies together; a reply that leaves no room for an action is cut there, and the sample has finished by length. The sum of
 /// its rewards goes to environment_score[S]. Reads label, if there is one.
 ///
-/// With `speculation` the next tokens of a sample are guessed from its own text and computed beside the one that is due (speculative
-/// sampling, Leviathan et al. 2023, arXiv 2211.17192, with drafts from the text: models/sample/drafts.h). A token is drawn as it would
-/// be without, with the same number of the sample's stream, so on the CPU all bits are the same; a guess that is right saves a step.
-/// "auto" guesses while one sample runs alone, the last of those that are under way: its steps take as long as reading the weights.
+/// With `speculation` the next tokens of a sample are guessed and computed beside the one that is due (speculative sampling, Leviathan
+/// et al. 2023, arXiv 2211.17192): from its own text (models/sample/drafts.h), or by the smaller model `draft`, which draws with the
+/// same numbers and settings (models/sample/draft_model.h). A token is drawn as it would be without, with the same number of the
+/// sample's stream, so on the CPU all bits are the same; a guess that is right saves a step. "auto" guesses while one sample runs
+/// alone, the last of those that are under way: its steps take as long as reading the weights.
 ///
 /// Where credit is taken on demand ([budget] admission), a sample that lacks it is preempted: it keeps its text and reads it
 /// again when its turn comes. Groups are handed on in the order of their index then.
@@ -121,7 +124,9 @@ struct GenerateParams {
   int64_t max_turns = 0;
   Speculation speculation = Speculation::kNone;
   int64_t speculation_tokens = 8;
+  std::string draft;
 
+  bool has_draft() const { return !draft.empty(); }
   bool has_environment() const { return environment.type != "none"; }
   int64_t responses_per_prompt() const { return samples_per_prompt + (baseline ? 1 : 0); }
 };
@@ -152,7 +157,7 @@ class Generate final : public engine::Rollout {
   void end_iteration(const engine::Iteration& iteration) override;
 
   /// The KV pool, which is allocated as a whole when the node is made.
-  PoolBytes pool_bytes() const override { return {engine_.backend().bytes_held(), most_kv_bytes_}; }
+  PoolBytes pool_bytes() const override { return {engine_.kv_bytes_held(), most_kv_bytes_}; }
 
  private:
   struct Response {
@@ -183,7 +188,7 @@ class Generate final : public engine::Rollout {
   void hand_on(std::map<int64_t, RunningGroup>::iterator complete, Sink& sink);
   void record(const RunningGroup& group);
   void record(const Response& response);
-  void record_drafts(int64_t drafted, int64_t kept);
+  void record_drafts(const models::StepWork& work);
   engine::Group completed(RunningGroup running) const;
   void write_samples(std::span<Response> responses, std::span<const int64_t> prompt, engine::Group& group) const;
   void write_versions(std::span<const Response> responses, engine::Group& group) const;
@@ -191,6 +196,7 @@ class Generate final : public engine::Rollout {
 
   const GenerateParams params_;
   const std::shared_ptr<const SampledWeights> sampled_;
+  const std::shared_ptr<const SampledWeights> draft_;  // null: no model guesses
   const std::shared_ptr<const ModelText> text_;
   const uint64_t seed_;
   engine::MetricsRecorder& metrics_;

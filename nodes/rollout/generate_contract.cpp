@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "engine/observe/guess_metrics.h"
 #include "nodes/columns/columns.h"
 #include "nodes/rollout/generate.h"
 #include "nodes/rollout/generate_limits.h"
@@ -63,6 +64,24 @@ void find_turn_contradictions(const GenerateParams& params, engine::Findings& fi
   }
 }
 
+void find_speculation_contradictions(const GenerateParams& params, engine::Findings& findings) {
+  const bool guesses = params.speculation != Speculation::kNone;
+  if (!guesses && findings.changed("speculation_tokens"))
+    findings.without_effect("speculation_tokens", "speculation_tokens has no effect where nothing is guessed",
+                            "speculation = \"auto\", or remove speculation_tokens");
+  if (params.speculation == Speculation::kDraft && !params.has_draft())
+    findings.error("speculation", "speculation = \"draft\" needs a model that guesses",
+                   "draft = \"NAME\", a frozen model of the pipeline with the same vocabulary; or speculation = \"ngrams\"");
+  if (!params.has_draft()) return;
+  if (!guesses || params.speculation == Speculation::kNgrams)
+    findings.without_effect(
+        "draft", "draft has no effect " + std::string(guesses ? "where texts guess for themselves" : "where nothing is guessed"),
+        "speculation = \"draft\", or \"auto\": while one sample runs alone; or remove draft");
+  if (params.draft == params.model)
+    findings.error("draft", "a model cannot guess for itself: it would take as long as it saves",
+                   "name another one, or remove draft");
+}
+
 }  // namespace
 
 std::vector<std::string> all_turn_ends(const GenerateParams& params) {
@@ -118,14 +137,17 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.param("speculation", &P::speculation)
       .harmless()
       .doc(
-          "guesses the next tokens of a sample from its own text, to compute several in one step: the same tokens in less time "
-          "where "
-          "text repeats itself; auto: while one sample runs alone");
+          "guesses the next tokens of a sample, to compute several in one step: the same tokens in less time; ngrams: from its "
+          "own "
+          "text, where that repeats itself; draft: by the model that draft names; auto: by either, while one sample runs alone");
   c.param("speculation_tokens", &P::speculation_tokens)
       .between(1, 64)
       .harmless()
       .unit("tokens")
       .doc("guessed of a sample in a step, at most");
+  c.model("draft", &P::draft, engine::ModelUse::kSamples, "language_model")
+      .harmless()
+      .doc("a frozen model with the vocabulary of the other, smaller or quantised, that guesses; empty: the text of each sample");
   c.reads(columns::kPrompt);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     if (params.add_special_tokens) {
@@ -157,11 +179,7 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   });
   c.check(find_greedy_contradictions);
   c.check(find_turn_contradictions);
-  c.check([](const P& params, engine::Findings& findings) {
-    if (params.speculation == Speculation::kNone && findings.changed("speculation_tokens"))
-      findings.without_effect("speculation_tokens", "speculation_tokens has no effect where nothing is guessed",
-                              "speculation = \"auto\", or remove speculation_tokens");
-  });
+  c.check(find_speculation_contradictions);
   c.metric("rollout/response_length_mean", engine::Metric::kMean, "mean tokens of a response, replies among them");
   c.metric("rollout/response_length_max", engine::Metric::kMaximum, "tokens of the longest response");
   c.metric("rollout/truncated", engine::Metric::kMean, "share of the responses that max_new_tokens cut");
@@ -178,10 +196,12 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.metric("engine/preempted_samples", engine::Metric::kSum,
            "samples that lost their credit to older ones, where it is taken on demand");
   c.metric("engine/recomputed_tokens", engine::Metric::kSum, "tokens of these that are to be read again");
-  c.metric_if([](const P& params) { return params.speculation != Speculation::kNone; }, "engine/drafted_tokens",
-              engine::Metric::kSum, "tokens that were guessed, with speculation");
-  c.metric_if([](const P& params) { return params.speculation != Speculation::kNone; }, "engine/kept_drafts",
-              engine::Metric::kSum, "of these, those that were sampled: each saved a step of its sample");
+  const auto guesses = [](const P& params) { return params.speculation != Speculation::kNone; };
+  c.metric_if(guesses, engine::metrics::kGuessedSteps, engine::Metric::kSum,
+              "steps of samples in which tokens may be guessed, with speculation");
+  c.metric_if(guesses, engine::metrics::kDraftedTokens, engine::Metric::kSum, "tokens that were guessed in them");
+  c.metric_if(guesses, engine::metrics::kKeptDrafts, engine::Metric::kSum,
+              "of these, those that were sampled: each saved a step of its sample");
   c.metric("memory/kv_used_bytes_max", engine::Metric::kMaximum, "most bytes of the KV pool that running samples used at a time");
 }
 

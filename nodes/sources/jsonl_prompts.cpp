@@ -1,5 +1,8 @@
 #include "nodes/sources/jsonl_prompts.h"
 
+#include <algorithm>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "base/strings.h"
@@ -31,16 +34,36 @@ void find_contradictions_of_prompts(const JsonlPromptsParams& params, engine::Fi
                             "set max_prompt_tokens, or remove too_long");
 }
 
+void check_prompt_columns(const JsonlPromptsParams& params, engine::Findings& findings) {
+  const std::vector<engine::ColumnSpec> taken = columns::standard();
+  std::set<std::string> seen;
+  for (const std::string& column : params.columns) {
+    if (column.empty())
+      findings.error("columns", "a column has no name", "name the fields that become columns");
+    else if (std::ranges::find(taken, column, &engine::ColumnSpec::name) != taken.end())
+      findings.error("columns", "a column " + sluice::quoted(column) + " has a meaning of its own for nodes",
+                     "give the field another name in the data");
+    else if (!seen.insert(column).second)
+      findings.error("columns", sluice::quoted(column) + " is named twice", "name it once");
+  }
+}
+
+std::string known_text(const std::vector<std::string>& values) {
+  std::vector<std::string> texts;
+  for (const std::string& value : values) texts.push_back(sluice::quoted(value));
+  return join(texts, ", ");
+}
+
 // Before a run: all rows as the run will see them, or the first without counting tokens.
 void look_at_prompts(const JsonlPromptsParams& params, engine::DataLook& look) {
   const PromptFormat format = prompt_format(params);
   if (!has_needed_template(format, params.model, look)) return;
   const ModelText model(params.model, look.folder_of(params.model));
-  const PromptRows prompts(params, params.model.empty() ? nullptr : &model);
+  const PromptRows prompts(params, params.model.empty() ? nullptr : &model, look.known_values());
   data::Dataset rows(rows_to_look_at(params, look), prompts.fields());
   RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) {
     const PromptRows::Prompt prompt = prompts.prompt(rows.values(id));
-    return look.all() ? prompts.fault_of(prompt) : std::nullopt;
+    return look.all() ? prompts.fault_of(prompt) : prompts.unknown_value(prompt);
   });
   warn_of_skipped_template(format, params.model, prompts.prompt(rows.values({0, 0})).text, look);
   warn_of_skipped_input(format, rows_to_look_at(params, look), look);
@@ -55,6 +78,7 @@ void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
   describe_paths(c);
   describe_prompt(c);
   c.param("label_field", &P::label_field).doc("field of the reference answer; empty: there is none");
+  c.param("columns", &P::columns).doc("other fields of the rows, each of which becomes a text column of its name");
   describe_order(c, "prompts");
   c.param("prefix", &P::prefix).doc("text before each prompt, with chat = true within the user's turn");
   c.param("suffix", &P::suffix).doc("text behind each prompt, likewise");
@@ -79,20 +103,27 @@ void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
       needs.string_bytes[columns::kPrompt.spec().name] = most_prompt_bytes(format, row);
     }
     if (!params.label_field.empty()) needs.string_bytes[columns::kLabel.spec().name] = row;
+    for (const std::string& column : params.columns) {
+      needs.writes.push_back({column, engine::DType::kString, engine::Extent::kGroup});
+      needs.string_bytes[column] = row;
+    }
   });
+  c.check(check_prompt_columns);
   c.check(find_contradictions_of_prompts);
   c.data(look_at_prompts);
   describe_dropped(c);
 }
 
-PromptRows::PromptRows(const JsonlPromptsParams& params, const ModelText* model)
+PromptRows::PromptRows(const JsonlPromptsParams& params, const ModelText* model, std::vector<engine::KnownValues> known)
     : params_(params),
       model_(model),
       chat_extras_(chat_extras(params.chat_variables, params.tools)),
-      reader_(prompt_format(params)) {}
+      reader_(prompt_format(params)),
+      known_(std::move(known)) {}
 
 std::vector<data::JsonlField> PromptRows::fields() const {
   std::vector<data::JsonlField> fields = reader_.fields();
+  for (const std::string& column : params_.columns) fields.push_back({column, "columns"});
   if (!params_.label_field.empty()) fields.push_back({params_.label_field, "label_field"});
   return fields;
 }
@@ -100,6 +131,8 @@ std::vector<data::JsonlField> PromptRows::fields() const {
 PromptRows::Prompt PromptRows::prompt(const std::vector<Json>& values) const {
   Prompt prompt;
   if (!params_.label_field.empty()) prompt.label = data::text_of(values.back());
+  const size_t first = reader_.fields().size();
+  for (size_t i = 0; i < params_.columns.size(); ++i) prompt.columns.push_back(data::text_of(values[first + i]));
   Json read = reader_.read(values);
   if (!read.is_array()) {
     prompt.text = read.get<std::string>();
@@ -112,7 +145,23 @@ PromptRows::Prompt PromptRows::prompt(const std::vector<Json>& values) const {
   return prompt;
 }
 
+std::optional<RowCheck::Fault> PromptRows::unknown_value(const Prompt& prompt) const {
+  for (const engine::KnownValues& known : known_) {
+    const auto place = std::ranges::find(params_.columns, known.column) - params_.columns.begin();
+    if (place == std::ssize(params_.columns)) continue;  // another column of the source
+    const std::string& value = prompt.columns[static_cast<size_t>(place)];
+    if (std::ranges::find(known.values, value) != known.values.end()) continue;
+    const std::string near = did_you_mean(value, known.values);
+    return RowCheck::Fault{known.column + " is " + sluice::quoted(value) + ", which node '" + known.node +
+                               "' does not know: it has " + known_text(known.values),
+                           (near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "? Else ") +
+                               "say in [nodes." + known.node + "] what it is to do with it, or leave the row out"};
+  }
+  return std::nullopt;
+}
+
 std::optional<RowCheck::Fault> PromptRows::fault_of(const Prompt& prompt) const {
+  if (auto unknown = unknown_value(prompt)) return unknown;
   if (params_.max_prompt_tokens == 0) return std::nullopt;
   const bool add_special = prompt.messages.is_null();
   const auto tokens = static_cast<int64_t>(model_->tokenizer().encode(prompt.text, add_special).size());
@@ -125,10 +174,10 @@ std::optional<RowCheck::Fault> PromptRows::fault_of(const Prompt& prompt) const 
 JsonlPrompts::JsonlPrompts(const JsonlPromptsParams& params, engine::NodeResources& resources)
     : metrics_(resources.metrics),
       model_(params.model.empty() ? nullptr : model_text(resources, params.model)),
-      prompts_(params, model_.get()),
+      prompts_(params, model_.get(), resources.known_values),
       rows_(dataset_options(params, resources), prompts_.fields()),
       check_(params.too_long) {
-  if (params.max_prompt_tokens == 0 && !prompt_format(params).uses_template()) return;
+  if (!prompts_.checks()) return;
   check_.run(rows_, [this](data::Dataset::RowId id) { return prompts_.fault_of(prompts_.prompt(rows_.values(id))); });
 }
 
@@ -139,6 +188,9 @@ bool JsonlPrompts::next_group(engine::Group& group) {
   group.layout.end_group();
   group.write(columns::kPrompt)[0] = std::move(next.text);
   if (prompts_.has_labels()) group.write(columns::kLabel)[0] = std::move(next.label);
+  for (size_t i = 0; i < next.columns.size(); ++i)
+    group.write(engine::Column<std::string>{prompts_.columns()[i].c_str(), engine::Extent::kGroup})[0] =
+        std::move(next.columns[i]);
   if (!next.messages.is_null()) group.write(columns::kMessages)[0] = next.messages.dump();
   return true;
 }

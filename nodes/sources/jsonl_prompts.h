@@ -25,6 +25,7 @@ namespace sluice::nodes {
 ///   weights = [3, 1]                # of an array: rows come in these proportions
 ///   prompt_field = "prompt"         # prompt_fields, prompt_template: several fields, see PromptFormat
 ///   label_field = "meta.answer"     # "": the files have no reference answers, label stays empty
+///   columns = ["domain"]            # other fields, each a text column of its name
 ///   groups_per_iteration = 32
 ///   shuffle = true                  # another order in each epoch, fixed by [pipeline] seed
 ///   epochs = 0                      # 0: goes round without end
@@ -39,10 +40,11 @@ namespace sluice::nodes {
 ///   max_prompt_tokens = 512         # 0: no limit
 ///   too_long = "drop"               # leave such prompts out; "refuse": they are errors
 ///
-/// Writes prompt[G], label[G]; with chat or messages_field also messages[G], the conversation as JSON. All rows are checked
+/// Writes prompt[G], label[G] and `columns`[G]; with chat or messages_field also messages[G], the conversation as JSON. All rows are checked
 /// before the run starts (see JsonlReader): conversations are rendered, and with max_prompt_tokens prompts are tokenised. What a
 /// chat template writes holds its special tokens, which `generate` sees by that column: it adds none. prefix and suffix of a
-/// conversation stand around what the template writes. Metric: rows_dropped, the rows that are left out. Not for files that grow
+/// conversation stand around what the template writes. A value that a node which reads one of `columns` does not know is an error of
+/// its row. Metric: rows_dropped, the rows that are left out. Not for files that grow
 /// while they are read.
 struct JsonlPromptsParams {
   std::vector<std::filesystem::path> path;
@@ -51,6 +53,7 @@ struct JsonlPromptsParams {
   std::vector<std::string> prompt_fields;
   std::string prompt_template;
   std::string label_field = "label";
+  std::vector<std::string> columns;
   int64_t groups_per_iteration = 1;
   bool shuffle = true;
   int64_t epochs = 0;
@@ -70,29 +73,38 @@ struct JsonlPromptsParams {
 /// What the rows are as prompts. Immutable: const use from many threads.
 class PromptRows {
  public:
-  /// `model`: null where none is named; outlives it.
-  PromptRows(const JsonlPromptsParams& params, const ModelText* model);
+  /// `model`: null where none is named; outlives it. `known`: of `columns`, by nodes that read them.
+  PromptRows(const JsonlPromptsParams& params, const ModelText* model, std::vector<engine::KnownValues> known);
 
   std::vector<data::JsonlField> fields() const;
+  const std::vector<std::string>& columns() const { return params_.columns; }
   bool has_labels() const { return !params_.label_field.empty(); }
 
   struct Prompt {
     std::string text;
     std::string label;
     Json messages;  // null: it is no conversation
+    std::vector<std::string> columns;
   };
 
   /// Of the values of fields(). Throws UserError for what is no prompt.
   Prompt prompt(const std::vector<Json>& values) const;
 
-  /// A prompt of more than max_prompt_tokens.
+  /// Whether rows may have faults.
+  bool checks() const { return params_.max_prompt_tokens > 0 || prompt_format(params_).uses_template() || !known_.empty(); }
+
+  /// A prompt of more than max_prompt_tokens, or a value that a node does not know.
   std::optional<RowCheck::Fault> fault_of(const Prompt& prompt) const;
+
+  /// The latter alone, which needs no tokens.
+  std::optional<RowCheck::Fault> unknown_value(const Prompt& prompt) const;
 
  private:
   JsonlPromptsParams params_;
   const ModelText* model_;
   ChatExtras chat_extras_;
   PromptReader reader_;
+  std::vector<engine::KnownValues> known_;
 };
 
 class JsonlPrompts final : public engine::Source {

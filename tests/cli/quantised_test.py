@@ -225,6 +225,72 @@ class Folders(Compared):
                 self.assertIn(text, done.stderr)
 
 
+class Draft(Case):
+    """The first weights of the actor, in 4 bits, guess what it says next."""
+
+    SMALL = {"pipeline.iterations": 3, "schedule.policy_lag": 1, "nodes.prompts.groups_per_iteration": 8, "nodes.generate.max_new_tokens": 40,
+             "nodes.generate.max_running_samples": 3, "nodes.generate.ignore_end_of_sequence": True, "nodes.generate.stop": ["77", "+1"],
+             "nodes.generate.top_p": 0.9, "nodes.held_out.groups_per_iteration": 8}
+
+    def pipeline(self, checkpoint=MODEL):
+        return self.write("draft.toml", f"""extends = "{ROOT / 'pipelines/grpo.toml'}"
+[models.draft]
+checkpoint = "{checkpoint}"
+quantization = "int4"
+quantization_group = 32
+[nodes.generate]
+speculation = "draft"
+draft = "draft"
+""")
+
+    def trained(self, name, pipeline):
+        folder = self.folder / name
+        done = run("run", pipeline, "--run-dir", folder, *sets(**self.SMALL))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        return folder, [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+    def test_changes_neither_samples_nor_weights_and_takes_what_the_plan_says(self):
+        (plain, without), (folder, rows) = self.trained("plain", ROOT / "pipelines/grpo.toml"), self.trained("guessed", self.pipeline())
+        weights = "checkpoint/actor/model.safetensors"
+        self.assertEqual((folder / weights).read_bytes(), (plain / weights).read_bytes())
+        for one, other in zip(without, rows, strict=True):
+            timed = ("time/", "memory/", "engine/", "held_out/time/", "held_out/memory/", "held_out/engine/")
+            self.assertEqual(*({key: value for key, value in row.items() if not key.startswith(timed)} for row in (one, other)))
+        steps, drafted, kept = (sum(row[f"engine/{name}"] for row in rows) for name in ("guessed_steps", "drafted_tokens", "kept_drafts"))
+        self.assertGreater(kept, drafted / 2)
+        self.assertGreater(drafted, steps)
+        memory = {entry["name"]: entry for entry in json.loads((folder / "memory.json").read_text())["classes"]}
+        self.assertEqual(memory["weights"]["peak_bytes"], memory["weights"]["planned_bytes"])
+        for entry in (entry for entry in memory.values() if entry["name"] != "program"):
+            self.assertLessEqual(entry["peak_bytes"], entry["planned_bytes"], entry["name"])
+        self.simulates(folder, steps, drafted, kept)
+
+    def simulates(self, folder, steps, drafted, kept):
+        costs = json.loads((folder / "costs.json").read_text())["nodes"]["generate"]
+        self.assertAlmostEqual(costs["drafted_per_step"], drafted / steps)
+        self.assertAlmostEqual(costs["kept_per_step"], kept / steps)
+        def notes(*words):
+            done = run("simulate", self.folder / "draft.toml", *words, "--format", "json", *sets(**self.SMALL))
+            self.assertEqual(done.returncode, DONE, done.stderr)
+            (variant,) = json.loads(done.stdout)["variants"]
+            return variant["notes"], variant["seconds"]
+        (as_measured,), seconds = notes("--costs", folder)
+        self.assertIn(f"guesses as it was measured: {kept / steps:.2f} of {drafted / steps:.2f} tokens", as_measured)
+        (assumed,), longer = notes("--costs", folder, "--guesses-right", "0")
+        self.assertIn("a share of 0.00 taken to be right", assumed)
+        self.assertGreater(longer, seconds)
+        (nothing,), _ = notes()
+        self.assertIn("nothing says how often it is right", nothing)
+
+    def test_of_another_vocabulary_is_refused(self):
+        folder = self.folder / "padded"
+        shutil.copytree(MODEL, folder)
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | {"vocab_size": config["vocab_size"] + 6}))
+        done = run("validate", self.pipeline(folder))
+        self.assert_refused(done, f"has {config['vocab_size'] + 6} tokens; model 'actor' has {config['vocab_size']}", '"vocab_size"')
+
+
 class Memory(Case):
     """A model of 7 billion parameters with adapters, of which there is nothing here but its config.json, in 24 GiB."""
 

@@ -143,6 +143,34 @@ TEST_P(FakeDeviceSampling, DrawsTheTokensOfTheCpu) {
   }
 }
 
+// The same model guesses for itself, in a cache of its own: it is right but for what ends in its midst.
+TEST_P(FakeDeviceSampling, AModelThatGuessesThereChangesNothing) {
+  const ModelConfig config = of_vocabulary(61);
+  PackedWeights weights(Precision::kFloat32);
+  weights.pack(reference::random_weights(config, 0.3).to(device()));
+  int64_t guessed = 0, right = 0;
+  const auto sampled_with = [&](int64_t drafts) {
+    GenerationOptions options{.sampling = GetParam().options, .device = device()};
+    if (drafts > 0) options.draft = DraftOptions{.config = config, .device = device(), .cost = 0};
+    GenerationLimits with = limits(64);
+    with.drafts.tokens = drafts;
+    GenerationEngine engine(config, options, with);
+    submit(engine, kNewTokens);
+    std::vector<SampleResult> results;
+    while (!engine.idle()) {
+      for (SampleResult& result : engine.step(weights, drafts > 0 ? &weights : nullptr)) results.push_back(std::move(result));
+      guessed += engine.last_step().drafted_tokens, right += engine.last_step().kept_drafts;
+    }
+    std::ranges::sort(results, {}, &SampleResult::id);
+    return results;
+  };
+  const std::vector<SampleResult> expected = sampled_with(0), results = sampled_with(4);
+  ASSERT_EQ(results.size(), expected.size());
+  for (size_t i = 0; i < results.size(); ++i) EXPECT_EQ(results[i].tokens, expected[i].tokens) << "sample " << i;
+  EXPECT_GT(guessed, kSamples * kNewTokens / 2);
+  EXPECT_GE(right, guessed * 9 / 10);
+}
+
 // Beside the logits, what is there at a time on the device, and what an operator takes beside its results.
 TEST_P(FakeDeviceSampling, TakesNoMoreMemoryThanItIsGiven) {
   constexpr int64_t kRows = 96, kVocabulary = 5000, kBytes = int64_t{4} << 20, kSmall = int64_t{1} << 16;

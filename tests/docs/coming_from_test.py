@@ -18,7 +18,7 @@ from docs_page import blocks_of  # noqa: E402
 PROGRAM = os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-run"))
 PAGE = ROOT / "docs/coming-from.md"
 LISTS = [tomllib.loads(path.read_text()) for path in sorted((ROOT / "tests/docs/coming_from").glob("*.toml"))]
-NESTED = {"optimizer": "model.optimizer", "lora": "model.lora"}  # what tables of the contracts are called in the page
+NESTED = {"optimizer": "model.optimizer", "lora": "model.lora", "ema": "model.ema"}  # what tables of the contracts are called in the page
 
 
 def rlhf_run(*words):

@@ -8,6 +8,7 @@
 
 #include "engine/run/cost_recorder.h"
 #include "engine/simulation/cost_model.h"
+#include "engine/simulation/guesses.h"
 #include "tests/engine/simulation_world.h"
 
 namespace sluice::engine {
@@ -77,6 +78,27 @@ TEST(Simulation, AStepTakesWhatItSamplesAndReads) {
   costs.nodes["mix"] = {};
   // The first step reads three prompts of one token and samples three tokens, the second only samples.
   EXPECT_EQ(us(simulate(toys.plan, on_the_cores_of(toys.plan, costs)).seconds), (10 + 3 * 2 + 3 * 5) + (10 + 3 * 2));
+}
+
+// Responses of three tokens: the first comes with the prompt, and with a guess that is right the other two at once.
+TEST(Simulation, GuessesThatAreRightSaveStepsAndThoseInVainCostRows) {
+  PipelineBuilder builder = toy_pipeline(1, 2, 64, "cpu");
+  const ToyPlan toys = toy_plan(builder);
+  Costs costs = costs_with_lengths(1, 3);
+  costs.nodes["source"] = {};
+  costs.nodes["rollout"] = {.per_step_us = 10, .per_sampled_token_us = 2};
+  costs = on_the_cores_of(toys.plan, costs);
+  const auto seconds_with = [&](const Guesses& guesses) {
+    costs.guesses["rollout"] = guesses;
+    return us(simulate(toys.plan, costs).seconds);
+  };
+  EXPECT_EQ(seconds_with({}), 3 * 10 + 6 * 2);
+  EXPECT_EQ(seconds_with({.drafted_per_step = 3, .kept_per_step = 2}), 2 * 10 + 6 * 2);
+  EXPECT_EQ(seconds_with({.samples = 1, .drafted_per_step = 3, .kept_per_step = 2}), 3 * 10 + 6 * 2) << "two run";
+  EXPECT_EQ(seconds_with({.drafted_per_step = 3, .kept_per_step = 0.5}), 3 * 10 + 6 * 2) << "only one is right";
+  // Six guesses, two of which are right; a draft takes half of a step and of each of its rows.
+  EXPECT_EQ(seconds_with({.drafted_per_step = 3, .kept_per_step = 2, .apart = true, .draft_share = 0.5}),
+            2 * 10 + 6 * 2 + (6 - 2) * 2 + (3 * 10 + 6 * 2) / 2);
 }
 
 TEST(Simulation, WithoutLagTheNextIterationWaitsForItsWeights) {
@@ -258,6 +280,45 @@ TEST(Simulation, WhatARecorderMeasuresPredictsTheRun) {
   EXPECT_NEAR(costs.lengths.back().response.mean(), 3, 0.4);
   costs.nodes["keep"].kept_share = known.nodes.at("keep").kept_share;  // nobody reported the iterations
   EXPECT_NEAR(simulate(toys.plan, costs).seconds, measured.seconds, 0.03 * measured.seconds);
+}
+
+const std::map<std::string, GuessRules> kGuesses{{"rollout", {.tokens = 8}}};
+
+TEST(Simulation, WhatARecorderMeasuresOfGuessesPredictsTheRun) {
+  const ToyPlan toys = busy_plan(/*iterations=*/64);
+  Costs known = busy_costs();
+  known.guesses["rollout"] = {.drafted_per_step = 2, .kept_per_step = 1.2};
+  CostRecorder recorder(toys.plan);
+  const SimulationResult measured = simulate(toys.plan, known, {&recorder});
+  EXPECT_LT(measured.rollout_seconds, 0.9 * simulate(toys.plan, busy_costs()).rollout_seconds);
+  recorder.reported({.iteration = 63,
+                     .metrics = {{"engine/guessed_steps", 500}, {"engine/drafted_tokens", 1000}, {"engine/kept_drafts", 600}}});
+  Costs costs = recorder.costs();
+  costs.nodes["keep"].kept_share = known.nodes.at("keep").kept_share;
+  EXPECT_EQ(parse_costs(costs_json(costs), "the test").nodes.at("rollout").kept_per_step, 1.2);
+  const std::vector<std::string> notes = take_guesses(toys.plan, kGuesses, std::nullopt, costs);
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("'rollout' guesses as it was measured: 1.20 of 2.00")));
+  const SimulationResult predicted = simulate(toys.plan, costs);
+  EXPECT_NEAR(predicted.seconds, measured.seconds, 0.03 * measured.seconds);
+  EXPECT_NEAR(predicted.rollout_seconds, measured.rollout_seconds, 0.03 * measured.rollout_seconds);
+}
+
+TEST(Simulation, GuessesAreAssumedOrTakenOverAndItSaysSo) {
+  const ToyPlan toys = busy_plan();
+  Costs costs = busy_costs();
+  EXPECT_THAT(take_guesses(toys.plan, kGuesses, std::nullopt, costs), ElementsAre(HasSubstr("it is taken to guess nothing")));
+  EXPECT_EQ(costs.guesses.size(), 0U);
+  EXPECT_THAT(take_guesses(toys.plan, kGuesses, 0.7, costs),
+              ElementsAre(HasSubstr("a share of 0.70 taken to be right, 1.53 of 3.00")));
+  EXPECT_NEAR(costs.guesses.at("rollout").kept_per_step, 0.7 + 0.7 * 0.7 + 0.7 * 0.7 * 0.7, 1e-12);
+  EXPECT_TRUE(costs.guesses.at("rollout").apart);
+  EXPECT_THAT(take_guesses(toys.plan, kGuesses, 1, costs), ElementsAre(HasSubstr("8.00 of 8.00")));
+  EXPECT_THAT(take_guesses(toys.plan, kGuesses, 0.2, costs), ElementsAre(HasSubstr("0.00 of 0.00")));
+  costs.nodes["rollout"].drafted_per_step = 2;
+  EXPECT_THAT(take_guesses(toys.plan, kGuesses, 0.7, costs), ElementsAre(HasSubstr("what they cost is in its times")));
+  EXPECT_FALSE(costs.guesses.at("rollout").apart);
+  EXPECT_THAT(take_guesses(toys.plan, {}, std::nullopt, costs), ElementsAre(HasSubstr("guessed tokens where it was measured")));
+  EXPECT_EQ(costs.guesses.size(), 0U);
 }
 
 TEST(Simulation, TheRecorderLearnsWhatAFilterKeepsFromTheReports) {

@@ -104,11 +104,11 @@ TinyFolder::~TinyFolder() {
   fs::remove_all(path_, ignored);
 }
 
-void make_mixture(const TinyFolder& folder) {
+void make_mixture(const TinyFolder& folder, int64_t experts) {
   Json config = read_json(folder.path() / "config.json");
   config.update({{"architectures", {"Qwen2MoeForCausalLM"}},
                  {"model_type", "qwen2_moe"},
-                 {"num_experts", 5},
+                 {"num_experts", experts},
                  {"num_experts_per_tok", 2},
                  {"moe_intermediate_size", 40},
                  {"shared_expert_intermediate_size", 48},

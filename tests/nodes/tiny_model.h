@@ -33,8 +33,8 @@ class TinyFolder {
   std::filesystem::path path_;
 };
 
-/// Makes the model a Qwen2-MoE: layers of five experts, two of which a token goes through, and of a shared one.
-void make_mixture(const TinyFolder& folder);
+/// Makes the model a Qwen2-MoE: layers of so many experts, two of which a token goes through, and of a shared one.
+void make_mixture(const TinyFolder& folder, int64_t experts = 5);
 
 struct TinyOptions {
   uint64_t seed = 1;

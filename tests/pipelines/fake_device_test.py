@@ -27,7 +27,7 @@ def small(path):
 
 def devices(path):
     """Models with weights of their own, on one device after the other."""
-    models = [name for name, table in tables(merged(path), "models").items() if "base_of" not in table]
+    models = [name for name, table in tables(merged(path), "models").items() if not {"base_of", "ema"} & set(table)]
     return {f"models.{name}.device": f"fake:{number % 2}" for number, name in enumerate(models)}
 
 

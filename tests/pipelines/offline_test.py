@@ -1,9 +1,11 @@
 """The offline stages: each pipeline runs, and what should improve does."""
 
 import json
+import struct
 import unittest
 
-from pipeline_case import DONE, ROOT, PipelineCase, mean, run, sets
+from pipeline_case import DONE, ROOT, PipelineCase, mean, repeatable, run, sets
+from support import read_safetensors
 
 SHIPPED = ROOT / "pipelines/models/tiny-arithmetic"
 
@@ -113,6 +115,125 @@ class Offline(PipelineCase):
 
         self.assertEqual(activations(14), activations(12))
         self.assertGreater(activations(64), activations(14))
+
+    def test_dpo_against_a_reference_that_follows_makes_the_likeliest_answer_right(self):
+        rows = self.metrics("tr_dpo.toml", "tr_dpo")
+        before, after = self.accuracy(SHIPPED, "before-tr"), self.accuracy(self.folder / "tr_dpo/checkpoint/actor", "after-tr")
+        print(f"tr_dpo: held-out accuracy {before:.3f} -> {after:.3f}")
+        self.assertGreater(mean(rows[-20:], "preference/accuracy"), 0.8)
+        self.assertGreater(after, before + 0.3)
+
+    def floats_of(self, model):
+        """{tensor: floats} of a model's folder."""
+        return {name: struct.unpack(f"<{len(content) // 4}f", content) for name, (_, _, content) in read_safetensors(model / "model.safetensors").items()}
+
+    def assert_average(self, run_folder, iterations, decay, every):
+        """What checkpoints have of the average is a loop over what they have of the actor."""
+        expected = self.floats_of(SHIPPED)
+        for iteration in range(1, iterations + 1):
+            checkpoint = run_folder / "checkpoints" / str(iteration)
+            if iteration % every == 0:
+                actor = self.floats_of(checkpoint / "actor")
+                expected = {name: [decay * a + (1 - decay) * b for a, b in zip(values, actor[name])] for name, values in expected.items()}
+            average = self.floats_of(checkpoint / "average")
+            self.assertEqual(sorted(average), sorted(expected))
+            for name, values in expected.items():
+                self.assertLess(max(abs(a - b) for a, b in zip(values, average[name])), 1e-6, f"{checkpoint}: {name}")
+
+    # One optimizer step an iteration. A run saves its last iteration: so each is saved that a run goes on from.
+    def test_a_moving_average_is_the_loop_over_saved_weights_and_goes_on(self):
+        of = {"models.average.ema.every_steps": 2, "models.average.ema.decay": 0.7, "checkpoint.keep_last": 0}
+        whole = self.metrics("tr_dpo.toml", "whole", **of, **{"pipeline.iterations": 5})
+        self.metrics("tr_dpo.toml", "parts", **of, **{"pipeline.iterations": 1})
+        for iterations in range(2, 6):
+            done = run("resume", self.folder / "parts", *sets(**{"pipeline.iterations": iterations}))
+            self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assert_average(self.folder / "parts", 5, decay=0.7, every=2)
+        self.assertEqual(repeatable(self.rows_of("parts/metrics.jsonl")), repeatable(whole))
+        for file in ("average/model.safetensors", "average.average.safetensors", "actor/model.safetensors"):
+            self.assertEqual(*((self.folder / name / "checkpoint" / file).read_bytes() for name in ("parts", "whole")), file)
+        self.metrics("evaluate.toml", "of-average", **{"models.policy.checkpoint": str(self.folder / "whole/checkpoint/average")})
+
+        for changed in ({"models.average.ema.decay": 0.6}, {"models.average.ema.every_steps": 3}):
+            self.assertNotEqual(run("resume", self.folder / "parts", *sets(**{"pipeline.iterations": 6}, **changed)).returncode, DONE)
+
+    # Without decay the reference is the policy as it is: the first samples of each iteration have no divergence from it. As a teacher
+    # of self-distillation a policy that is its own average teaches nothing.
+    def test_an_average_without_decay_is_the_policy(self):
+        rows = self.metrics("tr_dpo.toml", "hard", **{"pipeline.iterations": 3, "models.average.ema.decay": 0, "models.average.ema.every_steps": 1})
+        for row in rows:
+            self.assertAlmostEqual(row["preference/reward_margin"], 0, places=4)
+
+    def test_the_plan_has_what_an_average_takes(self):
+        plans = {}
+        for name in ("dpo", "tr_dpo"):
+            done = run("plan", ROOT / f"pipelines/{name}.toml", "--format", "json")
+            self.assertEqual(done.returncode, DONE, done.stderr)
+            self.assertNotIn("warning", done.stderr)  # a reference that follows is meant to
+            plans[name] = json.loads(done.stdout)
+        weights = [plan["predicted"]["weights_bytes"] for plan in plans.values()]
+        self.assertAlmostEqual(weights[1], weights[0], delta=0.01 * weights[0])  # as much as a frozen reference in float32
+        self.assertGreater(plans["tr_dpo"]["predicted"]["checkpoint_copy_bytes"], plans["dpo"]["predicted"]["checkpoint_copy_bytes"])
+        self.metrics("tr_dpo.toml", "measured", **{"pipeline.iterations": 2})
+        for found in json.loads((self.folder / "measured/memory.json").read_text())["classes"]:
+            if found["name"] in ("weights", "checkpoint copy"):
+                self.assertLessEqual(found["peak_bytes"], found["planned_bytes"], found)
+
+    # Each sample is computed by the model of its own domain alone: as if all were asked, and the right one chosen.
+    def test_a_column_of_the_data_chooses_the_teacher(self):
+        prompts = [json.loads(line) for line in (ROOT / "pipelines/data/arithmetic_train.jsonl").read_text().splitlines()[:64]]
+        with open(self.folder / "domains.jsonl", "w") as file:
+            for number, row in enumerate(prompts):
+                file.write(json.dumps(row | {"domain": ("easy", "hard", "other")[number % 3]}) + "\n")
+        pipeline = self.folder / "chosen.toml"
+        pipeline.write_text(f"""
+            extends = "{ROOT}/pipelines/distill.toml"
+            [pipeline]
+            iterations = 2
+            [models.clerk]
+            checkpoint = "{SHIPPED}"
+            [nodes]
+            teacher = false
+            [nodes.prompts]
+            path = "domains.jsonl"
+            columns = ["domain"]
+            shuffle = false
+            groups_per_iteration = 32
+            [nodes.chosen]
+            type = "logprobs_by_column"
+            inputs = ["generate"]
+            by = "domain"
+            models = [{{ value = "easy", model = "clerk" }}, {{ value = "hard", model = "teacher" }}]
+            otherwise = "teacher"
+            [nodes.clerk]
+            type = "logprobs"
+            inputs = ["generate"]
+            model = "clerk"
+            writes = "clerk_logprobs"
+            [nodes.expert]
+            type = "logprobs"
+            inputs = ["generate"]
+            model = "teacher"
+            writes = "expert_logprobs"
+            [nodes.advantages]
+            inputs = ["chosen", "clerk", "expert"]
+            [nodes.samples]
+            type = "write_jsonl"
+            inputs = ["advantages"]
+            fields = ["domain", "teacher_logprobs", "clerk_logprobs", "expert_logprobs"]
+            """)
+        done = run("run", pipeline, "--run-dir", self.folder / "chosen")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        samples = self.rows_of("chosen/samples.jsonl")
+        self.assertEqual(len(samples), 128)
+        for sample in samples:
+            self.assertEqual(sample["teacher_logprobs"], sample["clerk_logprobs" if sample["domain"] == "easy" else "expert_logprobs"])
+            self.assertNotEqual(sample["clerk_logprobs"], sample["expert_logprobs"])
+
+        refused = run("run", pipeline, "--run-dir", self.folder / "refused", *sets(**{"nodes.chosen.otherwise": ""}))
+        self.assertNotEqual(refused.returncode, DONE)
+        self.assertIn("domains.jsonl:3", refused.stderr)
+        self.assertIn("domain is \"other\", which node 'chosen' does not know: it has \"easy\", \"hard\"", refused.stderr)
 
     def test_samples_of_the_shipped_model_are_better_together(self):
         row = self.metrics("evaluate_samples.toml", "samples")[0]

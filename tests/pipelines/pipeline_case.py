@@ -58,15 +58,15 @@ class PipelineCase(Case):
     def rows_of(self, path):
         return [json.loads(line) for line in (self.folder / path).read_text().splitlines()]
 
-    def mixture(self):
+    def mixture(self, **changed):
         """The folder of a mixture of experts without weights, with the tokenizer of tiny-random."""
-        model = self.folder / "experts"
+        model = self.folder / "-".join(["experts", *(f"{key}-{value}" for key, value in changed.items())])
         if model.exists():
             return model
         shutil.copytree(ROOT / "pipelines/models/tiny-random", model)
         config = json.loads((model / "config.json").read_text()) | {
             "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "num_hidden_layers": 2, "num_experts": 8,
-            "num_experts_per_tok": 2, "moe_intermediate_size": 64, "norm_topk_prob": True}
+            "num_experts_per_tok": 2, "moe_intermediate_size": 64, "norm_topk_prob": True} | changed
         del config["mlp_bias"]
         (model / "config.json").write_text(json.dumps(config))
         return model

@@ -110,10 +110,9 @@ class SampledTogether(SequenceCase):
     """[cluster] tensor_parallel: those that compute passes together make steps of sampling together, each with some columns."""
 
     def test_numbers_of_ranks_sample_the_same_tokens(self):
-        """With the bits of a rank that samples alone, and so all that is learnt: several versions, weights in common, replies, a mixture."""
+        """With the bits of a rank that samples alone, and so all that is learnt: several versions, weights in common, replies."""
         four = self.four_heads("actor", "reference")
-        cases = (("grpo.toml", 4, four), ("remax.toml", 2, four | {"schedule.policy_lag": 1}), ("calculator.toml", 2, {"cluster.shard": "parameters"}),
-                 (ROOT / "tests/pipelines/grpo_experts.toml", 2, {"models.actor.checkpoint": str(self.mixture())}))
+        cases = (("grpo.toml", 4, four), ("remax.toml", 2, four | {"schedule.policy_lag": 1}), ("calculator.toml", 2, {"cluster.shard": "parameters"}))
         for pipeline, most, more in cases:
             with self.subTest(str(pipeline)):
                 numbers = [ranks for ranks in (1, 2, 4) if ranks <= most]
@@ -127,6 +126,26 @@ class SampledTogether(SequenceCase):
                         self.assertLessEqual(peak, planned, name)
                     self.assertGreater(peak, 0.999 * planned)
                     self.assertLessEqual(peak, self.held(runs[0], "weights")[1])
+
+    def test_experts_of_a_mixture_are_shared_out(self):
+        """In columns, which is to be seen nowhere; or whole ones, whose gradients alone round otherwise: wherever they are sampled from."""
+        more = {"models.actor.checkpoint": str(self.mixture()), "models.actor.router_aux_loss": 0.01, "pipeline.iterations": 2} | pairs(2)
+        ways = {"alone": {}, "columns": {"cluster.tensor_parallel": 2}, "experts": {"cluster.expert_parallel": 2},
+                "both": {"cluster.expert_parallel": 2, "cluster.tensor_parallel": 2},
+                "common": {"cluster.expert_parallel": 2, "cluster.shard": "parameters"}}
+        runs = {way: self.run_on(4, ROOT / "tests/pipelines/grpo_experts.toml", f"-{way}", **more, **keys) for way, keys in ways.items()}
+        self.assert_equal_runs(runs["columns"], runs["alone"])
+        self.assert_equal_runs(runs["both"], runs["experts"])
+        for way in ("experts", "common"):
+            self.assert_first_iteration_equal(runs[way], runs["alone"])
+            self.assertAlmostEqual(self.lines_of(runs[way])[-1]["reward/score_mean"], self.lines_of(runs["alone"])[-1]["reward/score_mean"], delta=0.02)
+        for way, folder in runs.items():
+            heads = ways[way].get("cluster.tensor_parallel", 1)
+            self.assertEqual(heads * self.held(folder, "KV cache")[0], self.held(runs["alone"], "KV cache")[0])
+            for name in ("KV cache", "weights", "gradients", "activations"):
+                planned, peak = self.held(folder, name)
+                self.assertLessEqual(peak, planned, f"{name} of {way}")
+        self.assertLess(self.held(runs["experts"], "weights")[1], self.held(runs["alone"], "weights")[1])
 
     def held(self, folder, name):
         """Of a class of memory what was planned, and the most that there was."""
@@ -151,11 +170,34 @@ class SampledTogether(SequenceCase):
         self.assertLess(together["weights_bytes"], alone["weights_bytes"])
         cases = (({"cluster.tensor_parallel": 2}, "2 ranks cannot sample together where 1 computes each pass"),
                  (pairs(4) | {"cluster.tensor_parallel": 3, "cluster.ring": 2}, "3 ranks cannot sample together where 4 compute each pass"),
-                 (pairs(4) | {"cluster.tensor_parallel": 4, "cluster.ring": 2}, "'actor' has 2"))
+                 (pairs(4) | {"cluster.tensor_parallel": 4, "cluster.ring": 2}, "'actor' has 2"),
+                 (pairs(4) | {"cluster.expert_parallel": 3, "cluster.ring": 2}, "3 ranks cannot share out experts where 4 compute each pass"),
+                 (pairs(4) | {"cluster.expert_parallel": 2, "cluster.tensor_parallel": 4, "cluster.ring": 4}, "is no multiple of tensor_parallel, which is 4"),
+                 (pairs(2) | {"cluster.expert_parallel": 2}, "no model is a mixture"))
         for more, says in cases:
             refused = plan(**more)
             self.assertEqual(refused.returncode, REFUSED, refused.stdout)
             self.assertIn(says, refused.stderr)
+
+    def test_plan_counts_the_experts_of_a_rank(self):
+        def plan(**more):
+            mixture = {"models.actor.checkpoint": str(self.mixture())} | pairs(4) | {"cluster.ring": 2}
+            return run("plan", "--format", "json", "--ranks", 4, ROOT / "tests/pipelines/grpo_experts.toml", *sets(**(SLOTS | mixture | more)))
+
+        def predicted(name, **more):
+            return [json.loads(plan(**{"cluster.expert_parallel": ranks}, **more).stdout)["predicted"][name] for ranks in (1, 2, 4)]
+
+        of_layer = 8 * 3 * 64 * self.hidden() * 4  # experts, matrices
+        alone, two, four = predicted("weights_bytes")
+        self.assertEqual((alone - two, alone - four), (of_layer, 3 * of_layer // 2))
+        alone, two, four = predicted("gradient_bytes", **{"cluster.shard": "parameters"})
+        self.assertEqual((alone - two, alone - four), (of_layer // 2, 3 * of_layer // 4))
+        refused = plan(**{"cluster.expert_parallel": 4, "models.actor.checkpoint": str(self.mixture(num_experts=6))})
+        self.assertEqual(refused.returncode, REFUSED, refused.stdout)
+        self.assertIn("4 ranks divide the experts of a layer among them, on the CPU: 'actor' has 6", refused.stderr)
+
+    def hidden(self):
+        return json.loads((self.mixture() / "config.json").read_text())["hidden_size"]
 
 
 class Going(SequenceCase):

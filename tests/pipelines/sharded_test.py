@@ -20,7 +20,7 @@ def classes_of(plan):
 class Sharded(RanksCase):
     def test_all_numbers_of_ranks_have_one_result(self):
         """Four models of a PPO, pairs of answers, lag with its older versions, and adapters of a mixture of experts."""
-        cases = {"ppo.toml": {}, "dpo.toml": {}, "grpo.toml": {"schedule.policy_lag": 1}, ROOT / "tests/pipelines/grpo_experts.toml": {}}
+        cases = {"ppo.toml": {}, "tr_dpo.toml": {"models.average.ema.every_steps": 1}, "grpo.toml": {"schedule.policy_lag": 1}, ROOT / "tests/pipelines/grpo_experts.toml": {}}
         for pipeline, more in cases.items():
             with self.subTest(str(pipeline)):
                 runs = [self.run_on(ranks, pipeline, **SHARDED, **{"pipeline.iterations": 3}, **more) for ranks in (1, 2, 4)]

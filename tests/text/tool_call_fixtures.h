@@ -39,6 +39,11 @@ inline std::optional<ChatTemplate> template_named(const std::string& name, bool 
   return ChatTemplate(*source, name, inputs().at("special_tokens"));
 }
 
+/// A short template of our own in a form in which published models write calls.
+inline ChatTemplate form_template(const std::string& name) {
+  return ChatTemplate(read_file(golden_chat_folder() / "forms" / (name + ".jinja")), name, inputs().at("special_tokens"));
+}
+
 inline Json tools() { return inputs().at("options").at("tools").at("tools"); }
 
 /// A text of transformers, cut at the turn that calls.

@@ -5,11 +5,11 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "text/tool_calls/call_marks.h"
 
 namespace sluice::text {
 namespace {
 
-constexpr std::string_view kOpenThinking = "<think>", kCloseThinking = "</think>";
 constexpr std::string_view kPythonTag = "<|python_tag|>";  // what Llama 3 may write before a call
 
 struct NamedFormat {
@@ -28,13 +28,6 @@ const std::vector<NamedFormat>& named_formats() {
 }
 
 ToolCall faulty(std::string fault) { return {.fault = std::move(fault)}; }
-
-std::string reason_of(const UserError& error) {
-  const Problem& problem = error.problems().front();
-  if (problem.caret.empty()) return problem.message;
-  return problem.caret + " at character " + std::to_string(problem.where.column) +
-         (problem.where.line > 1 ? " of line " + std::to_string(problem.where.line) : "");
-}
 
 // The arguments of a call; says in `fault` why there are none.
 Json arguments_of(const Json& call, const std::string& key, std::string& fault) {
@@ -79,46 +72,69 @@ void add_calls(const Json& value, const ToolCallFormat& format, std::vector<Tool
   for (const Json& one : value) calls.push_back(call_of(one, format));
 }
 
+// JSON, or several of them one after the other.
 void add_calls(std::string_view json, const ToolCallFormat& format, std::vector<ToolCall>& calls) {
-  try {
-    add_calls(parse_json(trim(json), "call"), format, calls);
-  } catch (const UserError& error) {
-    calls.push_back(faulty("the call is no JSON: " + reason_of(error)));
+  for (json = trim(json); calls.size() <= ToolCallFormat::kMostCalls;) {
+    const size_t end = end_of_json(json, 0);
+    const std::string_view more = end == std::string_view::npos ? std::string_view() : trim(json.substr(end));
+    const bool goes_on = more.starts_with('{') || more.starts_with('[');
+    try {
+      add_calls(parse_json(goes_on ? json.substr(0, end) : json, "call"), format, calls);
+    } catch (const UserError& error) {
+      calls.push_back(faulty("the call is no JSON: " + reason_of(error)));
+    }
+    if (!goes_on) return;
+    json = more;
   }
 }
 
-// Where `mark` stands in `text` outside of the strings of JSON. A string that does not end in its line is none.
-size_t find_outside_strings(std::string_view text, std::string_view mark) {
-  bool in_string = false;
-  size_t within = std::string_view::npos;  // the first mark in the string at hand
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text.substr(i).starts_with(mark)) {
-      if (!in_string) return i;
-      within = std::min(within, i);
-    }
-    if (in_string && text[i] == '\n') {
-      if (within != std::string_view::npos) return within;
-      in_string = false;
-    } else if (in_string && text[i] == '\\') {
-      ++i;
-    } else if (text[i] == '"') {
-      in_string = !in_string;
-      within = std::string_view::npos;
-    }
-  }
-  return within;
-}
+bool holds(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// Takes the thinking off the beginning of `rest`.
-std::string take_thinking(std::string_view& rest, bool begins_inside) {
+// Takes the thinking off the beginning of `rest`. `closes_alone`: the closing mark ends thinking that nothing has opened.
+std::string take_thinking(std::string_view& rest, const ThinkingMarks& marks, bool begins_inside, bool closes_alone) {
   const std::string_view turn = trim(rest);
-  const bool opens = turn.starts_with(kOpenThinking);
-  const size_t end = turn.find(kCloseThinking);
-  if (end == std::string_view::npos && !opens && !begins_inside) return {};
+  const bool opens = turn.starts_with(marks.open);
+  const size_t end = turn.find(marks.close);
+  const bool is_open = opens || begins_inside;
+  if (!is_open && (end == std::string_view::npos || !closes_alone)) return {};
   std::string_view thinking = turn.substr(0, end);
-  if (opens) thinking.remove_prefix(kOpenThinking.size());
-  rest = end == std::string_view::npos ? std::string_view() : turn.substr(end + kCloseThinking.size());
+  if (opens) thinking.remove_prefix(std::min(marks.open.size(), thinking.size()));
+  rest = end == std::string_view::npos ? std::string_view() : turn.substr(end + marks.close.size());
   return std::string(trim(thinking));
+}
+
+// Calls by name behind marks: text, calls, text, calls, ...
+void parse_named(std::string_view rest, const ToolCallFormat& format, const Json& tools, ParsedTurn& parsed) {
+  std::vector<std::string> texts;
+  const auto keep = [&](std::string_view text) {
+    if (!trim(text).empty()) texts.emplace_back(trim(text));
+  };
+  const bool is_bare = !call_marks::is_distinct(format.open);
+  if (is_bare && trim(rest).starts_with(kPythonTag)) rest = trim(rest).substr(kPythonTag.size());
+  const auto open_from = [&](size_t from) {
+    if (!is_bare) return call_marks::find_mark(format.open, rest, from);
+    const size_t begin = rest.find_first_not_of(" \t\r\n", from);  // only at the beginning, and if a name follows
+    if (from > 0 || begin == std::string_view::npos) return call_marks::Place{};
+    const call_marks::Place place = call_marks::mark_at(trim(format.open), rest, begin);
+    return place.is_there() && format.by_name->begins_at(rest, place.end) ? place : call_marks::Place{};
+  };
+  size_t at = 0;
+  while (parsed.calls.size() <= ToolCallFormat::kMostCalls) {
+    const call_marks::Place open = open_from(at);
+    keep(rest.substr(at, open.is_there() ? open.begin - at : open.begin));
+    if (!open.is_there()) break;
+    const size_t first = parsed.calls.size();
+    at = format.by_name->read(rest, open.end, format.close, tools, parsed.calls);
+    for (size_t i = first; i < parsed.calls.size(); ++i) {
+      if (parsed.calls[i].id.empty()) parsed.calls[i].id = open.id;
+    }
+    const bool is_faulty = !parsed.calls.back().fault.empty();
+    if (is_faulty) {  // what is left of it is neither text nor call
+      const call_marks::Place next = is_bare ? call_marks::Place{} : call_marks::find_mark(format.open, rest, at);
+      at = next.is_there() ? next.begin : rest.size();
+    }
+  }
+  parsed.text = join(texts, "\n");
 }
 
 // A turn between marks: text, call, text, call, ...
@@ -174,11 +190,14 @@ void parse_bare(std::string_view rest, const ToolCallFormat& format, ParsedTurn&
 
 }  // namespace
 
-ParsedTurn ToolCallFormat::parse(std::string_view turn, bool begins_thinking) const {
+ParsedTurn ToolCallFormat::parse(std::string_view turn, bool begins_thinking, const Json& tools) const {
   ParsedTurn parsed;
   std::string_view rest = turn;
-  parsed.thinking = take_thinking(rest, begins_thinking);
-  if (open.empty())
+  parsed.thinking =
+      take_thinking(rest, thinking, begins_thinking, /*closes_alone=*/!by_name || !holds(by_name->between, thinking.close));
+  if (by_name)
+    parse_named(rest, *this, tools, parsed);
+  else if (open.empty())
     parse_bare(rest, *this, parsed);
   else
     parse_marked(rest, *this, parsed);

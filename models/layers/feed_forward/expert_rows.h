@@ -2,6 +2,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
 #include "models/layers/feed_forward/inner.h"
 #include "models/layers/feed_forward/routing.h"
 #include "models/layers/layer_pass.h"
@@ -16,27 +20,36 @@ namespace sluice::models {
 struct ExpertShape {
   const PassShape& pass;
   int64_t size;    // I
-  bool takes_all;  // the shared expert, whose rows are those of the pass as they lie
+  bool takes_all;  // its rows lie side by side, as those of the pass for the shared expert: none is gathered
+  int64_t rows;    // at most
 };
 
-/// What the two allocate at most, whatever the routing: an expert may get every token. One expert is worked on at a time.
+/// What the functions below allocate at most, whatever the routing: an expert may get every token. One is worked on at a time.
 int64_t expert_forward_bytes(const ExpertShape& shape);
 int64_t expert_backward_bytes(const ExpertShape& shape);
+int64_t expert_output_bytes(const ExpertShape& shape);
+int64_t expert_output_backward_bytes(const ExpertShape& shape);
 
 struct ExpertWeights {
   const LinearWeights &gate, &up, &down;  // [I,H], [I,H], [H,I]
 };
 
-/// Memory for expert_forward() of every expert of a shape, and for expert_backward(), so that what a pass takes does not depend
-/// on the routing.
+/// Of the linear layers of a mixture; the shared expert is behind all others.
+ExpertWeights expert_of(std::span<const LinearWeights> weights, size_t expert);
+
+/// Memory for one of the functions below, for every expert of a shape, so that what a pass takes does not depend on the routing.
 struct ExpertWork {
   std::vector<at::Tensor> tensors;
 
   static ExpertWork of_forward(const ExpertShape& shape) { return {allocated(forward_shapes(shape))}; }
   static ExpertWork of_backward(const ExpertShape& shape) { return {allocated(backward_shapes(shape))}; }
+  static ExpertWork of_output(const ExpertShape& shape) { return {allocated(output_shapes(shape))}; }
+  static ExpertWork of_output_backward(const ExpertShape& shape) { return {allocated(output_backward_shapes(shape))}; }
 
   static TensorShapes forward_shapes(const ExpertShape& shape);
   static TensorShapes backward_shapes(const ExpertShape& shape);
+  static TensorShapes output_shapes(const ExpertShape& shape);
+  static TensorShapes output_backward_shapes(const ExpertShape& shape);
 };
 
 /// out[T,H] += weight times what the expert makes of in[T,H], for its rows. `kept`: [count,I], or nothing.
@@ -49,5 +62,25 @@ void expert_forward(const LayerPass& pass, const ExpertWeights& weights, const E
 void expert_backward(const LayerPass& pass, const ExpertWeights& weights, const ExpertRows& rows, const at::Tensor& in,
                      const Inner& kept, const at::Tensor& grad, const ExpertWork& work, float* of_weights,
                      const at::Tensor& of_in);
+
+/// y[n,H], float32, becomes what the expert makes of x[n,H], an operand: rows side by side, without their weights.
+void expert_output(const LayerPass& pass, const ExpertWeights& weights, const at::Tensor& x, const ExpertWork& work,
+                   const at::Tensor& y);
+
+/// Rows side by side, at most as many as a product of gradients takes at a time: what the expert read and the gradient of the mixture's
+/// result, [n,H], operands; and what each counts, [n,1].
+struct ExpertRead {
+  at::Tensor x, grad, weights;
+};
+
+/// The gradients of what it read, [n,H], and of the weights, [n,1]: float32.
+struct ExpertReadGradients {
+  at::Tensor of_x, of_weights;
+};
+
+/// Fills `out`, and adds the gradients of the matrices, with the bits of expert_backward(). Nothing was kept: what is between the
+/// projections is computed again.
+void expert_output_backward(const LayerPass& pass, const ExpertWeights& weights, const ExpertRead& read, const ExpertWork& work,
+                            const ExpertReadGradients& out);
 
 }  // namespace sluice::models

@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "models/layers/adapter_products.h"
+#include "models/layers/feed_forward/expert_exchange.h"
 #include "models/layers/feed_forward/expert_rows.h"
 #include "models/layers/feed_forward/joined_routings.h"
+#include "models/layers/feed_forward/routed_rows.h"
 #include "models/layers/feed_forward/routing.h"
+#include "models/layers/feed_forward/shared_out_experts.h"
 #include "models/layers/matrix_products.h"
 #include "models/layers/operand.h"
 #include "models/layers/projection.h"
@@ -19,20 +22,28 @@ constexpr int64_t kAdaptedRows = 1024;
 // Of a pass: where kept tensors are, before those of the experts.
 enum Routed : size_t { kChosen, kWeights, kShares, kSharedWeight };
 
-// What a router says of all tokens; with a shared expert also what that counts.
+bool shares_out(const PassShape& shape) { return shape.expert_ranks > 1; }
+
+// What a router says of all tokens; with a shared expert also what that counts. Where ranks share experts out, what those of the others
+// say comes last.
 TensorShapes routed_shapes(const PassShape& shape) {
   const ExpertsConfig& experts = shape.config.experts;
   TensorShapes shapes{
       {shape.tokens, experts.per_token, at::kInt}, {shape.tokens, experts.per_token}, {shape.tokens, experts.count}};
   if (experts.shared_size > 0) shapes.push_back({shape.tokens, 1});
+  if (shares_out(shape)) shapes.push_back(ExpertExchange::counts_shape(shape));
   return shapes;
 }
+
+// Tensors of the inner activations of experts, which are not kept where ranks share these out.
+size_t inner_tensors(const PassShape& shape) { return shares_out(shape) ? 0 : 2; }
 
 // Rows of the inner activations of all experts, one expert's after the other's; then of the shared one.
 TensorShapes expert_inner_shapes(const PassShape& shape) {
   const ExpertsConfig& experts = shape.config.experts;
-  TensorShapes shapes(2, operand_shape(shape.precision, shape.tokens * experts.per_token, experts.size));
-  if (experts.shared_size > 0) shapes.resize(4, operand_shape(shape.precision, shape.tokens, experts.shared_size));
+  TensorShapes shapes(inner_tensors(shape), operand_shape(shape.precision, shape.tokens * experts.per_token, experts.size));
+  const TensorShape of_shared = operand_shape(shape.precision, shape.tokens, experts.shared_size);
+  if (experts.shared_size > 0) shapes.insert(shapes.end(), 2, of_shared);
   return shapes;
 }
 
@@ -41,8 +52,8 @@ TensorShapes sorted_shapes(const PassShape& shape) {
   return {{1, shape.tokens * experts.per_token, at::kInt}, {1, experts.count + 1, at::kInt}};
 }
 
-ExpertShape routed_expert(const PassShape& shape) { return {shape, shape.config.experts.size, false}; }
-ExpertShape shared_expert(const PassShape& shape) { return {shape, shape.config.experts.shared_size, true}; }
+ExpertShape routed_expert(const PassShape& shape) { return {shape, shape.config.experts.size, false, shape.tokens}; }
+ExpertShape shared_expert(const PassShape& shape) { return {shape, shape.config.experts.shared_size, true, shape.tokens}; }
 
 // The router, or the gate of the shared expert.
 int64_t router_matrix_bytes(const PassShape& shape, bool transposed) {
@@ -59,11 +70,6 @@ TensorShapes weight_gradient_shapes(const PassShape& shape) {
   return shapes;
 }
 
-ExpertWeights expert_of(std::span<const LinearWeights> weights, size_t expert) {
-  return {weights[Experts::linear_of(expert, Mlp::kGate)], weights[Experts::linear_of(expert, Mlp::kUp)],
-          weights[Experts::linear_of(expert, Mlp::kDown)]};
-}
-
 // The gate of the shared expert stands behind its three matrices.
 const LinearWeights& shared_gate_of(std::span<const LinearWeights> weights) { return weights.back(); }
 
@@ -76,13 +82,11 @@ class SortedRows {
                    sorted_[1].mutable_data_ptr<int32_t>());
   }
 
-  int64_t first(int64_t expert) const { return sorted_[1].const_data_ptr<int32_t>()[expert]; }
-
-  ExpertRows of(int64_t expert) const {
-    return {.places = sorted_[0].const_data_ptr<int32_t>() + first(expert),
-            .count = first(expert + 1) - first(expert),
-            .per_token = experts_.per_token,
-            .weights = routed_[kWeights].const_data_ptr<float>()};
+  RoutedRows all() const {
+    return {.places = sorted_[0].const_data_ptr<int32_t>(),
+            .first = sorted_[1].const_data_ptr<int32_t>(),
+            .weights = routed_[kWeights].const_data_ptr<float>(),
+            .per_token = experts_.per_token};
   }
 
   ExpertRows of_shared() const { return {.count = tokens_, .weights = routed_[kSharedWeight].const_data_ptr<float>()}; }
@@ -150,6 +154,11 @@ void router_backward(const LayerPass& pass, std::span<const LinearWeights> weigh
 
 }  // namespace
 
+ExpertWeights expert_of(std::span<const LinearWeights> weights, size_t expert) {
+  return {weights[Experts::linear_of(expert, Mlp::kGate)], weights[Experts::linear_of(expert, Mlp::kUp)],
+          weights[Experts::linear_of(expert, Mlp::kDown)]};
+}
+
 TensorShapes Experts::kept(const PassShape& shape) const {
   TensorShapes shapes = routed_shapes(shape);
   const TensorShapes inner = expert_inner_shapes(shape);
@@ -161,12 +170,14 @@ TensorShapes Experts::kept(const PassShape& shape) const {
 PartBytes Experts::bytes(const PassShape& shape) const {
   const bool shared = shape.config.experts.shared_size > 0;
   const int64_t sorted = bytes_of(sorted_shapes(shape)), routed = bytes_of(routed_shapes(shape));
-  const int64_t forward = std::max({sorted + expert_forward_bytes(routed_expert(shape)), router_matrix_bytes(shape, false),
+  const int64_t of_experts = shares_out(shape) ? shared_out_forward_bytes(shape) : expert_forward_bytes(routed_expert(shape));
+  const int64_t back = shares_out(shape) ? shared_out_backward_bytes(shape) : expert_backward_bytes(routed_expert(shape));
+  const int64_t forward = std::max({sorted + of_experts, router_matrix_bytes(shape, false),
                                     if_there(shared, sorted + expert_forward_bytes(shared_expert(shape)))});
   const int64_t narrow =
       if_there(shape.rounds(), operand_shape(shape.precision, shape.tokens, shape.config.experts.count).bytes());
-  const int64_t backward = std::max({expert_backward_bytes(routed_expert(shape)), narrow + router_matrix_bytes(shape, true),
-                                     if_there(shared, expert_backward_bytes(shared_expert(shape)))});
+  const int64_t backward =
+      std::max({back, narrow + router_matrix_bytes(shape, true), if_there(shared, expert_backward_bytes(shared_expert(shape)))});
   return {.kept = bytes_of(kept(shape)),
           .forward = routed + forward,
           .backward = sorted + bytes_of(weight_gradient_shapes(shape)) + backward};
@@ -187,18 +198,20 @@ void Experts::forward(const LayerPass& pass, std::span<const LinearWeights> weig
   route_all(pass, weights, in, routed, routes);
   const SortedRows sorted(shape, routed);
   if (!add) out.zero_();
-  {
+  if (shares_out(shape)) {
+    shared_out_forward(pass, weights, sorted.all(), routed.back(), in, out);
+  } else {
     const ExpertWork work = ExpertWork::of_forward(routed_expert(shape));
     const Inner all(inner.first(std::min<size_t>(2, inner.size())));
     for (int64_t e = 0; e < pass.config.experts.count; ++e) {
-      const ExpertRows rows = sorted.of(e);
-      expert_forward(pass, expert_of(weights, static_cast<size_t>(e)), rows, in, all.rows(sorted.first(e), rows.count), work,
-                     out);
+      const ExpertRows rows = sorted.all().of(e);
+      const Inner kept_rows = all.rows(sorted.all().begin_of(e), rows.count);
+      expert_forward(pass, expert_of(weights, static_cast<size_t>(e)), rows, in, kept_rows, work, out);
     }
   }
   if (pass.config.experts.shared_size == 0) return;
   const ExpertWork work = ExpertWork::of_forward(shared_expert(shape));
-  const Inner all(inner.empty() ? inner : inner.subspan(2));
+  const Inner all(inner.empty() ? inner : inner.subspan(inner_tensors(shape)));
   expert_forward(pass, expert_of(weights, static_cast<size_t>(pass.config.experts.count)), sorted.of_shared(), in, all, work,
                  out);
 }
@@ -212,19 +225,22 @@ void Experts::backward(const LayerPass& pass, std::span<const LinearWeights> wei
   const SortedRows sorted(shape, routed);
   const std::vector<at::Tensor> of_weights = allocated(weight_gradient_shapes(shape));
   if (!of_in.add) of_in.out.zero_();
-  {
+  float* const of_routed = of_weights[0].mutable_data_ptr<float>();
+  if (shares_out(shape)) {
+    shared_out_backward(pass, weights, sorted.all(), routed.back(), in, grad, of_routed, of_in.out);
+  } else {
     const ExpertWork work = ExpertWork::of_backward(routed_expert(shape));
     const Inner all(inner.first(2));
     for (int64_t e = 0; e < pass.config.experts.count; ++e) {
-      const ExpertRows rows = sorted.of(e);
-      expert_backward(pass, expert_of(weights, static_cast<size_t>(e)), rows, in, all.rows(sorted.first(e), rows.count), grad,
-                      work, of_weights[0].mutable_data_ptr<float>(), of_in.out);
+      const ExpertRows rows = sorted.all().of(e);
+      const Inner kept_rows = all.rows(sorted.all().begin_of(e), rows.count);
+      expert_backward(pass, expert_of(weights, static_cast<size_t>(e)), rows, in, kept_rows, grad, work, of_routed, of_in.out);
     }
   }
   if (pass.config.experts.shared_size > 0) {
     const ExpertWork work = ExpertWork::of_backward(shared_expert(shape));
     expert_backward(pass, expert_of(weights, static_cast<size_t>(pass.config.experts.count)), sorted.of_shared(), in,
-                    Inner(inner.subspan(2)), grad, work, of_weights[1].mutable_data_ptr<float>(), of_in.out);
+                    Inner(inner.subspan(inner_tensors(shape))), grad, work, of_weights[1].mutable_data_ptr<float>(), of_in.out);
   }
   router_backward(pass, weights, in, routed, of_weights, of_in.out, router);
 }

@@ -33,10 +33,9 @@ class Experts final : public FeedForward {
   std::vector<NetworkTensor> tensors(const ModelConfig& config) const override;
   std::vector<std::vector<size_t>> stacks(size_t linears) const override;
 
-  /// All ranks route all tokens: what is shared out of an expert are its columns.
-  bool is_shared_out(size_t linear, size_t linears) const override {
-    return linear != kRouter && !is_shared_gate(linear, linears);
-  }
+  /// All ranks with columns route all tokens. What is shared out of an expert are its columns, or experts are whole
+  /// (expert_share_step.h); of the shared one it is columns always.
+  TokenRange outputs_of(size_t linear, size_t linears, int64_t outputs, const ColumnShare& share) const override;
 
   TensorShapes kept(const PassShape& shape) const override;
   void forward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "models/kernels/row_kernels.h"
+#include "models/layers/feed_forward/expert_share_step.h"
 #include "models/layers/feed_forward/experts.h"
 #include "models/layers/feed_forward/routing.h"
 
@@ -15,6 +16,7 @@ class ExpertStep {
       : config_(config), experts_(config.experts), packed_(packed), rows_(rows), share_(rows.share), scratch_(scratch) {}
 
   void run() const {
+    if (!share_.has_columns()) return assist_with_experts(config_, packed_, rows_, scratch_);
     if (!rows_.accumulate) std::fill_n(rows_.out, rows_.tokens * config_.hidden_size, 0.0f);
     const int64_t entries = rows_.tokens * experts_.per_token;
     const RouterRows routed{scratch_.floats(kLogits, rows_.tokens * experts_.count),
@@ -24,10 +26,13 @@ class ExpertStep {
     route(experts_, rows_.tokens, routed, rows_.routes);
     int32_t *const places = scratch_.ints(kPlaces, entries), *const first = scratch_.ints(kFirst, experts_.count + 1);
     sort_by_expert(experts_, rows_.tokens, routed.chosen, places, first);
-    if (share_.is_whole())
+    if (share_.shares_experts())
+      add_shared_out_experts(config_, packed_, rows_, {places, first, routed.weights, experts_.per_token}, scratch_);
+    else if (share_.has_all_columns())
       add_whole(first, places, routed.weights);
     else
       add_shares(first, places, routed.weights);
+    if (has_shared()) add_shared_expert();
   }
 
  private:
@@ -59,7 +64,6 @@ class ExpertStep {
       leave(expert, rows, inner);
     };
     for (int64_t e = 0; e < experts_.count; ++e) add(e, experts_.size, rows_of(e, first, places, weights));
-    if (has_shared()) add(experts_.count, experts_.shared_size, shared_rows());
   }
 
   // What all experts make of their rows is gathered at once, before any of them leaves.
@@ -71,14 +75,16 @@ class ExpertStep {
       enter(e, own, rows_of(e, first, places, weights), rows_from(part, first[e] * own));
     share_.gather(part, entries, size, all);
     for (int64_t e = 0; e < experts_.count; ++e) leave(e, rows_of(e, first, places, weights), rows_from(all, first[e] * size));
-    if (!has_shared()) return;
-    const int64_t shared = experts_.shared_size, own_shared = share_.of(shared).size();
-    const OperandRows part_of_shared = scratch_.operand(kInner, precision(), rows_.tokens * own_shared),
-                      all_of_shared = scratch_.operand(kAllInner, precision(), rows_.tokens * shared);
+  }
+
+  void add_shared_expert() const {
+    const int64_t size = experts_.shared_size, own = share_.of(size).size();
+    const OperandRows part = scratch_.operand(kInner, precision(), rows_.tokens * own);
     const ExpertRows rows = shared_rows();
-    enter(experts_.count, own_shared, rows, part_of_shared);
-    share_.gather(part_of_shared, rows_.tokens, shared, all_of_shared);
-    leave(experts_.count, rows, all_of_shared);
+    enter(experts_.count, own, rows, part);
+    leave(experts_.count, rows, share_.gathered(part, rows_.tokens, size, [&] {
+      return scratch_.operand(kAllInner, precision(), rows_.tokens * size);
+    }));
   }
 
   static OperandRows rows_from(const OperandRows& rows, int64_t first) {
@@ -86,7 +92,7 @@ class ExpertStep {
     return {.narrow = rows.narrow + first};
   }
 
-  Precision precision() const { return packed_[1].matrix.precision(); }
+  Precision precision() const { return packed_.front().matrix.precision(); }
 
   // inner[count,size] of an expert, or the columns of it that are here.
   void enter(int64_t expert, int64_t size, const ExpertRows& rows, const OperandRows& inner) const {
@@ -104,7 +110,7 @@ class ExpertStep {
     const PackedLinear& down = packed_[static_cast<size_t>(2 + 2 * expert)];
     const int64_t hidden = config_.hidden_size;
     float* const result = scratch_.floats(kResult, rows_.tokens * hidden);
-    if (!share_.is_whole()) std::fill_n(result, rows.count * hidden, 0.0F);
+    if (!share_.has_all_columns()) std::fill_n(result, rows.count * hidden, 0.0F);
     project(down, inner.data(), rows.count, result + share_.of(hidden).begin, hidden, false);
     add_weighted(rows, result, hidden, rows_.out);
   }

@@ -61,10 +61,10 @@ void route_token_backward(const ExpertsConfig& experts, const float* shares, con
 }
 
 template <class Weight>
-void add_scaled(const ExpertRows& rows, const float* y, int64_t size, float* out, const Weight& weight) {
+void add_scaled(const ExpertRows& rows, const float* y, int64_t size, float* out, int64_t stride, const Weight& weight) {
   parallel_ranges(rows.count, grain_of(kMovedNumbers, size), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      float* const to = out + rows.token(row) * size;
+      float* const to = out + rows.token(row) * stride;
       const float* const from = y + row * size;
       const float by = weight(row);
       for (int64_t i = 0; i < size; ++i) to[i] += by * from[i];
@@ -120,12 +120,14 @@ void gather(const ExpertRows& rows, Precision precision, const void* x, int64_t 
   });
 }
 
-void add_weighted(const ExpertRows& rows, const float* y, int64_t size, float* out) {
-  add_scaled(rows, y, size, out, [&](int64_t row) { return rows.weight(row); });
+void add_weighted(const ExpertRows& rows, const float* y, int64_t size, float* out) { add_weighted(rows, y, size, out, size); }
+
+void add_weighted(const ExpertRows& rows, const float* y, int64_t size, float* out, int64_t stride) {
+  add_scaled(rows, y, size, out, stride, [&](int64_t row) { return rows.weight(row); });
 }
 
 void add_rows(const ExpertRows& rows, const float* y, int64_t size, float* out) {
-  add_scaled(rows, y, size, out, [](int64_t) { return 1.0f; });
+  add_scaled(rows, y, size, out, size, [](int64_t) { return 1.0f; });
 }
 
 }  // namespace sluice::models

@@ -60,6 +60,9 @@ void gather(const ExpertRows& rows, Precision precision, const void* x, int64_t 
 /// out of each row's token [T,H] += its weight times y[count,H]. The tokens are distinct.
 void add_weighted(const ExpertRows& rows, const float* y, int64_t size, float* out);
 
+/// Likewise where rows of `out` are `stride` apart: to some of its columns.
+void add_weighted(const ExpertRows& rows, const float* y, int64_t size, float* out, int64_t stride);
+
 /// The same without the weights.
 void add_rows(const ExpertRows& rows, const float* y, int64_t size, float* out);
 

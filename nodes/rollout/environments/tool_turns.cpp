@@ -16,7 +16,8 @@ Reply ToolTurns::reply(const Turn& turn) const {
   const text::Tokenizer& tokenizer = text_->tokenizer();
   const std::span<const int64_t> tokens = turn.tokens;
   const std::span<const int64_t> said = tokens.first(tokens.size() - (turn.ended_sequence ? 1 : 0));
-  const text::ParsedTurn parsed = chat_.parse(tokenizer.decode(said), turn.index);
+  const std::string end = tokenizer.decode(tokens.subspan(said.size()));
+  const text::ParsedTurn parsed = chat_.parse(tokenizer.decode(said), turn.index, end);
   if (parsed.calls.empty()) return {.text = {}, .done = true, .reward = {}};
 
   std::vector<ToolAnswer> answers = this->answers(parsed.calls);
@@ -26,7 +27,7 @@ Reply ToolTurns::reply(const Turn& turn) const {
   std::vector<text::ToolResult> results;
   for (size_t i = 0; i < answers.size(); ++i)
     results.push_back({.call = parsed.calls[i], .text = shortened(std::move(answers[i].text))});
-  reply.text = chat_.after(results, tokenizer.decode(tokens.subspan(said.size())));
+  reply.text = chat_.after(results, end, turn.index);
   return reply;
 }
 

@@ -17,6 +17,7 @@
 
 #include "models/forward/activation_bytes.h"
 #include "models/forward/transformer.h"
+#include "models/layers/feed_forward/experts.h"
 #include "models/memory/tensor_memory.h"
 #include "tests/models/dense_reference.h"
 #include "tests/models/segments_in_threads.h"
@@ -35,12 +36,17 @@ struct SegmentCase {
   Compute compute;
   int ranks;
   int ring = 1;
+  int expert_ranks = 1;
 };
 
-std::vector<reference::NamedConfig> configs_for(int head_ranks) {
+// Where experts are shared out, mixtures alone.
+std::vector<reference::NamedConfig> configs_for(int head_ranks, int expert_ranks = 1) {
   std::vector<reference::NamedConfig> configs = reference::configs_of_every_switch();
-  for (auto& [name, config] : configs)
+  for (auto& [name, config] : configs) {
     if (config.kv_heads % head_ranks != 0) config.heads = config.kv_heads = head_ranks;
+    config.experts.count = (config.experts.count + expert_ranks - 1) / expert_ranks * expert_ranks;
+  }
+  if (expert_ranks > 1) std::erase_if(configs, [](const auto& named) { return !named.config.experts.any(); });
   return configs;
 }
 
@@ -77,12 +83,12 @@ double size_of_largest(const std::vector<at::Tensor>& gradients) {
 class Segments : public ::testing::TestWithParam<SegmentCase> {};
 
 TEST_P(Segments, GiveTheBitsOfTheWholePassAndItsGradients) {
-  const auto& [name, compute, ranks, ring] = GetParam();
-  SegmentsInThreads threads(ranks, ring);
+  const auto& [name, compute, ranks, ring, expert_ranks] = GetParam();
+  SegmentsInThreads threads(ranks, ring, expert_ranks);
   const bool rounds = compute.precision != Precision::kFloat32;
   // Operands of products are rounded alike, their sums not; in a ring what attention gives rounds otherwise, and all behind it.
   const double most = ring == 1 ? (rounds ? 1e-2 : 1e-6) : (rounds ? 5e-2 : 2e-5);
-  for (const auto& [what, config] : configs_for(ranks / ring)) {
+  for (const auto& [what, config] : configs_for(ranks / ring, expert_ranks)) {
     at::manual_seed(17);  // the bounds are tight: what is drawn must not depend on the configs before
     const Weights weights = reference::random_weights(config, 0.2);
     const at::Tensor tokens = at::randint(config.vocab_size, {kOffsets.back()}, at::kLong);
@@ -115,7 +121,12 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Segments,
                                            SegmentCase{"RingOfThree", {}, 3, 3}, SegmentCase{"RingOfFour", {}, 4, 4},
                                            SegmentCase{"RingOfTwoPairs", {}, 4, 2},
                                            SegmentCase{"RingOfThreePairs", {Precision::kFloat32, kLayer}, 6, 3},
-                                           SegmentCase{"RingOfTwoPairsInBfloat16", {kNarrow}, 4, 2}),
+                                           SegmentCase{"RingOfTwoPairsInBfloat16", {kNarrow}, 4, 2},
+                                           SegmentCase{"TwoWithExperts", {}, 2, 1, 2},
+                                           SegmentCase{"FourWithExperts", {}, 4, 1, 4},
+                                           SegmentCase{"TwoPairsWithExperts", {Precision::kFloat32, kLayer}, 4, 1, 2},
+                                           SegmentCase{"FourWithExpertsInBfloat16", {kNarrow}, 4, 1, 4},
+                                           SegmentCase{"RingOfTwoPairsWithExperts", {}, 4, 2, 2}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Segments, MayBeWithoutTokens) {
@@ -131,6 +142,83 @@ TEST(Segments, MayBeWithoutTokens) {
         model.hidden_states(tokens.narrow(0, segment.begin(), segment.size()), offsets, segment);
   });
   EXPECT_TRUE(at::equal(at::cat(states), model.hidden_states(tokens, offsets)));
+}
+
+// A mixture whose routers tell two experts from the others above all, so that ranks have many rows or few, in several rounds.
+ModelConfig uneven_mixture() {
+  ModelConfig config = reference::small_config();
+  config.heads = config.kv_heads = 4;
+  config.experts = {.count = 8, .per_token = 2, .size = 20, .shared_size = 12, .normalised = true};
+  return config;
+}
+
+Weights uneven_weights(const ModelConfig& config) {
+  Weights weights = reference::random_weights(config, 0.2);
+  for (LayerWeights& layer : weights.layers) layer.feed_forward[Experts::kRouter].weight.narrow(0, 2, 6).mul_(0.01);
+  return weights;
+}
+
+// Each owner adds the rows of all segments in the order of the tokens, as a rank that is alone.
+TEST(SharedOutExperts, HaveTheGradientsOfOneRankToTheBit) {
+  const ModelConfig config = uneven_mixture();
+  const Weights weights = uneven_weights(config);
+  const std::vector<int64_t> offsets{0, 1500, 1501, 2600};
+  const at::Tensor tokens = at::randint(config.vocab_size, {offsets.back()}, at::kLong);
+  const at::Tensor slopes = at::randn({offsets.back(), config.hidden_size});
+  const auto leaves = [&] { return leaves_of(config, weights, {}); };
+  const Transformer alone = leaves();
+  (alone.hidden_states(tokens, offsets) * slopes).sum().backward();
+  std::vector<Transformer> models;
+  for (int place = 0; place < 4; ++place) models.push_back(leaves());
+  SegmentsInThreads(4, 1, 4).on_all(offsets.back(), [&](const Segment& segment) {
+    const auto own = [&](const at::Tensor& all) { return all.narrow(0, segment.begin(), segment.size()); };
+    (models[static_cast<size_t>(segment.place)].hidden_states(own(tokens), offsets, segment) * own(slopes)).sum().backward();
+  });
+  for (size_t layer = 0; layer < weights.layers.size(); ++layer) {
+    for (size_t expert = 0; expert < 8; ++expert) {
+      for (const Mlp::Linear linear : {Mlp::kGate, Mlp::kUp, Mlp::kDown}) {
+        const auto of = [&](const Transformer& model) {
+          return model.weights().layers[layer].feed_forward[Experts::linear_of(expert, linear)].weight.grad();
+        };
+        for (size_t place = 0; place < 4; ++place)
+          EXPECT_EQ(of(models[place]).defined(), place == expert / 2) << expert << " on " << place;
+        EXPECT_TRUE(at::equal(of(models[expert / 2]), of(alone))) << expert << " of layer " << layer;
+      }
+    }
+  }
+}
+
+// However tokens are routed.
+TEST(SharedOutExperts, TakeWhatIsPredicted) {
+  ModelConfig config = uneven_mixture();
+  config.hidden_size = 96, config.head_dim = 24, config.experts.size = 120, config.experts.shared_size = 64;
+  config.layers = 4, config.max_positions = 4096;
+  constexpr int64_t kTokens = 2400;
+  const std::vector<int64_t> offsets{0, kTokens};
+  const at::Tensor tokens = at::randint(config.vocab_size, {kTokens}, at::kLong);
+  for (const Compute& compute : std::vector<Compute>{{}, {Precision::kFloat32, kLayer}, {kNarrow}}) {
+    for (const bool uneven : {false, true}) {
+      const Weights weights = uneven ? uneven_weights(config) : reference::random_weights(config, 0.2);
+      std::vector<int64_t> peaks(4);
+      SegmentsInThreads(4, 1, 4).on_all(kTokens, [&](const Segment& segment) {
+        const Transformer model = leaves_of(config, weights, compute);
+        for (const auto& [name, weight] : model.weights().trainable()) weight.mutable_grad() = at::zeros_like(weight);
+        TensorMemory memory;
+        memory.watch_this_thread();
+        const auto sum_of = [&](const at::Tensor& part) { return model.hidden_states(part, offsets, segment).sum(); };
+        sum_of(tokens.narrow(0, segment.begin(), segment.size())).backward();
+        peaks[static_cast<size_t>(segment.place)] = memory.take_peak();
+      });
+      const ModelPass pass{.training = true,
+                           .tokens = kTokens,
+                           .longest_sample = kTokens,
+                           .ranks = 4,
+                           .expert_ranks = 4,
+                           .precision = compute.precision,
+                           .recompute = compute.checkpointing == kLayer};
+      for (const int64_t peak : peaks) EXPECT_LE(peak, activation_bytes(config, pass).tensors) << uneven;
+    }
+  }
 }
 
 // What a rank takes beside weights, as LibTorch reports it.

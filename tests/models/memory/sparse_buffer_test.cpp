@@ -27,10 +27,23 @@ TEST(SparseBuffer, GivesWholePagesBack) {
   EXPECT_EQ(buffer.tensor().narrow(0, 5 * kPage, 3 * kPage).sum().item<float>(), 3 * kPage);
 }
 
+TEST(SparseBuffer, KnowsWhereNobodyHasWritten) {
+  SparseBuffer buffer(kFloats);
+  buffer.tensor().narrow(0, 2 * kPage + 5, 1).fill_(1);
+  EXPECT_TRUE(buffer.holds(2 * kPage, 3 * kPage));
+  EXPECT_TRUE(buffer.holds(0, 2 * kPage + 1));  // touches the page
+  EXPECT_FALSE(buffer.holds(0, 2 * kPage));
+  EXPECT_FALSE(buffer.holds(3 * kPage + 7, kFloats));
+  EXPECT_FALSE(buffer.holds(2 * kPage + 5, 2 * kPage + 5));
+  buffer.give_back(2 * kPage, 3 * kPage);
+  EXPECT_FALSE(buffer.holds(0, kFloats));
+}
+
 TEST(SparseBuffer, MayBeEmpty) {
   SparseBuffer buffer(0);
   buffer.give_back(0, 0);
   EXPECT_EQ(buffer.resident_bytes(), 0);
+  EXPECT_FALSE(buffer.holds(0, 0));
 }
 
 }  // namespace

@@ -14,6 +14,25 @@ namespace {
 
 const ModelConfig kConfig = reference::small_config();
 
+/// Models that guess: one that is never wrong, since it is the same one; one that often is; and one that knows nothing of the other.
+struct DraftCase {
+  ModelConfig config;
+  PackedWeights weights;
+};
+
+std::vector<DraftCase> draft_cases(const Weights& weights) {
+  std::vector<DraftCase> cases;
+  cases.push_back({kConfig, PackedWeights(weights)});
+  Weights first_layer = weights;
+  first_layer.layers.resize(1);
+  ModelConfig config = kConfig;
+  config.layers = 1;
+  cases.push_back({config, PackedWeights(first_layer)});
+  config.hidden_size = 20, config.kv_heads = 4;
+  cases.push_back({config, PackedWeights(reference::random_weights(config, 0.15))});
+  return cases;
+}
+
 /// Requests of several groups, and where their samples pause and stop.
 struct Mix {
   struct Pause {
@@ -24,6 +43,7 @@ struct Mix {
   std::map<uint64_t, Pause> pauses;
   std::map<uint64_t, size_t> stops;
   GenerationOptions options;
+  size_t draft = 0;  // which of kDrafts guesses, where options.draft says that one does
 
   Next judge(uint64_t id, size_t tokens) const {
     if (const auto stop = stops.find(id); stop != stops.end() && stop->second == tokens) return Next::kEnds;
@@ -42,7 +62,8 @@ class Mixer {
   Mix mix() {
     Mix mix{
         .options = {.sampling = {.temperature = 0.9, .top_p = one_in(2) ? 0.95 : 1.0, .presence_penalty = one_in(4) ? 0.4 : 0.0},
-                    .end_of_sequence = {3}}};
+                    .end_of_sequence = {3}},
+        .draft = static_cast<size_t>(below(3))};
     const std::vector<int64_t> beginning = tokens(48);  // of most prompts, to different lengths
     for (int64_t group = 1 + below(4); group > 0; --group) {
       std::vector<int64_t> prompt(beginning.begin(), beginning.begin() + below(49));
@@ -104,11 +125,12 @@ SampleResult alone(const Mix& mix, size_t index, const PackedWeights& weights) {
 /// All of a mix in one engine, with replies that take their time and preemptions at any time.
 class Together {
  public:
-  Together(const Mix& mix, const GenerationLimits& limits, Mixer& random)
-      : mix_(mix), random_(random), engine_(kConfig, mix.options, limits) {
+  /// draft: the one that guesses; null: texts do.
+  Together(const Mix& mix, const GenerationLimits& limits, Mixer& random, const DraftCase* draft)
+      : mix_(mix), random_(random), draft_(draft), engine_(kConfig, with(mix.options, draft), limits) {
     engine_.set_judge([this](uint64_t id, std::span<const int64_t> tokens) {
       const Next next = mix_.judge(id, tokens.size());
-      if (next == Next::kPauses) replies_[id] = random_.below(5);
+      if (next == Next::kPauses) replies_[id] = random_.below(5), disturbed_ = true;
       return next;
     });
     for (const SampleRequest& request : mix.requests) engine_.submit(request);
@@ -117,11 +139,16 @@ class Together {
   std::vector<SampleResult> run(const PackedWeights& weights) {
     std::vector<SampleResult> results;
     for (int steps = 0; !engine_.idle() && steps < 10000; ++steps) {
-      for (SampleResult& result : engine_.step(weights)) results.push_back(std::move(result));
+      disturbed_ = false;
+      for (SampleResult& result : engine_.step(weights, draft_ == nullptr ? nullptr : &draft_->weights))
+        results.push_back(std::move(result)), disturbed_ = true;
       preempted += engine_.last_step().preemptions;
       reused += engine_.last_step().reused_tokens;
       drafted += engine_.last_step().drafted_tokens;
       kept += engine_.last_step().kept_drafts;
+      if (draft_ != nullptr && mix_.draft == 0 && !disturbed_) {
+        EXPECT_EQ(engine_.last_step().kept_drafts, engine_.last_step().drafted_tokens);
+      }
       reply();
       preempt(results);
     }
@@ -133,6 +160,11 @@ class Together {
   int64_t preempted = 0, reused = 0, drafted = 0, kept = 0;
 
  private:
+  static GenerationOptions with(GenerationOptions options, const DraftCase* draft) {
+    if (draft != nullptr) options.draft = DraftOptions{.config = draft->config, .cost = 0.05};
+    return options;
+  }
+
   void reply() {
     for (auto next = replies_.begin(); next != replies_.end();) {
       if (next->second-- > 0) {
@@ -159,6 +191,8 @@ class Together {
 
   const Mix& mix_;
   Mixer& random_;
+  const DraftCase* const draft_;
+  bool disturbed_ = false;  // in the last step a sample ended or paused
   GenerationEngine engine_;
   std::map<uint64_t, int64_t> replies_;  // steps until they come
   std::vector<uint64_t> held_;
@@ -167,22 +201,26 @@ class Together {
 
 // Together they say what each says alone, to the bit.
 void compare_mixes(uint64_t seed, int mixes, int threads) {
-  const PackedWeights weights(reference::random_weights(kConfig, 0.15));
+  const Weights live = reference::random_weights(kConfig, 0.15);
+  const PackedWeights weights(live);
+  const std::vector<DraftCase> drafts = draft_cases(live);
   const int64_t had = loop_threads();
   Mixer random(seed);
-  int64_t preempted = 0, reused = 0, drafted = 0, kept = 0;
+  int64_t preempted = 0, reused = 0, drafted = 0, kept = 0, kept_of_models = 0;
   for (int i = 0; i < mixes && !testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE("seed " + std::to_string(seed) + " mix " + std::to_string(i));
     const Mix mix = random.mix();
     const GenerationLimits limits = random.limits();
     set_loop_threads(threads);
-    Together together(mix, limits, random);
+    const DraftCase* const draft = limits.drafts.tokens > 0 && random.one_in(2) ? &drafts[mix.draft] : nullptr;
+    Together together(mix, limits, random, draft);
     const std::vector<SampleResult> results = together.run(weights);
     set_loop_threads(1);
     preempted += together.preempted;
     reused += together.reused;
     drafted += together.drafted;
     kept += together.kept;
+    if (draft != nullptr) kept_of_models += together.kept;
     ASSERT_EQ(results.size(), mix.requests.size());
     for (size_t s = 0; s < results.size(); ++s) {
       const SampleResult expected = alone(mix, s, weights);
@@ -195,6 +233,7 @@ void compare_mixes(uint64_t seed, int mixes, int threads) {
   EXPECT_GT(preempted, mixes / 4);
   EXPECT_GT(reused, mixes);
   EXPECT_GT(kept, mixes / 12);
+  EXPECT_GT(kept_of_models, mixes / 2);
   EXPECT_GT(drafted, kept + mixes / 4);
 }
 

@@ -49,12 +49,13 @@ struct Samples {
 // The rank that leads, and a thread for each that assists, which ends when this goes.
 class SharedModel {
  public:
-  SharedModel(const TinyFolder& folder, const TinyOptions& options, int ring) {
+  SharedModel(const TinyFolder& folder, const TinyOptions& options, int ring, int expert_ranks) {
     for (int rank = 0; rank < kRanks; ++rank) {
       TinyOptions own = options;
       own.world = {rank, kRanks, kRanks};
       models_.push_back(testing::tiny_model(folder.path(), own));
-      groups_.push_back(std::make_unique<engine::ParcelPassGroups>(parcels_.rank(rank), std::vector<int>{0, 1}, ring));
+      groups_.push_back(
+          std::make_unique<engine::ParcelPassGroups>(parcels_.rank(rank), std::vector<int>{0, 1}, ring, expert_ranks));
       models_.back()->share_passes(*groups_.back());
     }
     for (int rank = 1; rank < kRanks; ++rank)
@@ -93,6 +94,7 @@ struct PassCase {
   // What a node asks, as numbers with a gradient.
   std::function<std::vector<at::Tensor>(const ForwardModel&, const RaggedSamples&)> asked;
   int ring = 1;
+  int expert_ranks = 1;
 };
 
 std::vector<at::Tensor> entropies(const ForwardModel& model, const RaggedSamples& samples) {
@@ -137,7 +139,10 @@ std::vector<PassCase> pass_cases() {
           {"PolicyAndValues", trains({.both_heads = true}), false, both},
           {"OfAMixture", trains({.router_aux_loss = 0.1}), true, logprobs},
           {"InARing", trains(), false, entropies, 2},
-          {"OfAMixtureInARing", trains({.router_aux_loss = 0.1}), true, logprobs, 2}};
+          {"OfAMixtureInARing", trains({.router_aux_loss = 0.1}), true, logprobs, 2},
+          {"OfSharedOutExperts", trains({.router_aux_loss = 0.1}), true, logprobs, 1, 2},
+          {"OfSharedOutExpertsComputedAgain", trains({.router_aux_loss = 0.1, .recompute = true}), true, entropies, 1, 2},
+          {"OfSharedOutExpertsInARing", trains(), true, logprobs, 2, 2}};
 }
 
 class SharedPasses : public ::testing::TestWithParam<PassCase> {};
@@ -152,10 +157,10 @@ at::Tensor loss_of(const std::vector<at::Tensor>& outputs) {
 
 TEST_P(SharedPasses, GiveTheBitsOfOneRankAndItsGradients) {
   const TinyFolder folder;
-  if (GetParam().mixture) testing::make_mixture(folder);
+  if (GetParam().mixture) testing::make_mixture(folder, GetParam().expert_ranks > 1 ? 6 : 5);
   const Samples samples;
   const std::shared_ptr<LanguageModel> alone = testing::tiny_model(folder.path(), GetParam().options);
-  SharedModel shared(folder, GetParam().options, GetParam().ring);
+  SharedModel shared(folder, GetParam().options, GetParam().ring, GetParam().expert_ranks);
   const std::vector<at::Tensor> ours = GetParam().asked(shared.leads().forward(), samples.ragged()),
                                 theirs = GetParam().asked(alone->forward(), samples.ragged());
   ASSERT_EQ(ours.size(), theirs.size());

@@ -28,11 +28,13 @@ constexpr int kSamplers = 2;  // as many as the model has heads of keys
 // The rank that leads, and a thread for the one that assists, which ends when this goes.
 class ModelSampledTogether {
  public:
-  ModelSampledTogether(const TinyFolder& folder, const TinyOptions& options) {
+  /// `share`: of rank 0, without its place.
+  ModelSampledTogether(const TinyFolder& folder, const TinyOptions& options, const models::ColumnShare& share) {
     for (int rank = 0; rank < kSamplers; ++rank) {
       TinyOptions own = options;
       own.world = {rank, kSamplers, kSamplers};
-      own.share = {.place = rank, .ranks = kSamplers};
+      own.share = share;
+      own.share.place = rank;
       models_.push_back(testing::tiny_model(folder.path(), own));
       groups_.push_back(std::make_unique<engine::ParcelPassGroups>(parcels_.rank(rank), std::vector<int>{0, 1}));
       models_.back()->share_passes(*groups_.back());
@@ -104,6 +106,8 @@ struct SamplingCase {
   std::string name;
   TinyOptions options;
   models::KvAdmission admission = models::KvAdmission::kWorstCase;
+  models::ColumnShare share = {.ranks = kSamplers};
+  bool mixture = false;
 };
 
 TinyOptions optimized(TinyOptions options = {}) {
@@ -116,7 +120,13 @@ std::vector<SamplingCase> sampling_cases() {
           {"Trained", optimized()},
           {"InBfloat16", optimized({.precision = models::Precision::kBfloat16})},
           {"OnDemand", optimized(), models::KvAdmission::kOnDemand},
-          {"OfSeveralVersions", optimized({.readable_versions = 3})}};
+          {"OfSeveralVersions", optimized({.readable_versions = 3})},
+          {"OfExperts", optimized(), models::KvAdmission::kOnDemand, {.expert_ranks = kSamplers}, true},
+          {"OfExpertsAndColumns",
+           optimized({.readable_versions = 3, .precision = models::Precision::kBfloat16}),
+           models::KvAdmission::kWorstCase,
+           {.ranks = kSamplers, .expert_ranks = kSamplers},
+           true}};
 }
 
 class SharedSampling : public ::testing::TestWithParam<SamplingCase> {};
@@ -124,11 +134,12 @@ class SharedSampling : public ::testing::TestWithParam<SamplingCase> {};
 TEST_P(SharedSampling, GivesTheTokensOfOneRank) {
   const TinyFolder folder;
   const SamplingCase& of = GetParam();
+  if (of.mixture) testing::make_mixture(folder, 6);
   const std::shared_ptr<LanguageModel> alone = testing::tiny_model(folder.path(), of.options);
-  ModelSampledTogether shared(folder, of.options);
+  ModelSampledTogether shared(folder, of.options, of.share);
   Sampling theirs(*alone, of.admission), ours(shared.leads(), of.admission), others(shared.leads(), of.admission);
   EXPECT_EQ(ours.all(0), theirs.all(0));
-  EXPECT_EQ(2 * ours.engine().backend().bytes_held(), theirs.engine().backend().bytes_held());
+  EXPECT_EQ(of.share.ranks * ours.engine().backend().bytes_held(), theirs.engine().backend().bytes_held());
   if (!of.options.optimizer) return;
   for (int64_t version = 1; version < 4; ++version) {
     for (const std::shared_ptr<LanguageModel>& model : shared.all()) testing::shift_weights(*model, 0.01F);
@@ -148,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(Models, SharedSampling, ::testing::ValuesIn(sampling_ca
 TEST(SharedSamplingMemory, EachRankHasAPartOfAVersion) {
   const TinyFolder folder;
   const std::shared_ptr<LanguageModel> alone = testing::tiny_model(folder.path(), {});
-  ModelSampledTogether shared(folder, {});
+  ModelSampledTogether shared(folder, {}, {.ranks = kSamplers});
   const auto bytes_of = [](const LanguageModel& model) { return static_cast<double>(model.sampled().bytes()); };
   for (const std::shared_ptr<LanguageModel>& model : shared.all()) {
     const SampledWeights& sampled = model->sampled();

@@ -2,8 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nodes/rollout/environments/tool_turns.h"
-#include "nodes/rollout/turns.h"
+#include "tests/nodes/rollout/forced_sample.h"
 #include "tests/nodes/sampling.h"
 #include "tests/text/tokenizer_fixtures.h"
 #include "tests/text/tool_call_fixtures.h"
@@ -13,69 +12,13 @@ namespace sluice::nodes {
 namespace {
 
 using engine::Group;
+using testing::ForcedSample;
 using testing::params_with;
-using testing::prompt_group;
 using testing::Sampling;
 using testing::tiny_model;
 using testing::TinyFolder;
 using testing::tokens_of_sample;
-
-// Answers each call with the next of the texts.
-class Answers final : public ToolSource {
- public:
-  explicit Answers(std::vector<std::string> texts) : texts_(std::move(texts)) {}
-  std::vector<Tool> list() override { return {}; }
-  ToolAnswer call(const std::string&, const Json&, Subprocess::Clock::time_point) override {
-    return {.text = texts_.at(next_++ % texts_.size())};
-  }
-
- private:
-  std::vector<std::string> texts_;
-  size_t next_ = 0;
-};
-
-// The tokens of a sample whose turns say what a test wants, as `generate` puts them together.
-class ForcedSample {
- public:
-  ForcedSample(const text::Tokenizer& tokenizer, std::shared_ptr<const Environment> environment, int64_t end)
-      : turns_({.stop = {},
-                .turn_ends = {},
-                .environment = std::move(environment),
-                .max_new_tokens = 100'000,
-                .end_of_sequence = {end}},
-               tokenizer) {
-    turns_.begin(0, group_, 0);
-  }
-
-  // Whether another turn follows.
-  bool say(const std::vector<int64_t>& turn) {
-    for (const int64_t token : turn) {
-      tokens_.push_back(token);
-      sampled_.push_back(true);
-      last_ = turns_.judge(0, tokens_);
-    }
-    EXPECT_EQ(last_, models::Next::kPauses);
-    std::vector<Turns::Decision> decisions;
-    while (decisions.empty()) {
-      turns_.wait();
-      decisions = turns_.decide();
-    }
-    const std::vector<int64_t>& given = decisions.at(0).given;
-    tokens_.insert(tokens_.end(), given.begin(), given.end());
-    sampled_.resize(tokens_.size(), false);
-    return !decisions.at(0).ends;
-  }
-
-  const std::vector<int64_t>& tokens() const { return tokens_; }
-  const std::vector<bool>& sampled() const { return sampled_; }
-
- private:
-  const Group group_ = prompt_group(0, 0, "");
-  Turns turns_;
-  std::vector<int64_t> tokens_;
-  std::vector<bool> sampled_;
-  models::Next last_ = models::Next::kGoesOn;
-};
+using testing::tool_turns;
 
 // Ids of a text as no tokenizer would cut it: a token for each byte that one stands for.
 std::vector<int64_t> in_small_pieces(const text::Tokenizer& tokenizer, const std::string& text) {
@@ -87,12 +30,6 @@ std::vector<int64_t> in_small_pieces(const text::Tokenizer& tokenizer, const std
     begin = end;
   }
   return ids;
-}
-
-std::shared_ptr<ToolTurns> tool_turns(const std::shared_ptr<const ModelText>& text, const text::ToolChat& chat,
-                                      const std::vector<std::string>& answers) {
-  return std::make_shared<ToolTurns>(text, chat, ToolLimits{}, std::make_unique<Answers>(answers),
-                                     [] { return std::unique_ptr<ToolSource>(); });
 }
 
 // A model that writes what transformers writes for its turn, with thinking in front of it that the template would leave out later.
@@ -127,8 +64,8 @@ TEST(ToolTokens, ASequenceIsPromptTurnsAsSampledAndWhatTransformersWritesBetween
       last.push_back(end);
 
       ForcedSample sample(tokenizer, tool_turns(text, tool_chat, answers), end);
-      ASSERT_TRUE(sample.say(turn)) << family.name;
-      EXPECT_FALSE(sample.say(last));
+      ASSERT_EQ(sample.say(turn), true) << family.name;
+      EXPECT_EQ(sample.say(last), false);
 
       const std::vector<int64_t> given = tokenizer.encode(*parts.after);
       std::vector<int64_t> all = turn;
@@ -145,20 +82,42 @@ TEST(ToolTokens, ASequenceIsPromptTurnsAsSampledAndWhatTransformersWritesBetween
   EXPECT_GE(sequences, 5);
 }
 
-const std::vector<std::pair<std::string, bool>> kTemplates = {{"Qwen-Qwen2.5-7B-Instruct", true},
-                                                              {"Qwen-Qwen3-0.6B", true},
-                                                              {"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", true},
-                                                              {"microsoft-Phi-3.5-mini-instruct", true},
-                                                              {"chatml", false},
-                                                              {"gemma2", false},
-                                                              {"generation", false},
-                                                              {"generation_nested", false},
-                                                              {"hermes_tools", false},
-                                                              {"llama31", false},
-                                                              {"mistral", false},
-                                                              {"olmo2", false},
-                                                              {"phi3", false},
-                                                              {"zephyr", false}};
+enum class From { kPublished, kOwn, kForms };
+
+const std::vector<std::pair<std::string, From>> kTemplates = {{"Qwen-Qwen2.5-7B-Instruct", From::kPublished},
+                                                              {"Qwen-Qwen3-0.6B", From::kPublished},
+                                                              {"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", From::kPublished},
+                                                              {"microsoft-Phi-3.5-mini-instruct", From::kPublished},
+                                                              {"chatml", From::kOwn},
+                                                              {"gemma2", From::kOwn},
+                                                              {"generation", From::kOwn},
+                                                              {"generation_nested", From::kOwn},
+                                                              {"hermes_tools", From::kOwn},
+                                                              {"llama31", From::kOwn},
+                                                              {"mistral", From::kOwn},
+                                                              {"olmo2", From::kOwn},
+                                                              {"phi3", From::kOwn},
+                                                              {"zephyr", From::kOwn},
+                                                              {"actions", From::kForms},
+                                                              {"channels", From::kForms},
+                                                              {"fenced_sections", From::kForms},
+                                                              {"fenced_text", From::kForms},
+                                                              {"ids_for_names", From::kForms},
+                                                              {"invoke_tags", From::kForms},
+                                                              {"keys_and_values", From::kForms},
+                                                              {"marked_strings", From::kForms},
+                                                              {"name_and_json", From::kForms},
+                                                              {"parameter_tags", From::kForms},
+                                                              {"python_calls", From::kForms},
+                                                              {"python_lines", From::kForms},
+                                                              {"tags_of_keys", From::kForms},
+                                                              {"told_strings", From::kForms},
+                                                              {"wrapped_objects", From::kForms}};
+
+std::optional<text::ChatTemplate> template_from(const std::string& name, From from) {
+  if (from == From::kForms) return text::form_template(name);
+  return text::template_named(name, from == From::kPublished);
+}
 
 // A model with random weights, all of whose turns end with what is taken for a malformed call.
 TEST(ToolTokens, OfEveryTemplateTheActionsAreTheSampledTokensAndTheRestIsWhatTheTemplateWrites) {
@@ -166,8 +125,8 @@ TEST(ToolTokens, OfEveryTemplateTheActionsAreTheSampledTokensAndTheRestIsWhatThe
   const std::shared_ptr<LanguageModel> model = tiny_model(folder.path(), {});
   const auto text = std::make_shared<ModelText>("actor", folder.path());
   const text::Tokenizer& tokenizer = text->tokenizer();
-  for (const auto& [name, is_published] : kTemplates) {
-    const auto chat = text::template_named(name, is_published);
+  for (const auto& [name, from] : kTemplates) {
+    const auto chat = template_from(name, from);
     if (!chat) GTEST_SKIP() << "the published templates are not installed";
     const text::ToolChat tool_chat(*chat, {.open = "(", .close = ")"}, text::tools());
     GenerateParams params = params_with(4, 250);

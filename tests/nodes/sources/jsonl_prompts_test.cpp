@@ -73,6 +73,35 @@ TEST_F(JsonlPromptsTest, RowsComeInTheOrderOfTheFileWithoutShuffle) {
   EXPECT_EQ(prompt(source, 1, 1), "p0");  // the next epoch
 }
 
+TEST_F(JsonlPromptsTest, OtherFieldsBecomeColumns) {
+  write("{\"prompt\": \"p\", \"label\": \"l\", \"domain\": \"maths\", \"level\": 3}\n");
+  JsonlPrompts source = open({.columns = {"level", "domain"}});
+  engine::Group group;
+  ASSERT_TRUE(source.next_group(group));
+  EXPECT_EQ(group.read(engine::Column<std::string>{"domain", engine::Extent::kGroup})[0], "maths");
+  EXPECT_EQ(group.read(engine::Column<std::string>{"level", engine::Extent::kGroup})[0], "3");
+  EXPECT_EQ(group.read(columns::kLabel)[0], "l");
+}
+
+// All such rows are told, each with its line.
+TEST_F(JsonlPromptsTest, ValueThatNoNodeKnowsIsRefused) {
+  write(R"({"prompt": "p", "label": "", "domain": "maths"}
+{"prompt": "p", "label": "", "domain": "math"}
+{"prompt": "p", "label": "", "domain": "code"}
+{"prompt": "p", "label": "", "domain": 7}
+)");
+  resources_.known_values = {{.column = "domain", .values = {"maths", "code"}, .node = "teacher"},
+                             {.column = "other", .values = {}, .node = "nobody"}};
+  const std::string told = message_of<UserError>([&] { open({.columns = {"domain"}}); });
+  EXPECT_THAT(told, HasSubstr("data.jsonl:2"));
+  EXPECT_THAT(told, HasSubstr("domain is \"math\", which node 'teacher' does not know: it has \"maths\", \"code\""));
+  EXPECT_THAT(told, HasSubstr("did you mean \"maths\"?"));
+  EXPECT_THAT(told, HasSubstr("data.jsonl:4"));
+  EXPECT_THAT(told, Not(HasSubstr("data.jsonl:3")));
+  resources_.known_values[0].values = {"maths", "math", "code", "7"};
+  EXPECT_NO_THROW(open({.columns = {"domain"}}));
+}
+
 TEST_F(JsonlPromptsTest, GroupHasPromptAndLabelAndNoSamples) {
   write("{\"question\": \"6 * 7\", \"answer\": 42}\n");
   JsonlPrompts source = open({.prompt_field = "question", .label_field = "answer", .prefix = "Q: ", .suffix = " A:"});
