@@ -1,6 +1,7 @@
 #include "comm/gradients_over.h"
 
 #include <chrono>
+#include <mutex>
 #include <utility>
 
 #include "comm/gradient_group.h"
@@ -38,25 +39,37 @@ class StoreGradients final : public engine::GradientGroup {
   }
   engine::DeviceExchange* device_exchange(const std::string& device) override {
     const bool on_gpu = device.starts_with("cuda:");
-    devices_ = nccl_over(*connection_, prefix_, world_, on_gpu ? c10::Device(device) : c10::Device(c10::kCPU),
-                         on_gpu ? NcclLibrary::load() : nullptr, Clock::now() + seconds(join_seconds_));
+    auto made = nccl_over(*connection_, prefix_, world_, on_gpu ? c10::Device(device) : c10::Device(c10::kCPU),
+                          on_gpu ? NcclLibrary::load() : nullptr, Clock::now() + seconds(join_seconds_));
+    const std::lock_guard lock(mutex_);
+    devices_ = std::move(made);
+    if (devices_ && abandoned_) devices_->abandon();
     return devices_.get();
   }
   void abandon() override {
-    if (devices_) devices_->abandon();
+    abandon_devices();
     gradients_.abandon();
   }
   void forget() override {
-    if (devices_) devices_->abandon();
+    abandon_devices();
     gradients_.forget();
   }
 
  private:
+  // On whatever thread learns that the run is over, maybe while devices are being connected.
+  void abandon_devices() {
+    const std::lock_guard lock(mutex_);
+    abandoned_ = true;
+    if (devices_) devices_->abandon();
+  }
+
   const std::shared_ptr<StoreConnection> connection_;
   const engine::World world_;
   const std::string prefix_;
   const double join_seconds_;
+  std::mutex mutex_;                                 // of the next two
   std::unique_ptr<engine::DeviceExchange> devices_;  // null: none, or nobody has asked
+  bool abandoned_ = false;
   GlooGradients gradients_;
 };
 
