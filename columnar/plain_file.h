@@ -6,6 +6,7 @@
 #include <arrow/result.h>
 #include <arrow/util/future.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -14,25 +15,30 @@
 namespace sluice::columnar {
 
 /// A file that is read on the thread that asks, also where Arrow would ask threads of its own: those hold buffers for a while
-/// after an error, longer than the memory pool that they belong to is there. Not thread-safe.
+/// after an error, longer than the memory pool that they belong to is there. No buffer is larger than what the file has left: a
+/// damaged file names any length, and Arrow asks for it. Not thread-safe.
 class PlainFile final : public arrow::io::RandomAccessFile {
  public:
   using Bytes = std::shared_ptr<arrow::Buffer>;
 
   static arrow::Result<std::shared_ptr<PlainFile>> open(const std::filesystem::path& path, arrow::MemoryPool* pool) {
     ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(path.string(), pool));
-    return std::make_shared<PlainFile>(std::move(file));
+    ARROW_ASSIGN_OR_RAISE(const int64_t size, file->GetSize());
+    return std::make_shared<PlainFile>(std::move(file), size);
   }
 
-  explicit PlainFile(std::shared_ptr<arrow::io::ReadableFile> file) : file_(std::move(file)) {}
+  PlainFile(std::shared_ptr<arrow::io::ReadableFile> file, int64_t size) : file_(std::move(file)), size_(size) {}
 
   arrow::Status Close() override { return file_->Close(); }
   bool closed() const override { return file_->closed(); }
   arrow::Result<int64_t> Tell() const override { return file_->Tell(); }
   arrow::Status Seek(int64_t position) override { return file_->Seek(position); }
-  arrow::Result<int64_t> GetSize() override { return file_->GetSize(); }
+  arrow::Result<int64_t> GetSize() override { return size_; }
   arrow::Result<int64_t> Read(int64_t bytes, void* out) override { return file_->Read(bytes, out); }
-  arrow::Result<Bytes> Read(int64_t bytes) override { return file_->Read(bytes); }
+  arrow::Result<Bytes> Read(int64_t bytes) override {
+    ARROW_ASSIGN_OR_RAISE(const int64_t position, Tell());
+    return file_->Read(within(position, bytes));
+  }
 
   arrow::Result<int64_t> ReadAt(int64_t position, int64_t bytes, void* out) override {
     return file_->ReadAt(position, bytes, out);
@@ -40,9 +46,12 @@ class PlainFile final : public arrow::io::RandomAccessFile {
   arrow::Result<int64_t> ReadAt(int64_t position, int64_t bytes, bool may_be_short, void* out) override {
     return file_->ReadAt(position, bytes, may_be_short, out);
   }
-  arrow::Result<Bytes> ReadAt(int64_t position, int64_t bytes) override { return file_->ReadAt(position, bytes); }
+  arrow::Result<Bytes> ReadAt(int64_t position, int64_t bytes) override {
+    return file_->ReadAt(position, within(position, bytes));
+  }
   arrow::Result<Bytes> ReadAt(int64_t position, int64_t bytes, bool may_be_short) override {
-    return file_->ReadAt(position, bytes, may_be_short);
+    if (!may_be_short && within(position, bytes) < bytes) return arrow::Status::IOError("it ends before what it should hold");
+    return ReadAt(position, bytes);
   }
   arrow::Future<Bytes> ReadAsync(const arrow::io::IOContext&, int64_t position, int64_t bytes) override {
     return arrow::Future<Bytes>::MakeFinished(ReadAt(position, bytes));
@@ -52,7 +61,10 @@ class PlainFile final : public arrow::io::RandomAccessFile {
   }
 
  private:
+  int64_t within(int64_t position, int64_t bytes) const { return std::min(bytes, std::max<int64_t>(size_ - position, 0)); }
+
   std::shared_ptr<arrow::io::ReadableFile> file_;
+  int64_t size_;
 };
 
 }  // namespace sluice::columnar
