@@ -25,6 +25,7 @@ engine::RunOptions options_of(const RunStart& start) {
   options.reductions = start.ranks.reductions();
   options.common_memory = start.ranks.common_memory();
   options.passes = start.ranks.passes();
+  if (const auto links = start.ranks.links()) options.links.emplace(*links);
   if (start.from) options.resume_from = start.from->place.folder;
   options.on_executor_start = [](int threads) { nodes::use_threads(threads); };
   return options;
@@ -37,7 +38,7 @@ int conduct_assistance(const engine::Plan& plan, const RunStart& start) {
   engine::Assistance assistance(plan, options_of(start));
   models::TensorPool::of_process().keep_freed();
   const StopSignals stop_signals;
-  const std::string doing = "assists rank " + std::to_string(engine::pass_ranks_of(plan, start.ranks.rank()).front());
+  const std::string doing = "assists rank " + std::to_string(engine::group_of(plan, start.ranks.rank()).front());
   start.ranks.watch({.failed = [&](const std::exception_ptr& error) { assistance.fail(error); },
                      .sign = [&] { return engine::RankSign{.doing = doing, .resident_bytes = engine::resident_bytes()}; },
                      .lost = {},

@@ -91,9 +91,7 @@ bool Launch::is_lost(const Rank& rank) {
 
 // What fails by itself fails on another rank, too. One that was started again may not have been in the run.
 bool Launch::others_go_on_without(const Rank& rank) const {
-  const auto is_expendable = [this](const Rank& other) {
-    return options_.expendable_from > 0 && other.number >= options_.expendable_from;
-  };
+  const auto is_expendable = [this](const Rank& other) { return options_.expendable.has(other.number); };
   const auto is_left = [&](const Rank& other) { return is_expendable(other) && !is_lost(other); };
   return is_expendable(rank) && (is_lost(rank) || rank.restarts > 0) && std::ranges::any_of(ranks_, is_left);
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rank_range.h"
 #include "cli/children.h"
 
 namespace sluice::cli {
@@ -13,7 +14,7 @@ struct LaunchOptions {
   std::vector<std::string> words;  // the program and its arguments, the same for every rank
   int ranks = 1;
   int port = 0;                              // of 127.0.0.1, where the ranks meet; 0: one that is free
-  int expendable_from = 0;                   // ranks from this one on may be killed, and the others go on; 0: none may
+  RankRange expendable = {};                 // these may be killed, and the others go on
   int restarts = 0;                          // how often each of these is started again
   std::chrono::milliseconds notice{12'000};  // for the others to end by themselves, when one has ended badly, or rank 0
   std::chrono::milliseconds grace{5'000};    // from SIGTERM to SIGKILL, when they have not

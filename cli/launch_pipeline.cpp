@@ -29,14 +29,14 @@ int ranks_of_roles(const PipelineArguments& pipeline) {
 
 struct Checked {
   RunArguments run;
-  int expendable_from = 0;  // see LaunchOptions
+  RankRange expendable;  // see LaunchOptions
 };
 
 Checked with_run_folder(RunArguments run, int ranks) {
   run.pipeline.ranks = ranks;
   const LoadedPipeline loaded = load_to_launch(run.pipeline);
   if (run.run_folder.empty()) run.run_folder = default_run_folder(loaded.plan.pipeline.name, run.may_go_on);
-  return {.run = std::move(run), .expendable_from = loaded.plan.may_be_lost(ranks - 1) ? loaded.plan.owners() : 0};
+  return {.run = std::move(run), .expendable = loaded.plan.expendable()};
 }
 
 // Only once, so that all ranks have the same folder. What is wrong with the pipeline is said once too, before any of them is there:
@@ -59,7 +59,7 @@ int launch_pipeline(const LaunchArguments& given) {
   Launch launch({.words = std::move(words),
                  .ranks = arguments.ranks,
                  .port = arguments.port,
-                 .expendable_from = checked.expendable_from,
+                 .expendable = checked.expendable,
                  .restarts = arguments.restarts});
   return launch.wait();
 }

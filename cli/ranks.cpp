@@ -91,7 +91,7 @@ comm::JoinOptions joining(const WorldEnvironment& environment, const engine::Pla
           .join_seconds = plan.cluster.join_seconds,
           .key = shared_key(),
           .several_machines = environment.local_size < environment.size,
-          .may_come_back = plan.may_be_lost(environment.rank)};
+          .may_come_back = plan.expendable().has(environment.rank)};
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ void Ranks::join(const engine::Plan& plan) {
   if (!environment_) return;
   time_to_notice_ = std::chrono::duration<double>(plan.cluster.dead_after_seconds) + kMargin;
   const int rank = environment_->rank;
-  const bool holds_trained = plan.trains(rank) || plan.assists(rank);
+  const bool holds_trained = plan.holds_trained(rank);
   const engine::World trainers = holds_trained ? engine::trainers_of(plan, rank) : engine::World();
   const auto make_gradients = [this, trainers, seconds = plan.cluster.join_seconds](const comm::Store& store,
                                                                                     const std::string& model) {
@@ -133,17 +133,16 @@ void Ranks::join(const engine::Plan& plan) {
       return comm::gradients_over(store, trainers, model, seconds, failed, give_up);
     });
   };
-  const bool is_elastic = plan.may_be_lost(plan.scheduling_ranks() - 1);
-  expendable_ = is_elastic ? plan.samplers() : 0;
-  const int expendable_from = is_elastic ? plan.owners() : 0;
+  const RankRange expendable = plan.expendable();
+  expendable_ = expendable.count;
   const comm::ParcelOptions parcels{.owners = plan.owners(),
                                     .join_seconds = plan.cluster.join_seconds,
                                     .sends_again = plan.cluster.resend_damaged,
-                                    .expendable = {.from = expendable_from, .lost = [this](int rank, int64_t incarnation) {
+                                    .expendable = {.ranks = expendable, .lost = [this](int rank, int64_t incarnation) {
                                                      cluster_->give_up(rank, incarnation);
                                                    }}};
   // A rank that was stopped finds damaged what the others wrote over when they gave it up: that it was, the heartbeat tells.
-  const bool may_be_given_up = plan.may_be_lost(rank);
+  const bool may_be_given_up = expendable.has(rank);
   const auto make_parcels = [this, parcels, may_be_given_up](const comm::Store& store) {
     return connected([&](auto lost, const std::stop_token& give_up) {
       const auto failed = [this, lost, may_be_given_up](std::exception_ptr error) {
@@ -161,10 +160,11 @@ void Ranks::join(const engine::Plan& plan) {
                                .failed = [this](std::exception_ptr error) { take_failure(std::move(error)); },
                                .make_gradients = make_gradients,
                                .make_parcels = {},
-                               .expendable_from = expendable_from,
+                               .expendable = expendable,
                                .lost = [this](int rank, const std::string& why) { lose(rank, why); },
                                .back = [this](int rank, int64_t incarnation) { take_back(rank, incarnation); },
                                .over = [this] { be_late(); }};
+  const std::vector<int> group = engine::group_of(plan, rank);
   if (plan.shares_making() || plan.pass_ranks() > 1) options.make_parcels = make_parcels;
   cluster_ = std::make_unique<comm::Cluster>(std::move(options));
   begin_to_come_back();
@@ -185,11 +185,13 @@ void Ranks::join(const engine::Plan& plan) {
   }
   comm::ParcelsWithoutLost* const made = cluster_->parcels();
   shares_making_ = plan.shares_making();
-  if (made != nullptr && plan.pass_ranks() > 1 && holds_trained)
-    passes_ =
-        std::make_unique<engine::ParcelPassGroups>(*made, engine::pass_ranks_of(plan, rank), plan.ring(), plan.expert_ranks());
-  if (made == nullptr || plan.roles.empty() || plan.assists(rank)) return;
-  auto publications = std::make_unique<comm::PublicationsOver>(*made, is_elastic);
+  if (made != nullptr && group.size() > 1) {
+    const bool samples_alone = !holds_trained;  // with those of its group, and computes no passes
+    passes_ = std::make_unique<engine::ParcelPassGroups>(*made, group, samples_alone ? 1 : plan.ring(),
+                                                         samples_alone ? 1 : plan.expert_ranks());
+  }
+  if (made == nullptr || plan.roles.empty() || (holds_trained && plan.assists(rank))) return;
+  auto publications = std::make_unique<comm::PublicationsOver>(*made, expendable.any());
   const std::lock_guard lock(mutex_);
   publications_ = std::move(publications);
   for (const auto& [rank, lost] : lost_ranks_) publications_->lose(rank);

@@ -47,7 +47,7 @@ Cluster::Cluster(ClusterOptions options) : options_(std::move(options)), store_(
                                .first_beat_seconds = options_.join.join_seconds,
                                .sign = options_.sign,
                                .lost = [this](const RankLoss& loss) { fail(error_of(loss, world().rank)); },
-                               .expendable_from = options_.expendable_from,
+                               .expendable = options_.expendable,
                                .gone = [this](const RankLoss& loss) { lose(loss); },
                                .back = [this](int rank, int64_t incarnation) { take_back(rank, incarnation); },
                                .over = options_.over});
@@ -125,7 +125,7 @@ void Cluster::take_back(int rank, int64_t incarnation) {
   }
   if (options_.back) options_.back(rank, incarnation);
   const std::lock_guard lock(losing_);
-  if (parcels_ && world().rank < options_.expendable_from) parcels_->take_back(rank, incarnation);
+  if (parcels_ && world().rank < options_.expendable.first) parcels_->take_back(rank, incarnation);
 }
 
 }  // namespace sluice::comm

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rank_range.h"
 #include "comm/heartbeat.h"
 #include "comm/parcels_without_lost.h"
 #include "comm/store.h"
@@ -42,9 +43,9 @@ struct ClusterOptions {
   /// Makes what columns go to other ranks by, at the first question, which all ranks ask. Empty: nothing does.
   std::function<std::unique_ptr<ParcelsWithoutLost>(const Store& store)> make_parcels;
 
-  /// Ranks from this one on may be lost, and the others go on without them; 0: none may. `lost` is called for each once, likewise:
-  /// `why` is one sentence. Nothing is sent to it, or heard of it, from then on.
-  int expendable_from = 0;
+  /// These may be lost, and the others go on without them. `lost` is called for each once, likewise: `why` is one sentence. Nothing
+  /// is sent to it, or heard of it, from then on.
+  RankRange expendable = {};
   std::function<void(int rank, const std::string& why)> lost = {};
 
   /// Another process is that rank now: called before it hears or sends anything. Likewise.

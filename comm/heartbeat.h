@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/rank_range.h"
 #include "comm/incarnation.h"
 #include "comm/rank_loss.h"
 #include "comm/store.h"
@@ -24,9 +25,9 @@ struct HeartbeatOptions {
   std::function<engine::RankSign()> sign;     // what this rank shows of itself; quick, on the thread of this
   std::function<void(const RankLoss&)> lost;  // called at most once, on the thread of this; must not throw, nor end this
 
-  /// Ranks from this one on may be lost, and the others go on; 0: none may. `gone` is called for each once, and `back` where another
-  /// process takes its place; likewise.
-  int expendable_from = 0;
+  /// These may be lost, and the others go on. `gone` is called for each once, and `back` where another process takes its place;
+  /// likewise.
+  RankRange expendable = {};
   std::function<void(const RankLoss&)> gone = {};
   std::function<void(int rank, int64_t incarnation)> back = {};
 
@@ -93,7 +94,7 @@ class Heartbeat {
   void look_for_gone(const std::vector<std::string>& values);
   void look_for_the_end();
   Peer& own() { return peers_[static_cast<size_t>(world_.rank)]; }
-  bool is_expendable(int rank) const { return options_.expendable_from > 0 && rank >= options_.expendable_from; }
+  bool is_expendable(int rank) const { return options_.expendable.has(rank); }
   static void take_in(Peer& peer, const std::string& beat, Clock::time_point now);
   void show();
   void tell(const RankLoss& loss);

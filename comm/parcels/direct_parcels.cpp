@@ -173,7 +173,7 @@ class DirectParcels::Peer final : public MessageTaker {
   }
 
   void be_lost(const std::string& how) {
-    if (expendable_.from == 0 || rank_ < expendable_.from) throw_lost(how);
+    if (!expendable_.ranks.has(rank_)) throw_lost(how);
     give_up();
     expendable_.lost(rank_, incarnation_);
   }

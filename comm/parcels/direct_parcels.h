@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/rank_range.h"
 #include "comm/parcels/block_pool.h"
 #include "comm/parcels/byte_parcel.h"
 #include "comm/parcels/chunk.h"
@@ -20,11 +21,11 @@
 
 namespace sluice::comm {
 
-/// Ranks from `from` on may be lost, and the others go on; 0: none may. `lost` is called once for each of them that closes its
+/// These ranks may be lost, and the others go on. `lost` is called once for each of them that closes its
 /// connection, on the thread of the parcels: it must neither throw nor destroy them. `connect` connects with a process that takes
 /// the place of such a rank; no socket: it does not answer.
 struct ExpendableRanks {
-  int from = 0;
+  RankRange ranks = {};
   std::function<void(int rank, int64_t incarnation)> lost;
   std::function<PeerSocket(int rank, int64_t incarnation)> connect = {};
 };

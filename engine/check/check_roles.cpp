@@ -252,16 +252,30 @@ void order_roles(Draft& draft, const std::string& trains, const std::string& sam
   draft.plan.roles.back().first_rank = draft.plan.owners();
 }
 
+// Of the ranks that sample each group has as many as every other.
+void check_sampling_groups(Draft& draft) {
+  const PlanRole& role = draft.plan.roles.back();
+  const int64_t together = draft.plan.cluster.tensor_parallel, ranks = role.ranks;
+  if (!draft.settings_bound || ranks % together == 0) return;
+  draft.error(
+      "setting-unusable", place_of(draft.spec.cluster, "tensor_parallel", draft.spec.where),
+      plural(ranks, "rank") + " of role " + sluice::quoted(role.name) + " cannot be parted into groups of " +
+          std::to_string(together) + ", which sample together",
+      {},
+      "ranks = " + std::to_string((ranks / together + 1) * together) + " in [cluster.roles." + role.name + "], or " +
+          (ranks == 1 ? std::string("remove tensor_parallel") : "a tensor_parallel that divides " + std::to_string(ranks)));
+}
+
 // Who trains has what nobody else has; and somebody must be left to make the groups of one that is lost.
 void check_elastic(Draft& draft) {
   for (const PlanRole& role : draft.plan.roles) {
     if (!role.elastic) continue;
     const auto spec = std::ranges::find_if(draft.spec.roles, [&](const RoleSpec& s) { return s.name.text == role.name; });
     const SourceSpan where = spec->params.find("elastic")->value.where;
-    if (draft.plan.pass_ranks() > 1) {
+    if (draft.plan.sampling_ranks() > 1) {
       draft.error("setting-unusable", where,
-                  "role " + sluice::quoted(role.name) + " is elastic, which does not work with sequence_parallel, so far", {},
-                  "remove elastic, or sequence_parallel in [cluster]");
+                  "role " + sluice::quoted(role.name) + " is elastic, which does not work with tensor_parallel, so far", {},
+                  "remove elastic, or tensor_parallel in [cluster]");
     } else if (&role == &draft.plan.roles.front()) {
       draft.error("setting-unusable", where, "role " + sluice::quoted(role.name) + " trains, and cannot be elastic", {},
                   "remove it: where a rank that trains is lost, all end, and the run goes on from its last checkpoint");
@@ -307,6 +321,7 @@ void check_roles(Draft& draft) {
   draft.roles_known = rules.both_known();
   if (!draft.roles_known) return;
   order_roles(draft, trains, samples);
+  check_sampling_groups(draft);
   check_elastic(draft);
   if (draft.settings_bound) settle_slots(draft.spec, draft.problems, draft.plan);
 }

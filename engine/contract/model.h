@@ -202,6 +202,7 @@ struct ModelUsage {
   CommonMemory* common = nullptr;        // that its weights and gradients lie in, and outlives it; null: this rank has them alone
   bool sent = false;                     // this rank trains it, and others sample from it
   bool received = false;                 // the other way round
+  std::vector<int> receivers;            // the ranks that get each version then
   Publications* publications = nullptr;  // between these ranks, and outlives it; null: neither
 
   /// The ranks that hold what is trained, for whose slots this one has gradients.

@@ -237,9 +237,9 @@ ParamSet<ClusterSettings> cluster_params() {
       .unit("ranks")
       .harmless()
       .doc(
-          "of the ranks of sequence_parallel, which it divides, so many sample together: each has some heads and columns of the "
-          "weights that are sampled from, and its part of the KV cache; tokens and log-probabilities have the same bits. 1: the "
-          "rank that leads samples alone");
+          "so many ranks sample together: each has some heads and columns of the weights that are sampled from, and its part of "
+          "the KV cache; tokens and log-probabilities have the same bits. With roles it divides the ranks of the one that "
+          "samples; without, sequence_parallel, and they are of its ranks. 1: each rank that samples does so alone");
   set.param("expert_parallel", &ClusterSettings::expert_parallel)
       .between(1, 256)
       .unit("ranks")

@@ -14,7 +14,7 @@ std::vector<std::string> measured_names(const Plan& plan) {
   std::vector<std::string> names{kRolloutSeconds,   kTrainSeconds,      kOverlapSeconds, kTailSeconds,
                                  kIterationSeconds, kTokensInFlightMax, kColumnBytesMax};
   if (plan.shares_making()) names.push_back(kGroupsForOthers);
-  if (plan.may_be_lost(plan.ranks - 1)) names.push_back(kLostRanks);
+  if (plan.expendable().any()) names.push_back(kLostRanks);
   for (const PlanExecutor& executor : plan.executors) names.push_back(busy_seconds_of_executor(executor.name));
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (!plan.is_inside_rollout(static_cast<int>(i))) names.push_back(busy_seconds_of_node(plan.nodes[i].name));

@@ -159,23 +159,13 @@ void check_ring(const PipelineSpec& spec, Problems& problems, const Plan& plan) 
                                          : "a ring that divides sequence_parallel, which is " + std::to_string(ranks)});
 }
 
-// Of the ranks that compute passes together the first ones sample together, too. Those of other roles have nobody who assists.
+// Of the ranks that compute passes together the first ones sample together, too. With roles those do that sample, of which nothing
+// is known here.
 void check_sampling_ranks(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
   const int64_t passes = plan.cluster.sequence_parallel, sampling = plan.cluster.tensor_parallel;
-  if (sampling == 1) return;
-  const SourceSpan where = spec.cluster.find("tensor_parallel")->value.where;
-  if (!plan.roles.empty()) {
-    problems.push_back({.kind = "setting-unusable",
-                        .where = where,
-                        .message = "tensor_parallel does not work with roles, so far",
-                        .caret = {},
-                        .notes = {},
-                        .help = "remove tensor_parallel, or [cluster.roles]"});
-    return;
-  }
-  if (passes % sampling == 0) return;
+  if (!plan.roles.empty() || passes % sampling == 0) return;
   problems.push_back({.kind = "setting-unusable",
-                      .where = where,
+                      .where = spec.cluster.find("tensor_parallel")->value.where,
                       .message = plural(sampling, "rank") + " cannot sample together where " + std::to_string(passes) +
                                  (passes == 1 ? " computes each pass" : " compute each pass together"),
                       .caret = {},
@@ -201,7 +191,7 @@ void check_expert_ranks(const PipelineSpec& spec, Problems& problems, const Plan
                   passes == 1 ? "sequence_parallel = " + std::to_string(experts) + " in [cluster], or remove expert_parallel"
                               : "an expert_parallel that divides sequence_parallel, which is " + std::to_string(passes));
   }
-  if (experts % sampling == 0) return;
+  if (experts % sampling == 0 || !plan.roles.empty()) return;
   const int64_t both = std::lcm(experts, sampling);
   report("expert_parallel = " + std::to_string(experts) + " is no multiple of tensor_parallel, which is " +
              std::to_string(sampling) + ": of those that sample together each has some experts",

@@ -7,28 +7,42 @@
 namespace sluice::engine {
 namespace {
 
-// Which of those that lead it is, or is led by.
-int leader_of(const Plan& plan, int rank) {
-  return plan.assists(rank) ? (rank - plan.scheduling_ranks()) / (plan.pass_ranks() - 1) : rank;
+// Groups of one kind: their leaders are next to each other, and so are all who assist them, those of a group too.
+struct Groups {
+  int first_leader = 0;
+  int first_assistant = 0;
+  int size = 1;  // of each, with the one that leads
+
+  int leader_of(int rank) const { return rank < first_assistant ? rank : first_leader + (rank - first_assistant) / (size - 1); }
+  int assistant(int leader, int place) const { return first_assistant + (leader - first_leader) * (size - 1) + place - 1; }
+};
+
+Groups groups_with(const Plan& plan, int rank) {
+  const bool samples_for_others = !plan.roles.empty() && !plan.holds_trained(rank);
+  if (samples_for_others)
+    return {.first_leader = plan.owners(), .first_assistant = plan.scheduling_ranks(), .size = plan.sampling_ranks()};
+  const int first = plan.roles.empty() ? plan.scheduling_ranks() : plan.owners() + plan.roles.back().ranks;
+  return {.first_leader = 0, .first_assistant = first, .size = plan.pass_ranks()};
 }
 
 }  // namespace
 
-std::vector<int> pass_ranks_of(const Plan& plan, int rank) {
-  SLUICE_CHECK(plan.trains(rank) || plan.assists(rank), "a rank that computes no passes with others");
-  const int leader = leader_of(plan, rank), assistants = plan.pass_ranks() - 1;
+std::vector<int> group_of(const Plan& plan, int rank) {
+  const Groups groups = groups_with(plan, rank);
+  const int leader = groups.leader_of(rank);
   std::vector<int> ranks{leader};
-  for (int i = 0; i < assistants; ++i) ranks.push_back(plan.scheduling_ranks() + leader * assistants + i);
+  for (int place = 1; place < groups.size; ++place) ranks.push_back(groups.assistant(leader, place));
   return ranks;
 }
 
-int pass_place_of(const Plan& plan, int rank) {
-  const std::vector<int> group = pass_ranks_of(plan, rank);
+int place_in_group(const Plan& plan, int rank) {
+  const std::vector<int> group = group_of(plan, rank);
   return static_cast<int>(std::ranges::find(group, rank) - group.begin());
 }
 
 World trainers_of(const Plan& plan, int rank) {
-  return {.rank = pass_ranks_of(plan, rank).front() * plan.pass_ranks() + pass_place_of(plan, rank),
+  SLUICE_CHECK(plan.holds_trained(rank), "a rank that holds nothing that is trained");
+  return {.rank = group_of(plan, rank).front() * plan.pass_ranks() + place_in_group(plan, rank),
           .size = plan.training_ranks(),
           .slots = static_cast<int>(plan.slots()) * plan.pass_ranks()};
 }

@@ -6,12 +6,12 @@
 
 namespace sluice::engine {
 
-/// The ranks that compute passes together with this one, which trains or assists: the one that leads, and those that assist it. Of
-/// each group of ranks they are next to each other, but for the one that leads.
-std::vector<int> pass_ranks_of(const Plan& plan, int rank);
+/// The ranks that work together with this one: the one that leads, and those that assist it, which are next to each other. A rank
+/// that trains leads passes, and where there are no roles the sampling; with roles a rank that samples leads the sampling of others.
+std::vector<int> group_of(const Plan& plan, int rank);
 
 /// Its place among them: 0 leads.
-int pass_place_of(const Plan& plan, int rank);
+int place_in_group(const Plan& plan, int rank);
 
 /// All ranks that hold what is trained, as this one of them sees it: those of a group behind each other, each with a slot for
 /// every slot of the one that leads. So gradients are added inside a group first, and where nobody assists it is the world of

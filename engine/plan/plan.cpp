@@ -1,6 +1,7 @@
 #include "engine/plan/plan.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/plan/pass_ranks.h"
 #include "engine/plan/saturating.h"
@@ -23,12 +24,18 @@ bool computes_in_passes(const NodeType& type, const NodeNeeds& needs) {
 
 const PlanRole* Plan::role_of(int rank) const {
   if (roles.empty()) return nullptr;
-  return samples(rank) ? &roles.back() : &roles.front();
+  return holds_trained(rank) ? &roles.front() : &roles.back();
 }
 
-bool Plan::may_be_lost(int rank) const {
-  const PlanRole* const role = role_of(rank);
-  return role != nullptr && role->elastic;
+std::vector<int> Plan::receivers() const {
+  std::vector<int> ranks(roles.empty() ? 0 : static_cast<size_t>(roles.back().ranks));
+  std::iota(ranks.begin(), ranks.end(), owners());
+  return ranks;
+}
+
+RankRange Plan::expendable() const {
+  const bool is_elastic = !roles.empty() && roles.back().elastic;
+  return is_elastic ? RankRange{.first = owners(), .count = samplers()} : RankRange();
 }
 
 bool Plan::has(int rank, int node) const {
@@ -48,7 +55,9 @@ namespace {
 bool uses_for(const Plan& plan, int rank, int node, const PlanModel& model) {
   if (!plan.assists(rank)) return plan.has(rank, node);
   const PlanNode& of = plan.nodes[static_cast<size_t>(node)];
-  if (of.type->kind == NodeKind::kRollout) return plan.sampling_ranks() > 1 || plan.sampling_expert_ranks(model.facts) > 1;
+  const bool samples = of.type->kind == NodeKind::kRollout;
+  if (!plan.roles.empty() && samples != plan.assists_sampling(rank)) return false;
+  if (samples) return plan.sampling_ranks() > 1 || plan.sampling_expert_ranks(model.facts) > 1;
   return computes_in_passes(*of.type, of.needs);
 }
 
@@ -58,6 +67,7 @@ std::optional<ModelUsage> Plan::usage_on(int rank, const PlanModel& model) const
   ModelUsage usage = model.usage;
   usage.sampling_ranks = sampling_ranks();
   usage.expert_ranks = sampling_expert_ranks(model.facts);
+  usage.receivers = receivers();
   if (roles.empty() && !assists(rank)) return usage;
   const bool is_trained = usage.updated, is_sampled = usage.versions.readable > 0;
   const auto is_used = [&](const PlanModel& used) {
@@ -70,14 +80,15 @@ std::optional<ModelUsage> Plan::usage_on(int rank, const PlanModel& model) const
   };
   const auto is_base_of_used = [&](const PlanModel& other) { return other.facts.base_of == model.name && is_used(other); };
   if (!is_used(model) && std::ranges::none_of(models, is_base_of_used)) return std::nullopt;
-  if (assists(rank)) {
-    if (pass_place_of(*this, rank) >= usage.sampling_places()) usage.versions.readable = 0;
+  if (roles.empty()) {
+    if (place_in_group(*this, rank) >= usage.sampling_places()) usage.versions.readable = 0;
     return usage;
   }
-  usage.received = is_trained && is_sampled && !trains(rank);
-  usage.sent = is_trained && is_sampled && !samples(rank);
-  if (!trains(rank)) usage.updated = usage.read = false, usage.versions.saved = 0;
-  if (!samples(rank)) usage.versions.readable = 0;
+  const bool trained_here = holds_trained(rank);
+  usage.received = is_trained && is_sampled && !trained_here;
+  usage.sent = is_trained && is_sampled && trains(rank);
+  if (!trained_here) usage.updated = usage.read = false, usage.versions.saved = 0;
+  if (trained_here) usage.versions.readable = 0, usage.sampling_ranks = 1;
   return usage;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/rank_range.h"
 #include "engine/contract/registry.h"
 #include "engine/contract/settings.h"
 
@@ -183,7 +184,10 @@ struct Plan {
   int training_ranks() const { return roles.empty() ? ranks : roles.front().ranks; }
   int pass_ranks() const { return ranks == 1 ? 1 : static_cast<int>(cluster.sequence_parallel); }
   int ring() const { return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.ring); }  // blocks that these make
-  int sampling_ranks() const { return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.tensor_parallel); }  // the first of them
+
+  /// Ranks that sample a token together: without roles the first ones of those that compute passes together, and with roles ranks
+  /// of the one that samples, of which one leads and the others assist.
+  int sampling_ranks() const { return roles.empty() && pass_ranks() == 1 ? 1 : static_cast<int>(cluster.tensor_parallel); }
   int expert_ranks() const {
     return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.expert_parallel);
   }  // those next to each other
@@ -193,15 +197,18 @@ struct Plan {
   int sampling_expert_ranks(const ModelFacts& facts) const { return facts.is_mixture() && roles.empty() ? expert_ranks() : 1; }
 
   /// Ranks that have micro-batches, and those that sample: all that schedule, or with roles the first ones and the others. Behind
-  /// them come those that assist, which have no nodes.
+  /// them come those that assist, which have no nodes: with roles first those of the role that samples.
   int owners() const { return std::max(1, training_ranks() / pass_ranks()); }
-  int samplers() const { return roles.empty() ? owners() : roles.back().ranks; }
-  int scheduling_ranks() const { return ranks - (training_ranks() - owners()); }
+  int samplers() const { return roles.empty() ? owners() : std::max(1, roles.back().ranks / sampling_ranks()); }
+  int scheduling_ranks() const { return roles.empty() ? owners() : owners() + samplers(); }
   bool trains(int rank) const { return rank < owners(); }
   bool samples(int rank) const { return scheduling_ranks() - samplers() <= rank && rank < scheduling_ranks(); }
   bool assists(int rank) const { return scheduling_ranks() <= rank; }
+  bool assists_sampling(int rank) const { return !roles.empty() && assists(rank) && rank < owners() + roles.back().ranks; }
+  bool holds_trained(int rank) const { return trains(rank) || (assists(rank) && !assists_sampling(rank)); }
+  std::vector<int> receivers() const;       // with roles: the ranks that get each version of the weights
   const PlanRole* role_of(int rank) const;  // null: it does everything
-  bool may_be_lost(int rank) const;         // and the run goes on without it
+  RankRange expendable() const;             // ranks that may be lost, and the run goes on without them
 
   /// Whether a rank has a node. Every rank that trains has the sources, since all of these draw all groups.
   bool has(int rank, int node) const;

@@ -33,7 +33,7 @@ struct Assistance::Impl {
       : plan(plan_),
         options(std::move(options_)),
         files(writable_folders(plan, options.folder, /*writes_folder=*/false), options.files) {
-    load_models(plan, {*options.reductions, options.common_memory, nullptr, options.passes}, workload);
+    load_models(plan, {*options.reductions, options.common_memory, publications_of(options.links), options.passes}, workload);
     if (options.resume_from.empty()) return;
     const Manifest manifest = read_manifest(options.resume_from);
     refuse_changes(manifest, plan, options.accept_changes);
@@ -43,6 +43,11 @@ struct Assistance::Impl {
   void let_everything_end() {
     options.passes->abandon();
     options.reductions->abandon();
+  }
+
+  // The rank that leads knows that all is done, though word of it that concerns this one alone may be on its way.
+  void leave() const {
+    if (options.links) options.links->parcels.expect_early_ends();
   }
 
   void assist(const std::string& name, Model& model) {
@@ -73,6 +78,7 @@ void Assistance::execute() {
       threads.emplace_back([this, &entry] { impl_->assist(entry.first, *entry.second); });
   }
   impl_->failure.rethrow();
+  impl_->leave();
 }
 
 void Assistance::fail(const std::exception_ptr& error) {

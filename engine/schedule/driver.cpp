@@ -221,7 +221,7 @@ MetricRow Driver::Impl::measured() {
                 {metrics::kIterationSeconds, seconds},    {metrics::kTokensInFlightMax, in_flight},
                 {metrics::kColumnBytesMax, column_bytes}};
   if (plan.shares_making()) row.emplace_back(metrics::kGroupsForOthers, for_others);
-  if (plan.may_be_lost(plan.ranks - 1)) row.emplace_back(metrics::kLostRanks, state.lost_ranks);
+  if (plan.expendable().any()) row.emplace_back(metrics::kLostRanks, state.lost_ranks);
   for (size_t i = 0; i < plan.executors.size(); ++i) {
     row.emplace_back(metrics::busy_seconds_of_executor(plan.executors[i].name), busy.of_executors[i]);
   }

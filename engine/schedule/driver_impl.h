@@ -38,7 +38,7 @@ struct Driver::Impl {
   void start_path(size_t path);
   void notify_intakes();
   MutualHelp::Events help_events();
-  bool samplers_may_be_lost() const { return state.plan.may_be_lost(state.world.size - 1); }
+  bool samplers_may_be_lost() const { return state.plan.expendable().any(); }
   std::vector<int> samplers() const { return samplers_that_ask(state.world, samplers_may_be_lost()); }
   Contribution own_contribution(int64_t iteration);
   MetricRow measured();

@@ -13,22 +13,23 @@ namespace {
 // Ranks that hold a model together have it in common where all of them have live weights of it.
 CommonMemory* common_memory_for(const Plan& plan, const PlanModel& model, const LinkedRanks& ranks, const Workload& workload) {
   const int rank = ranks.numbers.world().rank;
-  if (!plan.shards_parameters() || !(plan.trains(rank) || plan.assists(rank))) return nullptr;
+  if (!plan.shards_parameters() || !plan.holds_trained(rank)) return nullptr;
   if (!plan.usage_on(0, model)->has_live_weights(model.facts.reads_published)) return nullptr;
   return ranks.memory ? ranks.memory : workload.own_memory.get();
 }
 
-// What a rank that assists has as well.
-bool shares_passes_of(const Plan& plan, const PlanModel& model) {
-  return plan.pass_ranks() > 1 && plan.usage_on(plan.scheduling_ranks(), model).has_value();
+// What a rank that assists this one has as well.
+bool is_shared(const Plan& plan, int rank, const PlanModel& model) {
+  const std::vector<int> group = group_of(plan, rank);
+  return group.size() > 1 && plan.usage_on(group.back(), model).has_value();
 }
 
 ModelUsage usage_of(const Plan& plan, const PlanModel& model, ModelUsage usage, const LinkedRanks& ranks, Workload& workload) {
   const int rank = ranks.numbers.world().rank;
   usage.publications = ranks.publications;
   usage.world = world_of(plan, ranks.numbers);
-  if (ranks.passes != nullptr && (plan.trains(rank) || plan.assists(rank))) usage.holders = trainers_of(plan, rank);
-  if (ranks.passes != nullptr && shares_passes_of(plan, model)) usage.passes = ranks.passes;
+  if (ranks.passes != nullptr && plan.holds_trained(rank)) usage.holders = trainers_of(plan, rank);
+  if (ranks.passes != nullptr && is_shared(plan, rank, model)) usage.passes = ranks.passes;
   if (usage.updated && model.facts.trainable && plan.training_ranks() > 1) usage.gradients = ranks.numbers.gradients(model.name);
   usage.trained_alone = std::ranges::count_if(plan.models, [](const PlanModel& other) {
                           return other.usage.updated && other.facts.trainable;

@@ -138,12 +138,13 @@ std::string version_label(const Plan& plan, const VersionLoop& loop) {
 std::vector<std::string> loop_lines(const Plan& plan, const RoleTraffic& traffic, const std::vector<VersionLoop>& loops,
                                     const VersionLoop& loop) {
   std::vector<std::string> lines{version_label(plan, loop)};
+  const auto receivers = static_cast<int64_t>(plan.receivers().size());
   const bool is_first = &loop == &*std::ranges::find(loops, loop.publisher, &VersionLoop::publisher);
   for (const RoleTraffic::Version& version : traffic.versions) {
     const auto& needs = plan.nodes[loop.publisher].needs.models;
     if (is_first && std::ranges::find(needs, version.model, &ModelNeed::model) != needs.end())
-      lines.push_back(human_bytes(static_cast<double>(version.bytes)) + (plan.samplers() == 1 ? " to " : " to each of ") +
-                      plural(plan.samplers(), "rank"));
+      lines.push_back(human_bytes(static_cast<double>(version.bytes)) + (receivers == 1 ? " to " : " to each of ") +
+                      plural(receivers, "rank"));
   }
   return lines;
 }

@@ -186,7 +186,7 @@ Json traffic_json(const Plan& plan) {
   const RoleTraffic traffic = role_traffic(plan);
   Json weights = Json::array(), groups = Json::array();
   for (const RoleTraffic::Version& version : traffic.versions)
-    weights.push_back({{"model", version.model}, {"bytes_of_version", version.bytes}, {"receivers", plan.samplers()}});
+    weights.push_back({{"model", version.model}, {"bytes_of_version", version.bytes}, {"receivers", plan.receivers().size()}});
   for (const RoleTraffic::Groups& of_path : traffic.groups) {
     const PlanPath& path = plan.paths[static_cast<size_t>(of_path.path)];
     groups.push_back({{"source", plan.nodes[static_cast<size_t>(path.source)].name},

@@ -53,22 +53,48 @@ std::string range_text(int first, int count) {
   return count == 1 ? std::to_string(first) : std::to_string(first) + "-" + std::to_string(first + count - 1);
 }
 
+// Ranks next to each other: who leads and who assists them.
+struct Assisting {
+  int first_leader = 0, leaders = 0;
+  int first = 0, count = 0;
+};
+
+Assisting assisting_passes(const Plan& plan) {
+  const int leaders = plan.owners(), count = plan.training_ranks() - leaders;
+  return {0, leaders, plan.ranks - count, count};
+}
+
+Assisting assisting_sampling(const Plan& plan) {
+  return {plan.owners(), plan.samplers(), plan.scheduling_ranks(), plan.roles.back().ranks - plan.samplers()};
+}
+
+// "ranks 2-3 assist ranks 0-1: "
+std::string text_of(const Assisting& of) {
+  return (of.count == 1 ? "rank " : "ranks ") + range_text(of.first, of.count) + (of.count == 1 ? " assists " : " assist ") +
+         (of.leaders == 1 ? "rank " : "ranks ") + range_text(of.first_leader, of.leaders) + ": ";
+}
+
 // "ranks 2-3 assist ranks 0-1: 2 of them compute each pass together"
-std::string assisting_text(const Plan& plan) {
-  const int leads = plan.owners(), assist = plan.ranks - plan.scheduling_ranks();
-  return (assist == 1 ? "rank " : "ranks ") + range_text(plan.scheduling_ranks(), assist) +
-         (assist == 1 ? " assists " : " assist ") + (leads == 1 ? "rank " : "ranks ") + range_text(0, leads) + ": " +
-         std::to_string(plan.pass_ranks()) + " of them compute each pass together" +
-         (plan.ring() > 1 ? ", in a ring of " + std::to_string(plan.ring()) : "") +
-         (plan.sampling_ranks() > 1 ? ", and " + std::to_string(plan.sampling_ranks()) + " sample together" : "") +
-         (plan.expert_ranks() > 1 ? "; " + std::to_string(plan.expert_ranks()) + " share out the experts of a mixture" : "");
+std::vector<std::string> assisting_texts(const Plan& plan) {
+  std::vector<std::string> texts;
+  const std::string sample = std::to_string(plan.sampling_ranks()) + " sample together";
+  if (plan.pass_ranks() > 1) {
+    texts.push_back(
+        text_of(assisting_passes(plan)) + std::to_string(plan.pass_ranks()) + " of them compute each pass together" +
+        (plan.ring() > 1 ? ", in a ring of " + std::to_string(plan.ring()) : "") +
+        (plan.roles.empty() && plan.sampling_ranks() > 1 ? ", and " + sample : "") +
+        (plan.expert_ranks() > 1 ? "; " + std::to_string(plan.expert_ranks()) + " share out the experts of a mixture" : ""));
+  }
+  if (!plan.roles.empty() && plan.sampling_ranks() > 1)
+    texts.push_back(text_of(assisting_sampling(plan)) + std::to_string(plan.sampling_ranks()) + " of them sample together");
+  return texts;
 }
 
 std::string lines_without_roles(const Plan& plan) {
   if (plan.slots() == 1 && plan.ranks == 1) return {};
   const ClusterWork work = cluster_work(plan);
   std::vector<std::string> lines{plural(plan.owners(), "rank") + " with " + slots_text(work)};
-  if (plan.pass_ranks() > 1) lines.push_back(assisting_text(plan));
+  for (std::string& text : assisting_texts(plan)) lines.push_back(std::move(text));
   for (std::string& text : making_texts(plan)) lines.push_back(std::move(text));
   if (plan.shards_parameters()) lines.push_back(common_text(plan));
   if (plan.ranks > 1 && work.gradient_bytes > 0)
@@ -101,7 +127,7 @@ std::string roles_block(const Plan& plan) {
                     (plan.trains(role.first_rank) ? slots_text(cluster_work(plan)) : room_text(plan)) +
                     (role.elastic ? "; elastic" : ""));
   }
-  if (plan.pass_ranks() > 1) lines.push_back(assisting_text(plan));
+  for (std::string& text : assisting_texts(plan)) lines.push_back(std::move(text));
   return block("roles", lines);
 }
 
@@ -127,10 +153,10 @@ std::string network_block(const Plan& plan) {
 }  // namespace
 
 std::string rank_numbers(const Plan& plan, const PlanRole& role) {
-  const bool trains = plan.trains(role.first_rank);
-  const std::string numbers = range_text(role.first_rank, trains ? plan.owners() : role.ranks);
-  const int assist = trains ? plan.ranks - plan.scheduling_ranks() : 0;
-  return assist == 0 ? numbers : numbers + " and " + range_text(plan.scheduling_ranks(), assist);
+  if (!plan.trains(role.first_rank)) return range_text(role.first_rank, role.ranks);
+  const Assisting assisting = assisting_passes(plan);
+  const std::string numbers = range_text(role.first_rank, plan.owners());
+  return assisting.count == 0 ? numbers : numbers + " and " + range_text(assisting.first, assisting.count);
 }
 
 std::string place_text(const Plan& plan, const PlanNode& node) {

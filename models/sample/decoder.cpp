@@ -107,18 +107,34 @@ void Decoder::embed(const PackedWeights& weights, std::span<const DecodeSequence
   }
 }
 
+// A norm over all heads, of queries or keys, of which this rank has those that begin at `own` in each row: it takes all of them.
+void Decoder::normalize_all_heads(const at::Tensor& weight, float* own, int64_t columns) {
+  const int64_t stride = heads_size(), size = columns * share_.ranks, first = share_.of(size).begin;
+  float* const all = all_projected_.at_least(tokens_ * size);
+  for (int64_t t = 0; t < tokens_; ++t) std::copy_n(own + t * stride, columns, all + t * size + first);
+  share_.gather(all, tokens_, size);
+  normalize(norm(weight, {}), all, tokens_, size, {.wide = all});
+  for (int64_t t = 0; t < tokens_; ++t) std::copy_n(all + t * size + first, columns, own + t * stride);
+}
+
 // Queries, keys and values of the new tokens; the latter two go into the cache.
 void Decoder::project_heads(const PackedLayer& layer, int64_t index, const KvCache& cache) {
   float* const qkv = qkv_.at_least(tokens_ * heads_size());
   project(layer.matrices.qkv, read(layer.attention_norm, layer.attention_norm_bias), tokens_, qkv);
-  const bool normed = config_.qk_norm != QkNorm::kNone;
+  const bool is_normed = config_.qk_norm == QkNorm::kProjection && !share_.has_all_columns();
+  if (is_normed) {
+    normalize_all_heads(layer.query_norm, qkv, queries_size());
+    normalize_all_heads(layer.key_norm, qkv + queries_size(), heads_.kv_heads * heads_.head_dim);
+  }
+  const QkNorm qk_norm = is_normed ? QkNorm::kNone : config_.qk_norm;
+  const bool normed = qk_norm != QkNorm::kNone;
   const int64_t rope = config_.rope_index(index);
   prepare_heads({.cache = cache,
                  .layer = index,
                  .heads = heads_.heads,
                  .tokens = std::span(places_).first(static_cast<size_t>(tokens_)),
                  .rotary = rope == kNoRope ? nullptr : &rotary_[static_cast<size_t>(rope)],
-                 .qk_norm = config_.qk_norm,
+                 .qk_norm = qk_norm,
                  .query_norm = normed ? norm(layer.query_norm, {}) : RowNorm{},
                  .key_norm = normed ? norm(layer.key_norm, {}) : RowNorm{},
                  .qkv = qkv,

@@ -58,6 +58,7 @@ class Decoder {
   void begin(const PackedWeights& weights, const KvCache& cache, std::span<const DecodeSequence> sequences);
   void embed(const PackedWeights& weights, std::span<const DecodeSequence> sequences);
   void look_up(const PackedWeights& weights, std::span<const DecodeSequence> sequences);
+  void normalize_all_heads(const at::Tensor& weight, float* own, int64_t columns);
   void project_heads(const PackedLayer& layer, int64_t index, const KvCache& cache);
   void attend(const PackedLayer& layer, int64_t index, const KvCache& cache);
   void feed_forward(const PackedLayer& layer, int64_t index, RouteBlocks* routes);
@@ -93,6 +94,7 @@ class Decoder {
   GrownBuffer<Bfloat16> narrow_normed_;
   GrownBuffer<float> added_;              // [T, H] what is added to it, where that is normed
   GrownBuffer<float> qkv_;                // [T, (Nq + 2 Nk) D]
+  GrownBuffer<float> all_projected_;      // [T, N D] of all ranks, where a norm takes them together
   GrownBuffer<Bfloat16> narrow_queries_;  // [T, Nq K]
   GrownBuffer<float> attended_;           // [T, Nq D]
   GrownBuffer<Bfloat16> narrow_attended_;

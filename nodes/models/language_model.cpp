@@ -1,5 +1,6 @@
 #include "nodes/models/language_model.h"
 
+#include <exception>
 #include <functional>
 #include <future>
 #include <optional>
@@ -34,6 +35,15 @@ std::optional<CommonCopies> copies_in(const InCommon* common, const std::string&
 }
 
 std::string saves_of(const std::string& model) { return model + "/saved"; }
+std::string versions_of(const std::string& model) { return model + "/versions"; }
+
+void keep(const std::exception_ptr& error, engine::FailureSlot& failure) {
+  try {
+    std::rethrow_exception(error);
+  } catch (...) {
+    failure.capture();
+  }
+}
 
 int64_t bytes_of_others(const InCommon* common) { return common == nullptr ? 0 : common->bytes_of_others; }
 
@@ -68,6 +78,10 @@ void LanguageModel::share_passes(engine::PassGroups& groups) {
   if (passes.place() != 0) return;
   forward_.set_lead(std::make_unique<PassLead>(passes, trained_part() != nullptr ? &groups.of(saves_of(name())) : nullptr));
   if (!sampled_.share().is_whole()) sampled_.set_lead(std::make_unique<SamplingLead>(sampling_group(), sampled_));
+  if (ReceivedWeights* const received = received_part()) {
+    versions_lead_ = std::make_unique<VersionsLead>(groups.of(versions_of(name())));
+    received->set_lead(versions_lead_.get());
+  }
 }
 
 // What is saved is written while passes go on, and so are steps of generations made. A thread that fails has the others end, which
@@ -75,14 +89,17 @@ void LanguageModel::share_passes(engine::PassGroups& groups) {
 void LanguageModel::assist(FileSystem& files) {
   SLUICE_CHECK(groups_ != nullptr, "nobody shares passes of model " + name());
   TrainedModel* const trained = trained_part();
-  engine::FailureSlot failure;
+  const auto failure = std::make_shared<engine::FailureSlot>();
+  const auto all_end = [this, failure](const std::exception_ptr& why) {
+    keep(why, *failure);
+    groups_->abandon();
+    sampled_.give_up();
+  };
   const auto or_all_end = [&](const std::function<void()>& what) {
     try {
       what();
     } catch (...) {
-      failure.capture();
-      groups_->abandon();
-      sampled_.give_up();
+      all_end(std::current_exception());
     }
   };
   {
@@ -98,14 +115,22 @@ void LanguageModel::assist(FileSystem& files) {
         SamplingAssistant(sampling_group(), sampled_).assist();
       });
     }
+    if (ReceivedWeights* const received = received_part()) {
+      // A version that cannot be had may be told of when nobody assists any more.
+      const auto told = [all_end](const engine::ReceivedVersion& of) {
+        if (of.failure) all_end(of.failure);
+      };
+      beside([this, received, told] { follow_versions(groups_->of(versions_of(name())), *received, told); });
+    }
     or_all_end([&] { PassAssistant(groups_->of(name()), forward_, trained).assist_passes(); });
   }
-  failure.rethrow();
+  failure->rethrow();
 }
 
 void LanguageModel::dismiss() {
   if (PassLead* const lead = forward_.lead()) lead->dismiss();
   if (SamplingLead* const lead = sampled_.lead()) lead->dismiss();
+  if (versions_lead_) versions_lead_->dismiss();
 }
 
 engine::ModelBytes LanguageModel::bytes() const {
@@ -128,9 +153,15 @@ FrozenLanguageModel::FrozenLanguageModel(const std::string& name, const std::fil
 void FrozenLanguageModel::refuse() const { throw InternalError("a frozen model has nothing to save: " + name()); }
 
 ReceivedLanguageModel::ReceivedLanguageModel(const std::filesystem::path& folder, const models::Transformer& transformer,
-                                             WireLayout layout, LandedModel landed, const engine::ModelUsage& usage)
-    : LanguageModel(usage.name, folder, transformer, usage.versions, {weight_bytes(transformer)}),
-      received_(usage.name, std::move(layout), std::move(landed), usage.world, *usage.publications, sampled_) {}
+                                             WireLayout layout, LandedModel landed, const engine::ModelUsage& usage,
+                                             const models::ColumnShare& share)
+    : LanguageModel(usage.name, folder, transformer, usage.versions, {weight_bytes(transformer)}, nullptr, share),
+      received_(usage.name, std::move(layout), std::move(landed), publication_ranks(usage), *usage.publications, sampled_) {}
+
+void ReceivedLanguageModel::receive_version(int64_t version, engine::VersionReceived done) {
+  if (versions_lead_) versions_lead_->receive(version);
+  received_.receive(version, std::move(done));
+}
 
 void ReceivedLanguageModel::restore(const std::filesystem::path&, engine::VersionRange versions) {
   std::promise<void> come;

@@ -69,12 +69,14 @@ class LanguageModel : public engine::Model {
   /// Of one that holds its weights as they are sampled from, on `device`.
   LanguageModel(const std::string& name, const std::filesystem::path& folder, models::PackedModel&& packed, at::Device device);
 
-  /// Null: nobody trains it.
+  /// Null: nobody trains it here; and nobody elsewhere.
   virtual TrainedModel* trained_part() { return nullptr; }
+  virtual ReceivedWeights* received_part() { return nullptr; }
 
   const ModelText text_;
   ForwardModel forward_;
   SampledWeights sampled_;
+  std::unique_ptr<VersionsLead> versions_lead_;  // null: nobody trains it elsewhere, or nobody samples with this rank
 
  private:
   engine::PassGroup& sampling_group() const;
@@ -109,14 +111,16 @@ class ReceivedLanguageModel final : public LanguageModel {
  public:
   /// `transformer`: with the landed weights, which are version 0.
   ReceivedLanguageModel(const std::filesystem::path& folder, const models::Transformer& transformer, WireLayout layout,
-                        LandedModel landed, const engine::ModelUsage& usage);
+                        LandedModel landed, const engine::ModelUsage& usage, const models::ColumnShare& share = {});
+
+  ReceivedWeights* received_part() override { return &received_; }
 
   void begin_with_version(int64_t first) override { received_.restart(first); }
-  void receive_version(int64_t version, engine::VersionReceived done) override { received_.receive(version, std::move(done)); }
+  void receive_version(int64_t version, engine::VersionReceived done) override;
   void take_snapshot(engine::VersionRange, engine::CheckpointCopy) override { refuse(); }
   void write_snapshot(const std::filesystem::path&, FileSystem&) override { refuse(); }
 
-  /// From the ranks that train it, which read them.
+  /// From the ranks that train it, which read them. Ranks that sample with this one do so themselves.
   void restore(const std::filesystem::path& folder, engine::VersionRange versions) override;
 
  private:

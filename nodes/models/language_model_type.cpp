@@ -211,9 +211,10 @@ std::shared_ptr<LanguageModel> received(const LanguageModelParams& of, models::L
   models::Transformer transformer = models::load_transformer(*of.checkpoint, options);
   if (of.lora) prepare(transformer.weights(), of.trained(), usage.seed);
   WireLayout layout(transformer.config(), options.head, of.dtype, trained_elsewhere(transformer.weights(), of.trained()));
-  LandedModel landed = landed_model(usage.name, layout, transformer.weights(), usage.world, *usage.publications);
+  LandedModel landed = landed_model(usage.name, layout, transformer.weights(), publication_ranks(usage), *usage.publications);
   const models::Transformer in_landing(transformer.config(), landed.weights, transformer.compute());
-  return std::make_shared<ReceivedLanguageModel>(*of.checkpoint, in_landing, std::move(layout), std::move(landed), usage);
+  return std::make_shared<ReceivedLanguageModel>(*of.checkpoint, in_landing, std::move(layout), std::move(landed), usage,
+                                                 share_of(usage));
 }
 
 std::unique_ptr<WeightPublisher> publisher_to_others(const LanguageModelParams& of, const models::Transformer& transformer,
@@ -221,7 +222,8 @@ std::unique_ptr<WeightPublisher> publisher_to_others(const LanguageModelParams& 
   if (!usage.sent) return nullptr;
   auto trained = transformer.weights().trainable();
   WireLayout layout(transformer.config(), head_of(of), of.dtype, trained);
-  return std::make_unique<RemotePublisher>(usage.name, std::move(layout), std::move(trained), usage.world, *usage.publications);
+  return std::make_unique<RemotePublisher>(usage.name, std::move(layout), std::move(trained), publication_ranks(usage),
+                                           *usage.publications);
 }
 
 // Nothing: this rank has the weights alone, as every rank has quantised ones.

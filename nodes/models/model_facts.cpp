@@ -104,9 +104,8 @@ int64_t published_bytes(const models::ModelConfig& config, const LanguageModelPa
   return bytes + apart_bytes(config, params);
 }
 
-std::string why_sampled_alone(const models::ModelConfig& config, const LanguageModelParams& params) {
-  if (params.device != "cpu") return "is on " + params.device;
-  return config.qk_norm == models::QkNorm::kProjection ? "has a norm over all heads" : "";
+std::string why_sampled_alone(const LanguageModelParams& params) {
+  return params.device != "cpu" ? "is on " + params.device : std::string();
 }
 
 // At most: what is frozen by its name is not sent.
@@ -206,7 +205,7 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
       .experts = config.experts.any() ? config.experts.count : 0,
       .route_bytes_per_token = models::route_form(config).token_bytes(),
       .key_heads = params.device == "cpu" ? config.kv_heads : 0,
-      .sampled_alone = why_sampled_alone(config, params),
+      .sampled_alone = why_sampled_alone(params),
       .groups = groups_of(params, bytes),
       .has_base = trainable && params.lora && models::has_language_head(head_of(params)),
       .folder = *params.checkpoint,

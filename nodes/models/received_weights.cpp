@@ -25,21 +25,22 @@ models::Weights moved(const models::Weights& live, const std::vector<std::pair<s
 }  // namespace
 
 LandedModel landed_model(const std::string& model, const WireLayout& layout, const models::Weights& live,
-                         const engine::World& world, engine::Publications& publications) {
-  const auto publication = publications.publication(publication_layout(model, layout, world, 0), {.landed = {}, .opened = {}});
+                         const PublicationRanks& ranks, engine::Publications& publications) {
+  const auto publication = publications.publication(publication_layout(model, layout, ranks, 0), {.landed = {}, .opened = {}});
   LandedModel landed{.landing = publication->new_landing(), .weights = {}};
   landed.weights = moved(live, layout.views(landed.landing->bytes().data()));
   return landed;
 }
 
-ReceivedWeights::ReceivedWeights(std::string model, WireLayout layout, LandedModel landed, const engine::World& world,
+ReceivedWeights::ReceivedWeights(std::string model, WireLayout layout, LandedModel landed, const PublicationRanks& ranks,
                                  engine::Publications& publications, SampledWeights& sampled)
     : model_(std::move(model)),
       layout_(std::move(layout)),
-      world_(world),
+      ranks_(ranks),
       publications_(publications),
       sampled_(sampled),
-      landed_model_(std::move(landed)) {
+      landed_model_(std::move(landed)),
+      let_taken_(sampled.readable() - 1) {
   begin(1);
   packer_ = std::thread([this] { pack_what_lands(); });
 }
@@ -56,7 +57,7 @@ ReceivedWeights::~ReceivedWeights() {
 }
 
 void ReceivedWeights::begin(int64_t first_version) {
-  publication_ = publications_.publication(publication_layout(model_, layout_, world_, first_version),
+  publication_ = publications_.publication(publication_layout(model_, layout_, ranks_, first_version),
                                            {.landed = [this](int64_t version, uint32_t) { landed(version); },
                                             .opened = [this](const engine::PublishedVersion& of) { opened(of); }});
 }
@@ -64,6 +65,10 @@ void ReceivedWeights::begin(int64_t first_version) {
 void ReceivedWeights::restart(int64_t first_version) {
   publication_.reset();
   sampled_.forget();
+  {
+    const std::lock_guard lock(mutex_);
+    let_taken_ = first_version + sampled_.readable() - 1;
+  }
   begin(first_version);
 }
 
@@ -79,6 +84,14 @@ void ReceivedWeights::grant_next() {
   landing_is_taken_ = true;
   publication_->receive(awaited_.front(), landed_model_.landing);
   awaited_.pop_front();
+}
+
+void ReceivedWeights::let_take(int64_t version) {
+  {
+    const std::lock_guard lock(mutex_);
+    let_taken_ = std::max(let_taken_, version);
+  }
+  changed_.notify_all();
 }
 
 void ReceivedWeights::landed(int64_t version) {
@@ -111,6 +124,7 @@ void ReceivedWeights::tell(int64_t version, const engine::ReceivedVersion& recei
 bool ReceivedWeights::take(int64_t version) {
   try {
     sampled_.take(version, landed_model_.weights);
+    if (lead_ != nullptr) lead_->let_take(version);
     publication_->acknowledge(version);
     return true;
   } catch (...) {
@@ -119,12 +133,15 @@ bool ReceivedWeights::take(int64_t version) {
   }
 }
 
-// Waits for: a version to land. Ends when: the destructor is called, or a version cannot be packed.
+// What was never used is free.
+bool ReceivedWeights::may_take(int64_t version) const { return sampled_.share().place == 0 || version <= let_taken_; }
+
+// Waits for: a version to land, and its memory to be free. Ends when: the destructor is called, or a version cannot be packed.
 void ReceivedWeights::pack_what_lands() {
   use_threads(1);
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return ending_ || !landed_.empty(); });
+    changed_.wait(lock, [this] { return ending_ || (!landed_.empty() && may_take(landed_.front())); });
     if (ending_) return;
     const int64_t version = landed_.front();
     landed_.pop_front();

@@ -14,9 +14,9 @@
 
 #include "engine/contract/model.h"
 #include "engine/contract/publication.h"
-#include "engine/contract/world.h"
 #include "models/layers/weights.h"
 #include "nodes/models/sampled_weights.h"
+#include "nodes/models/versions_together.h"
 #include "nodes/models/wire_layout.h"
 
 namespace sluice::nodes {
@@ -29,11 +29,14 @@ struct LandedModel {
 
 /// `live`: whose values are there at first, of the dtypes that it is sampled with.
 LandedModel landed_model(const std::string& model, const WireLayout& layout, const models::Weights& live,
-                         const engine::World& world, engine::Publications& publications);
+                         const PublicationRanks& ranks, engine::Publications& publications);
 
 /// The versions of a model that other ranks train, on a rank that samples from it. A version lands in one place, is packed from
 /// there into the memory of the oldest one, and is acknowledged then. The next may land when it is open: others may fetch from the
 /// place before. What is packed while generation goes on takes one thread, which this owns.
+///
+/// Of ranks that sample together each receives every version, and has a part of it packed. The one that leads them tells the others
+/// to receive it, and to pack it when it has done so itself: then nothing samples from that memory on any of them.
 ///
 /// Threads: receive() from any, one version after the other; `done` is called on the thread of the publication or of this.
 /// Failure: of the publication, as engine/contract/publication.h has it; a version that does not come is waited for by nobody
@@ -42,7 +45,7 @@ LandedModel landed_model(const std::string& model, const WireLayout& layout, con
 class ReceivedWeights {
  public:
   /// All references outlive this.
-  ReceivedWeights(std::string model, WireLayout layout, LandedModel landed, const engine::World& world,
+  ReceivedWeights(std::string model, WireLayout layout, LandedModel landed, const PublicationRanks& ranks,
                   engine::Publications& publications, SampledWeights& sampled);
 
   /// Waits for: what is being packed.
@@ -51,6 +54,12 @@ class ReceivedWeights {
   /// Memory for it is free: where the version that is packed last was `version` minus as many as are readable, nothing samples from
   /// that any more.
   void receive(int64_t version, engine::VersionReceived done);
+
+  /// This rank leads those that it samples with; outlives this. Before the first receive().
+  void set_lead(VersionsLead* lead) { lead_ = lead; }
+
+  /// Of a rank that samples with one that leads: that one has packed it. In order of versions.
+  void let_take(int64_t version);
 
   /// Forgets all versions: the next is this one.
   void restart(int64_t first_version);
@@ -62,13 +71,15 @@ class ReceivedWeights {
   void opened(const engine::PublishedVersion& version);
   void tell(int64_t version, const engine::ReceivedVersion& received);
   bool take(int64_t version);
+  bool may_take(int64_t version) const;  // with the lock
   void pack_what_lands();
 
   const std::string model_;
   const WireLayout layout_;
-  const engine::World world_;
+  const PublicationRanks ranks_;
   engine::Publications& publications_;
   SampledWeights& sampled_;
+  VersionsLead* lead_ = nullptr;
   const LandedModel landed_model_;
 
   std::mutex mutex_;  // guards what follows
@@ -77,6 +88,7 @@ class ReceivedWeights {
   std::map<int64_t, engine::VersionReceived> to_tell_;  // by version that is not open
   bool landing_is_taken_ = false;                       // by a version that is not open
   std::deque<int64_t> landed_;                          // to be packed
+  int64_t let_taken_;                                   // the last one whose memory is free on all ranks that sample together
   bool ending_ = false;
   std::unique_ptr<engine::Publication> publication_;
   std::thread packer_;

@@ -8,19 +8,19 @@
 namespace sluice::nodes {
 
 RemotePublisher::RemotePublisher(std::string model, WireLayout layout, std::vector<std::pair<std::string, at::Tensor>> trained,
-                                 const engine::World& world, engine::Publications& publications)
+                                 PublicationRanks ranks, engine::Publications& publications)
     : model_(std::move(model)),
       layout_(std::move(layout)),
       trained_(std::move(trained)),
-      world_(world),
+      ranks_(std::move(ranks)),
       publications_(publications) {}
 
 void RemotePublisher::begin(int64_t first_version) {
-  engine::PublicationLayout layout = publication_layout(model_, layout_, world_, first_version);
+  engine::PublicationLayout layout = publication_layout(model_, layout_, ranks_, first_version);
   own_.clear();
   for (const auto& bucket : layout.buckets)
     for (const engine::OwnedBytes& owned : bucket)
-      if (owned.owner == world_.rank) own_.push_back(owned.range);
+      if (owned.owner == ranks_.own) own_.push_back(owned.range);
   publication_ = publications_.publication(
       std::move(layout), {.landed = {}, .opened = [this](const engine::PublishedVersion& of) { opened_ = of.version; }});
 }

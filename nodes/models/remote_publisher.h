@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "engine/contract/publication.h"
-#include "engine/contract/world.h"
 #include "nodes/models/weight_publisher.h"
 #include "nodes/models/wire_layout.h"
 
@@ -23,7 +22,7 @@ class RemotePublisher final : public WeightPublisher {
  public:
   /// `publications` outlives this. `trained`: what of the live weights is trained, the same tensors always.
   RemotePublisher(std::string model, WireLayout layout, std::vector<std::pair<std::string, at::Tensor>> trained,
-                  const engine::World& world, engine::Publications& publications);
+                  PublicationRanks ranks, engine::Publications& publications);
 
   void publish(int64_t version) override;
   void restart() override;
@@ -35,7 +34,7 @@ class RemotePublisher final : public WeightPublisher {
   const std::string model_;
   const WireLayout layout_;
   const std::vector<std::pair<std::string, at::Tensor>> trained_;
-  const engine::World world_;
+  const PublicationRanks ranks_;
   engine::Publications& publications_;
   std::vector<engine::Range> own_;                    // of a version
   std::shared_ptr<std::byte> source_;                 // of the version that was published last

@@ -45,6 +45,7 @@ class SampledWeights {
   void set_lead(std::unique_ptr<SamplingLead> lead) { lead_ = std::move(lead); }
 
   const models::ColumnShare& share() const { return share_; }
+  int64_t readable() const { return std::ssize(copies_); }
 
   const models::ModelConfig& config() const { return config_; }
   models::Precision precision() const { return precision_; }

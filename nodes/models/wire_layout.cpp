@@ -45,11 +45,14 @@ std::vector<std::pair<std::string, at::Tensor>> WireLayout::views(std::byte* beg
   return views;
 }
 
-engine::PublicationLayout publication_layout(const std::string& model, const WireLayout& layout, const engine::World& world,
+PublicationRanks publication_ranks(const engine::ModelUsage& usage) {
+  return {.own = usage.world.rank, .owners = usage.world.owners(), .receivers = usage.receivers};
+}
+
+engine::PublicationLayout publication_layout(const std::string& model, const WireLayout& layout, const PublicationRanks& ranks,
                                              int64_t first_version) {
-  engine::PublicationLayout published{.model = model, .first_version = first_version};
-  for (int rank = world.owners(); rank < world.size; ++rank) published.receivers.push_back(rank);
-  const auto owners = static_cast<size_t>(world.owners());
+  engine::PublicationLayout published{.model = model, .receivers = ranks.receivers, .first_version = first_version};
+  const auto owners = static_cast<size_t>(ranks.owners);
   for (size_t begin = 0; begin < layout.bytes();) {
     const size_t end = std::min(layout.bytes(), begin + owners * kBytesOfAnOwner);
     const size_t share = rounded_up((end - begin + owners - 1) / owners);

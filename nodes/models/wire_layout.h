@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/contract/model.h"
 #include "engine/contract/publication.h"
-#include "engine/contract/world.h"
 #include "models/config/config.h"
 #include "models/config/output_head.h"
 #include "models/config/precision.h"
@@ -39,8 +39,17 @@ struct WireLayout {
   std::vector<std::pair<std::string, at::Tensor>> views(std::byte* begin) const;
 };
 
-/// Each bucket of a version is dealt out evenly to the ranks that train, which own it; all others receive it.
-engine::PublicationLayout publication_layout(const std::string& model, const WireLayout& layout, const engine::World& world,
+/// The ranks that versions go from and to.
+struct PublicationRanks {
+  int own = 0;                 // this one
+  int owners = 1;              // the first ones, which train
+  std::vector<int> receivers;  // which sample
+};
+
+PublicationRanks publication_ranks(const engine::ModelUsage& usage);
+
+/// Each bucket of a version is dealt out evenly to the ranks that own it.
+engine::PublicationLayout publication_layout(const std::string& model, const WireLayout& layout, const PublicationRanks& ranks,
                                              int64_t first_version);
 
 }  // namespace sluice::nodes

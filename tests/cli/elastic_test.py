@@ -46,12 +46,12 @@ class ElasticRuns(Case):
     def lost_now(self, name):
         return metrics_so_far(self.folder / name)[-1]["engine/lost_ranks"]
 
-    def lose_some(self, name, lag, chance):
+    def lose_some(self, name, chance, **settings):
         """Up to all but one of those that sample, at random. How many were lost."""
-        launched, pids = self.launch(name, chance.choice((0, 3)), **{"schedule.policy_lag": lag})
+        launched, pids = self.launch(name, chance.choice((0, 3)), **settings)
         wait_for("the run", (self.folder / name / "status.json").exists)
-        lost = 0
-        for rank in chance.sample(range(TRAINING, TRAINING + SAMPLING), chance.randint(1, SAMPLING - 1)):
+        lost, leaders = 0, TRAINING // settings["cluster.sequence_parallel"]
+        for rank in chance.sample(range(leaders, leaders + SAMPLING), chance.randint(1, SAMPLING - 1)):
             time.sleep(chance.uniform(0, 3))
             if ended(pids[rank]) or ended(pids[0]):
                 continue  # it was done before
@@ -67,20 +67,22 @@ class ElasticRuns(Case):
         (self.folder / "apart.toml").write_text(with_roles("ppo.toml", TRAINING, SAMPLING, elastic=True))
 
     def test_the_others_make_its_groups(self):
-        for lag in (0, 1):
-            done = run("launch", "--ranks", 1, PPO, "--run-dir", self.folder / f"lag-{lag}", *sets(**SETTINGS, **{"schedule.policy_lag": lag}))
+        ranks = {1: ("--ranks", 1, PPO), 2: (self.folder / "apart.toml",)}  # passes of two ranks round otherwise than those of one
+        kinds = {(lag, passes): {"schedule.policy_lag": lag, "cluster.sequence_parallel": passes} for lag, passes in ((0, 1), (1, 1), (1, 2))}
+        for kind, settings in kinds.items():
+            done = run("launch", *ranks[kind[1]], "--run-dir", self.folder / f"whole-{kind}", *sets(**SETTINGS | settings))
             self.assertEqual(done.returncode, DONE, done.stderr)
         seed, lost, number = int(os.environ.get("SLUICE_LOSSES_SEED", "1")), 0, 0
         while lost < LOSSES and number < 5 * LOSSES:
             chance, name = random.Random(f"{seed} {number}"), f"run-{number}"
-            lag = chance.choice((0, 1))
-            with self.subTest(seed=seed, number=number, lag=lag):
+            kind = chance.choice(list(kinds))
+            with self.subTest(seed=seed, number=number, lag=kind[0], passes=kind[1]):
                 number += 1
-                now = self.lose_some(name, lag, chance)
+                now = self.lose_some(name, chance, **kinds[kind])
                 lost += now
-                self.assert_equal_runs(name, f"lag-{lag}")
+                self.assert_equal_runs(name, f"whole-{kind}")
                 if LOSSES > 10:
-                    print(f"{number}: {now} lost, {lost} in all: equal at lag {lag}", flush=True)
+                    print(f"{number}: {now} lost, {lost} in all: equal at lag {kind[0]}, passes of {kind[1]}", flush=True)
 
     def test_others_are_lost_when_one_has_come_back(self):
         done = run("launch", "--ranks", 1, PPO, "--run-dir", self.folder / "whole", *sets(**SETTINGS | {"pipeline.iterations": 80}))

@@ -61,7 +61,7 @@ class ReturnedRank : public ::testing::Test {
                          .dead_after_seconds = 5,
                          .sign = [index] { return engine::RankSign{.doing = "process " + std::to_string(index)}; },
                          .lost = [this, index](const RankLoss&) { lost_[index].count(); },
-                         .expendable_from = kLost,
+                         .expendable = {.first = kLost, .count = 1},
                          .gone = [this, rank](const RankLoss& loss) { note_gone(rank, loss); },
                          .back =
                              [this](int of, int64_t incarnation) {
@@ -179,7 +179,9 @@ class ParcelsOfReturnedRank : public ::testing::TestWithParam<bool> {
     };
     return std::make_unique<DirectParcels>(
         engine::World{rank, kRanks}, std::move(peers), [](const std::exception_ptr&) { ADD_FAILURE(); }, DamageOptions(),
-        ExpendableRanks{.from = kLost, .lost = [this](int, int64_t incarnation) { notice(incarnation); }, .connect = connect});
+        ExpendableRanks{.ranks = {.first = kLost, .count = 1},
+                        .lost = [this](int, int64_t incarnation) { notice(incarnation); },
+                        .connect = connect});
   }
 
   void notice(int64_t incarnation) {

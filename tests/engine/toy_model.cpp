@@ -44,7 +44,7 @@ void ToyModel::begin_publication(int64_t first_version) {
   const World& world = usage_.world;
   PublicationLayout layout{.model = name_, .buckets = {{{.owner = 0, .range = {0, 4}}}}, .first_version = first_version};
   layout.buckets.front().push_back({.owner = world.owners() > 1 ? 1 : 0, .range = {4, 8}});
-  for (int rank = world.owners(); rank < world.size; ++rank) layout.receivers.push_back(rank);
+  layout.receivers = usage_.receivers;
   publication_ = usage_.publications->publication(
       std::move(layout), {.landed = [this](int64_t version, uint32_t) { take_landed(version); },
                           .opened = [this](const PublishedVersion& version) { tell(version.version, {.published = version}); }});

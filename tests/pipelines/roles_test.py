@@ -58,6 +58,20 @@ class Roles(RanksCase):
                 self.folder.mkdir()
                 self.assert_equal_apart("ppo.toml", training=training, sampling=sampling, **{"pipeline.iterations": 2})
 
+    def test_ranks_that_sample_do_so_together(self):
+        """Groups of two with some heads each, of one rank or two that lead: with one and several versions, and passes that are shared too."""
+        cases = (("ppo.toml", 1, 2, {}), ("grpo.toml", 2, 4, {"schedule.policy_lag": 1, "models.actor.dtype": "bfloat16"}),
+                 ("calculator.toml", 1, 2, {"models.actor.lora.rank": 4}), ("ppo.toml", 2, 4, {"cluster.sequence_parallel": 2}))
+        for pipeline, training, sampling, more in cases:
+            with self.subTest(pipeline, training=training, **more):
+                shutil.rmtree(self.folder, ignore_errors=True)
+                self.folder.mkdir()
+                more = more | {"pipeline.iterations": 3}
+                shares_passes = "cluster.sequence_parallel" in more  # which round otherwise than those of one rank
+                apart = [self.run_apart(pipeline, f"apart-{ranks}", training, sampling, **more, **{"cluster.tensor_parallel": ranks})
+                         for ranks in ((1, 2) if shares_passes else (2,))]
+                self.assert_equal_runs(apart[-1], apart[0] if shares_passes else self.run_on(1, pipeline, **more))
+
     def test_replaced_groups_environments_and_baselines(self):
         for pipeline in ("dapo.toml", "calculator.toml", "remax.toml", "online_dpo.toml"):
             with self.subTest(pipeline):
@@ -94,6 +108,8 @@ class Roles(RanksCase):
         self.go_on_from(apart, 2, "run", ROOT / "pipelines" / "ppo.toml")
         self.assert_equal_runs(apart, alone)
         self.go_on_from(apart, 4, "launch", self.folder / "apart-ppo.toml")
+        self.assert_equal_runs(apart, alone)
+        self.go_on_from(apart, 4, "launch", self.folder / "apart-ppo.toml", "--set", "cluster.tensor_parallel=2")
         self.assert_equal_runs(apart, alone)
 
 

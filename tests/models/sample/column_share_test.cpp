@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <string>
 #include <utility>
@@ -68,7 +69,6 @@ struct ShareCase {
 std::vector<ShareCase> share_cases() {
   std::vector<ShareCase> cases;
   for (auto [name, config] : reference::configs_of_every_switch()) {
-    if (config.qk_norm == QkNorm::kProjection) continue;
     config.kv_heads = 4, config.heads = 8;
     config.rope.original_positions = std::max<int64_t>(config.rope.original_positions, 30);  // the samples' length at least
     cases.push_back({name, config, Precision::kFloat32});
@@ -108,7 +108,7 @@ ModelConfig random_mixture(uint64_t seed, int expert_ranks) {
   config.experts.per_token = up_to(config.experts.count);
   if (random() % 2 == 0) config.experts.shared_size = 4 + up_to(40);
   if (random() % 2 == 0) config.norm_place = NormPlace::kBoth;
-  if (random() % 2 == 0) config.qk_norm = QkNorm::kHead;
+  config.qk_norm = std::array{QkNorm::kNone, QkNorm::kHead, QkNorm::kProjection}[random() % 3];
   return config;
 }
 

@@ -92,7 +92,7 @@ class ObedientPublications final : public engine::Publications {
 
 class ReceivedWeightsTest : public ::testing::Test {
  protected:
-  static constexpr engine::World kWorld{.rank = 1, .size = 2, .slots = 1, .owning = 1};
+  static inline const PublicationRanks kRanks{.own = 1, .owners = 1, .receivers = {1}};
 
   WireLayout layout() const {
     return {weights_of().config(), models::Head::kLanguageModel, models::Precision::kFloat32, weights_of().weights().named()};
@@ -100,7 +100,7 @@ class ReceivedWeightsTest : public ::testing::Test {
   const models::Transformer& weights_of() const { return model_->forward().transformer(); }
 
   LandedModel landed(ObedientPublications& publications) const {
-    return landed_model("actor", layout(), weights_of().weights(), kWorld, publications);
+    return landed_model("actor", layout(), weights_of().weights(), kRanks, publications);
   }
 
   const testing::TinyFolder folder_;
@@ -125,7 +125,7 @@ TEST_F(ReceivedWeightsTest, VersionsThatComeAreAcknowledgedAndTold) {
   ObedientPublications publications;
   SampledWeights sampled(weights_of().config(), models::Precision::kFloat32, at::kCPU, 2);
   sampled.take(0, weights_of().weights());
-  ReceivedWeights received("actor", layout(), landed(publications), kWorld, publications, sampled);
+  ReceivedWeights received("actor", layout(), landed(publications), kRanks, publications, sampled);
   for (int64_t version = 1; version < 4; ++version) {
     Told told;
     received.receive(version, told.done());
@@ -140,18 +140,32 @@ TEST_F(ReceivedWeightsTest, AVersionThatCannotBePackedIsToldAndNotAcknowledged) 
   ObedientPublications publications;
   SampledWeights sampled(weights_of().config(), models::Precision::kFloat32, at::kCPU, 2);
   sampled.take(7, weights_of().weights());
-  ReceivedWeights received("actor", layout(), landed(publications), kWorld, publications, sampled);
+  ReceivedWeights received("actor", layout(), landed(publications), kRanks, publications, sampled);
   Told told;
   received.receive(1, told.done());
   EXPECT_THAT(told.failure(), HasSubstr("version 1 is published after 7"));
   EXPECT_THAT(publications.acknowledged(), IsEmpty());
 }
 
+TEST_F(ReceivedWeightsTest, WhoSamplesWithOthersPacksBehindTheOneThatLeads) {
+  ObedientPublications publications;
+  SampledWeights sampled(weights_of().config(), models::Precision::kFloat32, at::kCPU, 1, {}, {.place = 1, .ranks = 2});
+  sampled.take(0, weights_of().weights());
+  ReceivedWeights received("actor", layout(), landed(publications), kRanks, publications, sampled);
+  Told told;
+  received.receive(1, told.done());
+  EXPECT_NO_THROW(sampled.at(0));
+  EXPECT_THAT(publications.acknowledged(), IsEmpty());
+  received.let_take(1);
+  EXPECT_EQ(told.failure(), "");
+  EXPECT_NO_THROW(sampled.at(1));
+}
+
 // At the start of a run that goes on, of versions 3 to 5.
 TEST_F(ReceivedWeightsTest, ARestoreThatCannotHaveAVersionThrows) {
   ObedientPublications publications(2);
   const engine::ModelUsage usage{
-      .name = "actor", .versions = {.readable = 3}, .world = kWorld, .received = true, .publications = &publications};
+      .name = "actor", .versions = {.readable = 3}, .received = true, .receivers = {1}, .publications = &publications};
   ReceivedLanguageModel received(folder_.path(), weights_of(), layout(), landed(publications), usage);
   EXPECT_THROW(received.restore({}, {.oldest = 3, .newest = 5}), std::bad_alloc);
   EXPECT_THAT(publications.acknowledged(), ElementsAre(3, 4));
