@@ -10,7 +10,7 @@
 #include "cli/run_signals.h"
 #include "cli/stop_signals.h"
 #include "engine/memory/memory_meter.h"
-#include "engine/plan/pass_ranks.h"
+#include "engine/plan/rank_groups.h"
 #include "engine/run/assistance.h"
 #include "models/memory/tensor_pool.h"
 #include "nodes/models/threads.h"

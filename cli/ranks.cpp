@@ -17,7 +17,7 @@
 #include "comm/weights/common_memory.h"
 #include "comm/weights/publications_over.h"
 #include "engine/contract/version.h"
-#include "engine/plan/pass_ranks.h"
+#include "engine/plan/rank_groups.h"
 #include "engine/ranks/returning_ranks.h"
 #include "models/cuda/gpus_of_rank.h"
 #include "models/kernels/instruction_set.h"

@@ -9,7 +9,7 @@
 #include "base/sum_tree.h"
 #include "engine/memory/kv_bound.h"
 #include "engine/plan/cluster_work.h"
-#include "engine/plan/pass_ranks.h"
+#include "engine/plan/rank_groups.h"
 #include "engine/plan/saturating.h"
 
 namespace sluice::engine {

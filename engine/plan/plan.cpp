@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/plan/pass_ranks.h"
+#include "engine/plan/rank_groups.h"
 #include "engine/plan/saturating.h"
 
 namespace sluice::engine {

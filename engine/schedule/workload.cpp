@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "engine/memory/memory_bound.h"
-#include "engine/plan/pass_ranks.h"
+#include "engine/plan/rank_groups.h"
 #include "engine/schedule/absent_nodes.h"
 
 namespace sluice::engine {

@@ -1,4 +1,4 @@
-#include "engine/plan/pass_ranks.h"
+#include "engine/plan/rank_groups.h"
 
 #include <algorithm>
 

@@ -1,0 +1,83 @@
+#include "engine/plan/rank_groups.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <vector>
+
+namespace sluice::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAreArray;
+
+// Owners lead passes of so many ranks, and with roles samplers lead so many that sample together.
+Plan plan_of(int owners, int passes, int samplers, int sampling) {
+  Plan plan;
+  plan.cluster.sequence_parallel = passes;
+  plan.cluster.tensor_parallel = sampling;
+  plan.ranks = owners * passes + samplers * sampling;
+  if (samplers == 0) return plan;
+  plan.roles = {{.name = "train", .where = {}, .ranks = owners * passes},
+                {.name = "rollout", .where = {}, .first_rank = owners, .ranks = samplers * sampling}};
+  return plan;
+}
+
+std::vector<int> numbers_up_to(int end) {
+  std::vector<int> numbers(static_cast<size_t>(end));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+void expect_parted(const Plan& plan) {
+  std::vector<int> trainers, receivers;
+  for (int rank = 0; rank < plan.ranks; ++rank) {
+    const std::vector<int> group = group_of(plan, rank);
+    EXPECT_EQ(std::ranges::count(group, rank), 1) << rank;
+    EXPECT_EQ(std::ssize(std::set(group.begin(), group.end())), std::ssize(group));
+    EXPECT_EQ(place_in_group(plan, rank) == 0, !plan.assists(rank)) << rank;
+    for (const int other : group) {
+      EXPECT_EQ(group_of(plan, other), group);
+      EXPECT_EQ(plan.holds_trained(other), plan.holds_trained(rank)) << other << " with " << rank;
+    }
+    if (plan.holds_trained(rank))
+      trainers.push_back(trainers_of(plan, rank).rank);
+    else
+      receivers.push_back(rank);
+  }
+  EXPECT_THAT(trainers, UnorderedElementsAreArray(numbers_up_to(plan.training_ranks())));
+  EXPECT_EQ(receivers, plan.receivers());
+}
+
+TEST(RankGroups, EveryRankIsOfOneGroupThatOneOfThemLeads) {
+  for (int owners = 1; owners <= 3; ++owners) {
+    for (int passes = 1; passes <= 3; ++passes) {
+      expect_parted(plan_of(owners, passes, 0, 1));
+      for (int samplers = 1; samplers <= 3; ++samplers)
+        for (int sampling = 1; sampling <= 3; ++sampling) expect_parted(plan_of(owners, passes, samplers, sampling));
+    }
+  }
+}
+
+// Ranks 0-1 train, 2-3 sample, 4-5 assist these, 6-9 those.
+TEST(RankGroups, ThoseThatAssistSamplingComeBeforeThoseThatAssistPasses) {
+  const Plan plan = plan_of(2, 3, 2, 2);
+  EXPECT_THAT(group_of(plan, 4), ElementsAre(2, 4));
+  EXPECT_THAT(group_of(plan, 3), ElementsAre(3, 5));
+  EXPECT_THAT(group_of(plan, 0), ElementsAre(0, 6, 7));
+  EXPECT_THAT(group_of(plan, 9), ElementsAre(1, 8, 9));
+  EXPECT_EQ(trainers_of(plan, 9).rank, 5);
+}
+
+// Those that assist passes are no such ranks, though they are the last.
+TEST(RankGroups, OnlyRanksThatSampleMayBeLost) {
+  Plan plan = plan_of(2, 2, 3, 1);
+  EXPECT_FALSE(plan.expendable().any());
+  plan.roles.back().elastic = true;
+  for (int rank = 0; rank < plan.ranks; ++rank) EXPECT_EQ(plan.expendable().has(rank), 2 <= rank && rank < 5) << rank;
+}
+
+}  // namespace
+}  // namespace sluice::engine
