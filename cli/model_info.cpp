@@ -66,7 +66,8 @@ Json experts_of(const models::ExpertsConfig& experts) {
   return {{"count", experts.count},
           {"per_token", experts.per_token},
           {"intermediate_size", experts.size},
-          {"shared_intermediate_size", experts.shared_size}};
+          {"shared_intermediate_size", experts.shared_size},
+          {"dense_layers", experts.dense_layers}};
 }
 
 bool has_chat_template(const fs::path& folder) {
@@ -138,11 +139,19 @@ std::string rope_text(const Json& rope, int64_t head_dim, int64_t max_positions)
   return text;
 }
 
+// "layers 0, 2"
+std::string layers_text(const std::vector<std::string>& layers) {
+  return (layers.size() == 1 ? "layer " : "layers ") + join(layers, ", ");
+}
+
 std::string experts_text(const Json& info) {
   const Json& experts = info["experts"];
   std::string text = experts["per_token"].dump() + " of " + experts["count"].dump() + " for each token, intermediate size " +
                      experts["intermediate_size"].dump();
   if (experts["shared_intermediate_size"] != 0) text += "; a shared one of " + experts["shared_intermediate_size"].dump();
+  std::vector<std::string> dense;
+  for (const Json& layer : experts["dense_layers"]) dense.push_back(layer.dump());
+  if (!dense.empty()) text += "; an MLP of " + info["intermediate_size"].dump() + " instead in " + layers_text(dense);
   return text + "; " + human_count(info["active_parameters"].get<double>()) + " parameters a token";
 }
 
@@ -156,8 +165,7 @@ std::string windows_text(const Json& windows) {
     layers.push_back(std::to_string(i));
   }
   if (layers.empty()) return "none";
-  return plural(window, "token") + " in " +
-         (layers.size() == windows.size() ? "all layers" : (layers.size() == 1 ? "layer " : "layers ") + join(layers, ", "));
+  return plural(window, "token") + " in " + (layers.size() == windows.size() ? "all layers" : layers_text(layers));
 }
 
 std::string stored_text(const Json& stored) {

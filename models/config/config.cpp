@@ -60,7 +60,8 @@ void read_sizes(const ConfigObject& file, const Family& family, ModelConfig& con
   config.hidden_size = file.length(keys.hidden_size);
   if (family.experts) {
     config.experts = read_experts(file, *family.experts);
-    config.intermediate_size = file.length(keys.intermediate_size, config.experts.size);
+    const int64_t dense = family.experts->dense_size;
+    config.intermediate_size = file.length(keys.intermediate_size, dense > 0 ? dense : config.experts.size);
   } else {
     // GPT-2 has four times the hidden size unless it says otherwise.
     const auto wide = family.gated_mlp ? std::nullopt : std::optional(4 * config.hidden_size);
@@ -144,11 +145,12 @@ void read_end_of_sequence(const fs::path& folder, const ConfigObject& file, Mode
 // A bound on the weights, so that no count of elements or bytes overflows.
 void check_size(const ConfigObject& file, const ModelConfig& config) {
   const auto hidden = static_cast<double>(config.hidden_size);
-  const double inner = config.experts.any() ? inner_size(config.experts) : static_cast<double>(config.intermediate_size);
+  const auto mixtures = static_cast<double>(config.mixtures()), layers = static_cast<double>(config.layers);
+  const double inner =
+      mixtures * inner_size(config.experts) + (layers - mixtures) * static_cast<double>(config.intermediate_size);
   const double queries = static_cast<double>(config.heads) * static_cast<double>(config.head_dim);
-  const double layer = hidden * (4 * queries + 3 * inner);
   const double tables = hidden * (2 * static_cast<double>(config.vocab_size) + static_cast<double>(config.max_positions));
-  if (queries > static_cast<double>(kLargestLength) || static_cast<double>(config.layers) * layer + tables > kMostParameters) {
+  if (queries > static_cast<double>(kLargestLength) || hidden * (4 * layers * queries + 3 * inner) + tables > kMostParameters) {
     file.fail("hidden_size", "and the other sizes together make a model that is too large for any machine");
   }
 }
@@ -167,7 +169,6 @@ void check_consistent(const ConfigObject& file, const Family& family, const Mode
       file.fail("eos_token_id", std::to_string(id) + " is not below vocab_size (" + std::to_string(config.vocab_size) + ")");
     }
   }
-  check_size(file, config);
 }
 
 }  // namespace
@@ -177,7 +178,7 @@ double ModelConfig::score_scale() const {
 }
 
 int64_t ModelConfig::idle_parameters() const {
-  return layers * (experts.count - experts.per_token) * 3 * experts.size * hidden_size;
+  return mixtures() * (experts.count - experts.per_token) * 3 * experts.size * hidden_size;
 }
 
 int64_t ModelConfig::steady_positions() const {
@@ -205,6 +206,8 @@ ModelConfig read_config(const fs::path& folder, std::span<const Family> families
   if (!config.learned_positions) read_rope(file, family, config);
   read_end_of_sequence(folder, file, config);
   check_consistent(file, family, config);  // before anything takes memory by the number of layers
+  if (family.experts) read_dense_layers(file, *family.experts, config);
+  check_size(file, config);
   const std::vector<bool> turning = read_turning_layers(file, family, config.layers);
   const std::vector<bool> sliding = read_windows(file, family, turning, config);
   config.rope_of_layer = ropes_of_layers(family, turning, sliding);

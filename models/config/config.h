@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -40,16 +41,23 @@ struct RopeConfig {
 
 inline constexpr int64_t kNoRope = -1;  // in place of a number of ModelConfig::rope_at(): nothing turns
 
-/// A mixture of experts in place of the MLP of every layer: a router chooses some of E MLPs for each token and weighs what they
-/// give (Shazeer et al. 2017, "Outrageously large neural networks").
+/// A mixture of experts in place of the MLP of a layer: a router chooses some of E MLPs for each token and weighs what they
+/// give (Shazeer et al. 2017, "Outrageously large neural networks"). All mixtures of a model are alike.
 struct ExpertsConfig {
-  int64_t count = 0;        // E, of each layer; 0: no mixture
+  int64_t count = 0;        // E, of each mixture; 0: no layer is one
   int64_t per_token = 0;    // K, that a token goes through
   int64_t size = 0;         // intermediate size of each
   int64_t shared_size = 0;  // of one more that every token goes through, behind a gate of its own (Qwen2-MoE); 0: none
   bool normalised = false;  // the weights of a token's experts sum to one; else they are shares of the softmax over all E
+  std::vector<int64_t> dense_layers = {};  // ascending: those that have an MLP instead (ModelConfig::intermediate_size)
 
   bool any() const { return count > 0; }
+  bool is_mixture(int64_t layer) const { return any() && !std::ranges::binary_search(dense_layers, layer); }
+
+  /// How many of the layers [0, layer) are mixtures: of a mixture its number among them.
+  int64_t mixtures_before(int64_t layer) const {
+    return any() ? layer - (std::ranges::lower_bound(dense_layers, layer) - dense_layers.begin()) : 0;
+  }
   bool operator==(const ExpertsConfig&) const = default;
 };
 
@@ -89,7 +97,7 @@ struct ModelConfig {
 
   Activation activation = Activation::kSilu;
   bool gated_mlp = true;         // down(act(gate(x)) * up(x)); else down(act(up(x)))
-  ExpertsConfig experts;         // instead of the MLP, whose intermediate_size then says nothing
+  ExpertsConfig experts;         // instead of the MLP, whose intermediate_size says nothing where all layers are mixtures
   double embedding_scale = 1.0;  // on the embeddings of tokens (Gemma: sqrt(H), rounded to the compute dtype)
   bool tied_embeddings = false;  // the output embedding is the input embedding
   double initializer_range = 0.02;
@@ -99,6 +107,10 @@ struct ModelConfig {
 
   /// Parameters that a token does not go through: of the experts that it is not sent to.
   int64_t idle_parameters() const;
+
+  /// How many layers are mixtures of experts; is_mixture() says which. All layers are alike but for that.
+  int64_t mixtures() const { return experts.mixtures_before(layers); }
+  bool is_mixture(int64_t layer) const { return experts.is_mixture(layer); }
 
   int64_t ropes() const { return 1 + static_cast<int64_t>(more_ropes.size()); }
   const RopeConfig& rope_at(int64_t which) const { return which == 0 ? rope : more_ropes[static_cast<size_t>(which - 1)]; }

@@ -1,5 +1,7 @@
 #include "models/config/config_experts.h"
 
+#include <algorithm>
+#include <set>
 #include <string>
 
 namespace sluice::models {
@@ -24,13 +26,8 @@ int64_t read_per_token(const ConfigObject& file, int64_t fallback, int64_t count
             "(" + std::to_string(per_token) + ") is more than there are experts (" + std::to_string(count) + ")");
 }
 
-// What makes layers differ from each other, or training from sampling.
+// Windows, and what makes training differ from sampling.
 void refuse_what_differs(const ConfigObject& file) {
-  const char* const help = "a model whose layers all have experts";
-  if (const Json* dense = file.find("mlp_only_layers"); dense != nullptr && !(dense->is_array() && dense->empty()))
-    file.fail("mlp_only_layers", "gives some layers an MLP instead of experts, which is not supported", help);
-  if (file.length("decoder_sparse_step", 1) != 1)
-    file.fail("decoder_sparse_step", "gives some layers an MLP instead of experts, which is not supported", help);
   file.refuse_unless("router_jitter_noise", 0.0);
   file.refuse_unless("use_sliding_window", false);
   for (const char* key : {"sliding_window", "max_window_layers"}) file.find(key);  // switched off, or a window of all layers
@@ -40,6 +37,17 @@ void refuse_what_differs(const ConfigObject& file) {
 void pass_over_loss(const ConfigObject& file) {
   file.real("router_aux_loss_coef", 0);
   file.flag("output_router_logits", false);
+}
+
+std::set<int64_t> read_layers(const ConfigObject& file, const std::string& key) {
+  std::set<int64_t> layers;
+  const Json* const list = file.find(key);
+  if (list == nullptr) return layers;
+  const bool numbers =
+      list->is_array() && std::ranges::all_of(*list, [](const Json& layer) { return layer.is_number_integer(); });
+  if (!numbers) file.fail(key, "must be a list of the numbers of layers");
+  for (const Json& layer : *list) layers.insert(layer.get<int64_t>());
+  return layers;
 }
 
 }  // namespace
@@ -54,6 +62,19 @@ ExpertsConfig read_experts(const ConfigObject& file, const FamilyExperts& family
   if (family.shared_size > 0) experts.shared_size = file.length("shared_expert_intermediate_size", family.shared_size);
   experts.normalised = family.always_normalised || file.flag("norm_topk_prob", false);
   return experts;
+}
+
+void read_dense_layers(const ConfigObject& file, const FamilyExperts& family, ModelConfig& config) {
+  if (family.dense_size == 0) {
+    file.refuse_unless("mlp_only_layers", Json::array());
+    file.refuse_unless("decoder_sparse_step", 1);
+    return;
+  }
+  const std::set<int64_t> named = read_layers(file, "mlp_only_layers");
+  const int64_t step = file.length("decoder_sparse_step", 1);
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    if (named.contains(layer) || (layer + 1) % step != 0) config.experts.dense_layers.push_back(layer);
+  if (config.mixtures() == 0) config.experts = {};
 }
 
 double inner_size(const ExpertsConfig& experts) {

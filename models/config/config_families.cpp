@@ -147,7 +147,8 @@ constexpr Family kFamilies[] = {
      .value_class = "Qwen2MoeForSequenceClassification",
      .defaults = {.max_positions = 32768, .kv_heads = 16},
      .keys = kWithQkvBias,
-     .experts = FamilyExperts{.count = 60, .per_token = 4, .size = 1408, .shared_size = 5632},
+     .experts =
+         FamilyExperts{.count = 60, .per_token = 4, .size = 1408, .shared_size = 5632, .dense_size = 5632, .dense_adapts = true},
      .weights_like = "qwen2"},
     {.model_type = "qwen3_moe",
      .language_class = "Qwen3MoeForCausalLM",
@@ -155,7 +156,7 @@ constexpr Family kFamilies[] = {
      .defaults = {.max_positions = 32768, .kv_heads = 4},
      .keys = kWithAttentionBias,
      .qk_norm = QkNorm::kHead,
-     .experts = FamilyExperts{.count = 128, .per_token = 8, .size = 768},
+     .experts = FamilyExperts{.count = 128, .per_token = 8, .size = 768, .dense_size = 6144},
      .weights_like = "qwen3"},
     {.model_type = "mixtral",
      .language_class = "MixtralForCausalLM",

@@ -42,11 +42,13 @@ struct FamilyDefaults {
   double attention_softcap = 0, logit_softcap = 0;  // 0: none
 };
 
-/// A family whose layers are mixtures of experts: its keys, and what Hugging Face takes where they are absent.
+/// A family that has mixtures of experts: its keys, and what Hugging Face takes where they are absent.
 struct FamilyExperts {
   const char* size_key = "moe_intermediate_size";
   int64_t count, per_token, size;
   int64_t shared_size = 0;         // 0: the family has no shared expert
+  int64_t dense_size = 0;          // intermediate size of layers that have an MLP instead; 0: all its layers are mixtures
+  bool dense_adapts = false;       // these may have adapters; else PEFT takes their names for those of the experts
   bool always_normalised = false;  // else norm_topk_prob says
 };
 

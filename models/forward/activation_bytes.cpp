@@ -1,6 +1,8 @@
 #include "models/forward/activation_bytes.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include "models/forward/action_logprobs.h"
 #include "models/forward/value_head.h"
@@ -29,29 +31,59 @@ PartBytes head_bytes(const ModelConfig& config, const ModelPass& pass) {
   return action_logprobs_bytes(config, pass.precision, rows_of(pass));
 }
 
+// Of each layer; those that are alike take the same.
+class LayerBytes {
+ public:
+  explicit LayerBytes(const PassShape& shape) : shape_(shape) {}
+
+  const SublayerBytes& of(int64_t layer) {
+    std::optional<SublayerBytes>& bytes = by_kind_[shape_.config.is_mixture(layer) ? 1 : 0];
+    if (!bytes) bytes = decoder_layer_bytes(shape_.of_layer(layer));
+    return *bytes;
+  }
+
+ private:
+  const PassShape& shape_;
+  std::array<std::optional<SublayerBytes>, 2> by_kind_;
+};
+
+// With a gradient: once all are computed, their inputs and what the backward keeps of them; the most that is there while one is
+// computed, which may be again, beside the gradient of its result; and the most while one is differentiated.
+struct AllLayers {
+  int64_t below = 0, forward = 0, backward = 0;
+
+  AllLayers(const PassShape& shape, bool recompute) {
+    LayerBytes bytes(shape);
+    const int64_t stream = shape.stream_bytes();
+    for (int64_t i = 0; i < shape.config.layers; ++i) {
+      const SublayerBytes& layer = bytes.of(i);
+      forward = std::max(forward, below + stream + if_there(recompute, stream) + layer.keeping);
+      backward = std::max(backward, below + stream + layer.kept + stream + layer.backward);
+      below += stream + if_there(!recompute, layer.kept);
+    }
+  }
+};
+
 // At each point where the sum can be largest, as Transformer::hidden_states() and its head come by.
 int64_t without_gradient(const PassShape& shape, const PartBytes& head) {
+  LayerBytes bytes(shape);
+  int64_t layer = 0;
+  for (int64_t i = 0; i < shape.config.layers; ++i) layer = std::max(layer, bytes.of(i).forward);
   const int64_t stream = shape.stream_bytes();
   const int64_t final_norm = stream + norm_statistics_bytes(shape.config.norm, shape.tokens);
-  return std::max({stream + decoder_layer_bytes(shape).forward, stream + final_norm,
-                   stream + shape.tokens * kFloat + head.kept + head.forward});
+  return std::max({stream + layer, stream + final_norm, stream + shape.tokens * kFloat + head.kept + head.forward});
 }
 
 int64_t with_gradient(const PassShape& shape, const PartBytes& head, const ModelPass& pass) {
-  const bool recompute = pass.recompute;
   const int64_t stream = shape.stream_bytes();
-  const SublayerBytes layer = decoder_layer_bytes(shape);
-  const int64_t inputs = shape.config.layers * stream;  // of the layers
-  const int64_t below = inputs + if_there(!recompute, shape.config.layers * layer.kept);
+  const AllLayers layers(shape, pass.recompute);
   const int64_t final_norm = stream + norm_statistics_bytes(shape.config.norm, shape.tokens);
   const int64_t norm_backward = norm_backward_bytes(shape.config.norm, shape.tokens, shape.config.hidden_size);
-  // The last layer's forward, or that of one which is computed again beside the gradient of its result.
-  const int64_t forward = recompute ? inputs + stream + layer.keeping : below - layer.kept + layer.keeping;
   const int64_t with_head =
-      below + final_norm + stream + head.kept + objective_bytes(pass.tokens) + std::max(head.forward, head.backward);
-  const int64_t backward = below + if_there(recompute, layer.kept) + stream + layer.backward;
+      layers.below + final_norm + stream + head.kept + objective_bytes(pass.tokens) + std::max(head.forward, head.backward);
   const int64_t positions = if_there(shape.config.learned_positions, 2 * shape.tokens * kFloat);
-  return positions + std::max({forward, with_head, below + final_norm + 2 * stream + norm_backward, backward});
+  return positions +
+         std::max({layers.forward, with_head, layers.below + final_norm + 2 * stream + norm_backward, layers.backward});
 }
 
 }  // namespace

@@ -12,10 +12,10 @@ namespace {
 constexpr std::string_view kWeight = ".weight";
 
 // Of LayerWeights::feed_forward, those that can have none.
-std::set<size_t> fixed_linears(const Weights& weights) {
+std::set<size_t> fixed_linears(const LayerWeights& layer) {
   std::set<size_t> fixed;
-  if (!weights.network) return fixed;
-  for (const NetworkTensor& tensor : weights.network->tensors)
+  if (!layer.network) return fixed;
+  for (const NetworkTensor& tensor : layer.network->tensors)
     if (!tensor.adapts) fixed.insert(tensor.linear);
   return fixed;
 }
@@ -33,10 +33,10 @@ std::string factor_b_name(const std::string& module) { return module + ".lora_B.
 std::vector<AdaptableMatrix> adaptable_matrices(Weights& weights) {
   std::map<const at::Tensor*, std::string> names;
   for (const auto& [name, tensor] : weight_slots(weights)) names[tensor] = name;
-  const std::set<size_t> fixed = fixed_linears(weights);
   std::vector<AdaptableMatrix> matrices;
   for (LayerWeights& layer : weights.layers) {
     const auto linears = layer.linears();
+    const std::set<size_t> fixed = fixed_linears(layer);
     const size_t of_attention = linears.size() - layer.feed_forward.size();
     for (size_t i = 0; i < linears.size(); ++i) {
       if (!linears[i]->weight.defined() || (i >= of_attention && fixed.contains(i - of_attention))) continue;

@@ -106,16 +106,16 @@ ModelConfig heads_of(const ModelConfig& config, int ranks) {
 Weights part_of(const Weights& weights, const ColumnShare& share) {
   if (share.is_whole()) return weights;
   Weights part = weights;
-  if (!share.has_columns()) part = {.names_of = weights.names_of, .network = weights.network, .layers = weights.layers};
+  if (!share.has_columns()) part = {.names_of = weights.names_of, .layers = weights.layers};
   if (share.has_columns()) {
     const bool tied = weights.head.is_same(weights.embedding);
     part.embedding = rows_of(weights.embedding, share.of(weights.embedding.size(0)));
     part.head = tied ? part.embedding : rows_of(weights.head, share.of(weights.head.size(0)));
   }
-  const FeedForward& network = feed_forward_of(weights);
   for (LayerWeights& layer : part.layers) {
+    const FeedForward& network = feed_forward_of(layer);
     std::vector<LinearWeights> of_network = std::move(layer.feed_forward);
-    if (!share.has_columns()) layer = {};
+    if (!share.has_columns()) layer = {.network = layer.network};
     for (LinearWeights* const linear : {&layer.query, &layer.key, &layer.value, &layer.attention_output})
       if (linear->weight.defined()) *linear = part_of(*linear, share.of(linear->weight.size(0)));
     for (size_t i = 0; i < of_network.size(); ++i) {

@@ -14,7 +14,7 @@ namespace sluice::models {
 /// gradient, and if nobody else has x, x is gone when attention has been added to it.
 at::Tensor decoder_layer(at::Tensor x, const LayerWeights& layer, int64_t index, std::shared_ptr<const LayerPass> pass);
 
-/// What it takes beside x. `keeping` is what the backward takes to compute a layer again, too.
+/// What the layer that `shape` names takes beside x. `keeping` is what the backward takes to compute a layer again, too.
 SublayerBytes decoder_layer_bytes(const PassShape& shape);
 
 }  // namespace sluice::models

@@ -27,6 +27,7 @@ at::Tensor feed_forward(const LayerPass& pass, const LayerWeights& layer, int64_
 void feed_forward_backward(const LayerPass& pass, const LayerWeights& layer, int64_t index, const KeptFeedForward& kept,
                            const at::Tensor& grad);
 
+/// Of the layer that `shape` names.
 SublayerBytes feed_forward_bytes(const PassShape& shape);
 
 }  // namespace sluice::models

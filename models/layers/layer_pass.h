@@ -41,7 +41,7 @@ struct LayerPass {
   std::optional<RouterOfLayer> router_of(int64_t layer) const {
     return routers ? std::optional(RouterOfLayer{*routers, layer, layout.row_offsets, layout.segment}) : std::nullopt;
   }
-  LayerRoutes routes_of(int64_t layer) const { return layer_routes(route_form(config), routes, layer); }
+  LayerRoutes routes_of(int64_t layer) const { return layer_routes(config, routes, layer); }
   PassShape shape() const {
     const Segment& segment = layout.segment;
     return {config, precision, layout.rows(), segment.ranks, segment.ring, segment.expert_ranks};

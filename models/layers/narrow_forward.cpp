@@ -54,10 +54,11 @@ class NarrowSample final : public TensorMaths {
     return added(x, product(joined, layer.attention_output), layer.attention_output_norm);
   }
 
-  at::Tensor add_feed_forward(const at::Tensor& x, const LayerWeights& layer, const RoutesInOperators& routes) const {
+  at::Tensor add_feed_forward(const at::Tensor& x, const LayerWeights& layer, int64_t index,
+                              const RoutesInOperators& routes) const {
     const at::Tensor in =
         config_.norm_place == NormPlace::kAfter ? x : normalised(x, layer.feed_forward_norm, layer.feed_forward_norm_bias);
-    return added(x, feed_forward_of(config_).in_operators(config_, layer.feed_forward, in, *this, nullptr, routes),
+    return added(x, feed_forward_of(config_, index).in_operators(config_, layer.feed_forward, in, *this, nullptr, routes),
                  layer.feed_forward_output_norm);
   }
 
@@ -154,7 +155,6 @@ class NarrowSample final : public TensorMaths {
 
 at::Tensor narrow_hidden_states(const ModelConfig& config, const Weights& weights, const at::Tensor& tokens,
                                 std::span<const int64_t> sample_offsets, const at::Tensor& routes) {
-  const RouteForm form = route_form(config);
   std::vector<at::Tensor> samples;
   for (size_t s = 0; s + 1 < sample_offsets.size(); ++s) {
     const int64_t first = sample_offsets[s], length = sample_offsets[s + 1] - first;
@@ -163,11 +163,11 @@ at::Tensor narrow_hidden_states(const ModelConfig& config, const Weights& weight
                  "a sample is longer than the table of positions");
     const NarrowSample sample(config, length, weights.embedding.scalar_type());
     at::Tensor x = sample.embed(weights, tokens.narrow(0, first, length));
-    for (size_t i = 0; i < weights.layers.size(); ++i) {
-      x = sample.add_attention(x, weights.layers[i], static_cast<int64_t>(i));
-      const at::Tensor of_sample = routes.defined() ? routes.narrow(0, first, length) : routes;
-      x = sample.add_feed_forward(x, weights.layers[i],
-                                  {.given = layer_routes_in_operators(form, of_sample, static_cast<int64_t>(i))});
+    const at::Tensor of_sample = routes.defined() ? routes.narrow(0, first, length) : routes;
+    for (int64_t i = 0; i < std::ssize(weights.layers); ++i) {
+      const LayerWeights& layer = weights.layers[static_cast<size_t>(i)];
+      x = sample.add_attention(x, layer, i);
+      x = sample.add_feed_forward(x, layer, i, {.given = layer_routes_in_operators(config, of_sample, i)});
     }
     samples.push_back(sample.normalised(x, weights.final_norm, weights.final_norm_bias));
   }

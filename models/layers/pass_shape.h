@@ -15,6 +15,13 @@ struct PassShape {
   int64_t ranks = 1;         // that compute the pass
   int64_t ring = 1;          // blocks that these make; see Segment
   int64_t expert_ranks = 1;  // that share out experts; likewise
+  int64_t layer = 0;         // which is asked for: layers differ in their feed-forward networks
+
+  PassShape of_layer(int64_t which) const {
+    PassShape shape = *this;
+    shape.layer = which;
+    return shape;
+  }
 
   bool rounds() const { return precision != Precision::kFloat32; }
   bool reads_normed() const { return config.norm_place != NormPlace::kAfter; }

@@ -1,6 +1,7 @@
 #include "models/layers/weight_names.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -53,7 +54,7 @@ void visit_network(Layer& layer, int64_t index, const std::string& prefix, std::
 template <class W, class Visit>
 void visit_weights(W& weights, const Visit& visit) {
   const WeightTable& table = weight_table(weights.names_of);
-  const auto tensors = weights.network ? weights.network->tensors : mlp_names(weights.names_of);
+  const std::vector<NetworkTensor> of_mlp = mlp_names(weights.names_of);
   for (const ModelRow& row : table.before) visit(weights.*row.field, slot_of(row.name, row));
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     const std::string prefix = std::string(table.layer_prefix) + std::to_string(i) + ".";
@@ -61,7 +62,8 @@ void visit_weights(W& weights, const Visit& visit) {
       for (const LayerRow& row : rows)
         visit(field_of(weights.layers[i], row), slot_of(prefix + row.name, row, static_cast<int64_t>(i)));
     }
-    visit_network(weights.layers[i], static_cast<int64_t>(i), prefix, tensors, visit);
+    const auto& network = weights.layers[i].network;
+    visit_network(weights.layers[i], static_cast<int64_t>(i), prefix, network ? network->tensors : of_mlp, visit);
   }
   for (const ModelRow& row : table.after) visit(weights.*row.field, slot_of(row.name, row));
 }
@@ -137,13 +139,18 @@ ExpectedWeight expected_weight(at::Tensor& field, const Slot& slot, const ModelC
 
 // Gives the layers room for their weights.
 void lay_out(const ModelConfig& config, Weights& weights) {
-  const FeedForward& kind = feed_forward_of(config);
   weights.names_of = weight_names_of(config);
-  weights.network = std::make_shared<const Network>(Network{&kind, kind.tensors(config)});
-  size_t linears = 0;
-  for (const NetworkTensor& tensor : weights.network->tensors) linears = std::max(linears, tensor.linear + 1);
   weights.layers.resize(static_cast<size_t>(config.layers));
-  for (LayerWeights& layer : weights.layers) layer.feed_forward.resize(linears);
+  std::map<const FeedForward*, std::shared_ptr<const Network>> networks;
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    const FeedForward& kind = feed_forward_of(config, static_cast<int64_t>(i));
+    std::shared_ptr<const Network>& network = networks[&kind];
+    if (!network) network = std::make_shared<const Network>(Network{&kind, kind.tensors(config)});
+    size_t linears = 0;
+    for (const NetworkTensor& tensor : network->tensors) linears = std::max(linears, tensor.linear + 1);
+    weights.layers[i].network = network;
+    weights.layers[i].feed_forward.resize(linears);
+  }
 }
 
 // The parts of one tensor follow each other: its outputs are theirs together.

@@ -10,6 +10,7 @@
 
 namespace sluice::models {
 
+class FeedForward;
 class PackedMatrix;
 struct PackedMatrices;
 
@@ -30,29 +31,6 @@ struct LinearWeights {
   Adapter adapter;    // or none; lora.h makes them
 };
 
-/// Weights of one decoder layer. H hidden, D head size, Nq query heads, Nk key/value heads. What the family does not have is an
-/// undefined tensor. A file may hold several of these as one tensor, or transposed (weight_names.h); here they are always apart
-/// and [outputs, inputs].
-struct LayerWeights {
-  at::Tensor attention_norm, attention_norm_bias;        // [H]: of what attention reads
-  LinearWeights query, key, value;                       // [Nq*D,H], [Nk*D,H], [Nk*D,H]
-  at::Tensor query_norm, key_norm;                       // [D] each, or [Nq*D] and [Nk*D]: see QkNorm
-  LinearWeights attention_output;                        // [H,Nq*D]
-  at::Tensor attention_output_norm;                      // [H]: of what attention adds
-  at::Tensor feed_forward_norm, feed_forward_norm_bias;  // [H]: of what the feed-forward network reads
-  std::vector<LinearWeights> feed_forward;               // as its kind has them (feed_forward.h)
-  at::Tensor feed_forward_output_norm;                   // [H]: of what the feed-forward network adds
-
-  /// Instead of the tensors of all linear layers, which then are undefined: Weights::is_packed().
-  std::shared_ptr<const PackedMatrices> packed;
-
-  /// All linear layers, those of attention first; those that the family does not have, too.
-  std::vector<LinearWeights*> linears();
-  std::vector<const LinearWeights*> linears() const;
-};
-
-class FeedForward;
-
 /// A tensor of a feed-forward network: how a file holds it, and which of LayerWeights::feed_forward it is.
 struct NetworkTensor {
   std::string name;  // in the file, behind the prefix and the number of the layer
@@ -65,16 +43,37 @@ struct NetworkTensor {
   bool quantises = true;       // it may be quantised where it is not trained
 };
 
-/// The feed-forward network of all layers of a model.
+/// The feed-forward network of a layer. Those of layers that are alike are one.
 struct Network {
   const FeedForward* kind;
   std::vector<NetworkTensor> tensors;
 };
 
+/// Weights of one decoder layer. H hidden, D head size, Nq query heads, Nk key/value heads. What the family does not have is an
+/// undefined tensor. A file may hold several of these as one tensor, or transposed (weight_names.h); here they are always apart
+/// and [outputs, inputs].
+struct LayerWeights {
+  at::Tensor attention_norm, attention_norm_bias;        // [H]: of what attention reads
+  LinearWeights query, key, value;                       // [Nq*D,H], [Nk*D,H], [Nk*D,H]
+  at::Tensor query_norm, key_norm;                       // [D] each, or [Nq*D] and [Nk*D]: see QkNorm
+  LinearWeights attention_output;                        // [H,Nq*D]
+  at::Tensor attention_output_norm;                      // [H]: of what attention adds
+  at::Tensor feed_forward_norm, feed_forward_norm_bias;  // [H]: of what the feed-forward network reads
+  std::shared_ptr<const Network> network;                // expected_weights() says which; none: an MLP (mlp.h)
+  std::vector<LinearWeights> feed_forward;               // as `network` has them
+  at::Tensor feed_forward_output_norm;                   // [H]: of what the feed-forward network adds
+
+  /// Instead of the tensors of all linear layers, which then are undefined: Weights::is_packed().
+  std::shared_ptr<const PackedMatrices> packed;
+
+  /// All linear layers, those of attention first; those that the family does not have, too.
+  std::vector<LinearWeights*> linears();
+  std::vector<const LinearWeights*> linears() const;
+};
+
 /// All weights of a model: handles, so a copy of the struct shares storage; clone() does not.
 struct Weights {
   std::string names_of;  // the family whose names the tensors carry (weight_tables.h); empty: those of the fields
-  std::shared_ptr<const Network> network;  // expected_weights() says which; none: an MLP (mlp.h)
 
   at::Tensor embedding;  // [V,H]
   at::Tensor positions;  // [max_positions,H]: learned positions

@@ -9,24 +9,26 @@ namespace {
 
 constexpr int64_t kFloat = 4, kIndex = 8;
 
-// In numbers of a token.
+// In numbers of a token, of one layer.
 struct Widths {
+  bool mixture;
   int64_t hidden, query, key, heads;
   int64_t inner;   // of all MLPs that it goes through
   int64_t widest;  // of one
   int64_t copies;  // of the hidden state, one for each of its experts
 };
 
-Widths widths_of(const ModelConfig& config) {
+Widths widths_of(const ModelConfig& config, int64_t layer) {
   const ExpertsConfig& experts = config.experts;
-  const bool mixture = experts.any();
-  return {.hidden = config.hidden_size,
+  const bool mixture = config.is_mixture(layer);
+  return {.mixture = mixture,
+          .hidden = config.hidden_size,
           .query = config.heads * config.head_dim,
           .key = config.kv_heads * config.head_dim,
           .heads = config.heads,
           .inner = mixture ? experts.per_token * experts.size + experts.shared_size : config.intermediate_size,
           .widest = mixture ? std::max({experts.size, experts.shared_size, experts.count}) : config.intermediate_size,
-          .copies = experts.per_token * config.hidden_size};
+          .copies = mixture ? experts.per_token * config.hidden_size : 0};
 }
 
 int64_t operand_size(const DevicePass& pass) { return pass.precision == Precision::kBfloat16 ? 2 : kFloat; }
@@ -50,7 +52,7 @@ int64_t attention_kept(const ModelConfig& config, const Widths& of, int64_t oper
 // Of a mixture: what the router gives, softened and chosen, and what its loss adds to the gradient; what experts read and what
 // they give; what a shared one gives.
 int64_t experts_kept(const ExpertsConfig& experts, const Widths& of, int64_t operand) {
-  if (!experts.any()) return 0;
+  if (!of.mixture) return 0;
   const int64_t router = (3 * kFloat + kIndex) * experts.count + (3 * kFloat + 5 * kIndex) * experts.per_token;
   return router + (operand + kFloat) * of.copies + (experts.shared_size > 0 ? kFloat * (of.hidden + 1) : 0);
 }
@@ -67,8 +69,7 @@ int64_t adapters_kept(const DevicePass& pass, const Widths& of) {
   return kFloat * (widened + 2 * kRanks);
 }
 
-int64_t layer_kept(const ModelConfig& config, const DevicePass& pass) {
-  const Widths of = widths_of(config);
+int64_t layer_kept(const ModelConfig& config, const DevicePass& pass, const Widths& of) {
   const int64_t operand = operand_size(pass);
   return norms_kept(config, of, operand) + attention_kept(config, of, operand) + feed_forward_kept(config, of, operand) +
          adapters_kept(pass, of);
@@ -82,8 +83,7 @@ int64_t layer_moment(const ModelConfig& config, const Widths& of) {
 }
 
 // A matrix as it is multiplied, and the gradient of one before it is added.
-int64_t of_matrix(const ModelConfig& config, const DevicePass& pass) {
-  const Widths of = widths_of(config);
+int64_t of_matrix(const DevicePass& pass, const Widths& of) {
   const int64_t largest = of.hidden * std::max(of.widest, of.query);
   const int64_t narrow = operand_size(pass) < kFloat ? operand_size(pass) : 0;
   return largest * (narrow + (pass.training && !pass.adapters ? kFloat : 0));
@@ -122,14 +122,22 @@ int64_t inputs_bytes(const ModelConfig& config, const DevicePass& pass) {
 }  // namespace
 
 int64_t activation_bytes(const ModelConfig& config, const DevicePass& pass) {
-  const Widths of = widths_of(config);
-  const int64_t stream = pass.tokens * kFloat * of.hidden, moment = pass.tokens * layer_moment(config, of);
-  const int64_t kept = pass.tokens * layer_kept(config, pass);
+  const int64_t stream = pass.tokens * kFloat * config.hidden_size;
+  int64_t all_kept = 0, most_kept = 0, most_moment = 0, most_at_once = 0;  // of all layers, of one
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const Widths of = widths_of(config, layer);
+    const int64_t kept = pass.tokens * layer_kept(config, pass, of);
+    const int64_t moment = pass.tokens * layer_moment(config, of) + of_matrix(pass, of);
+    all_kept += kept;
+    most_kept = std::max(most_kept, kept);
+    most_moment = std::max(most_moment, moment);
+    most_at_once = std::max(most_at_once, kept + moment);
+  }
   const int64_t ends = inputs_bytes(config, pass) + 4 * stream;  // embeddings, the last norm, and what the head reads
-  const int64_t matrix = of_matrix(config, pass), head = head_bytes(config, pass);
-  if (!pass.training) return ends + std::max(kept + moment + matrix, head);
-  const int64_t below = pass.recompute ? config.layers * stream + kept : config.layers * kept;
-  return ends + below + std::max(moment + matrix, head);
+  const int64_t head = head_bytes(config, pass);
+  if (!pass.training) return ends + std::max(most_at_once, head);
+  const int64_t below = pass.recompute ? config.layers * stream + most_kept : all_kept;
+  return ends + below + std::max(most_moment, head);
 }
 
 }  // namespace sluice::models::portable

@@ -86,7 +86,7 @@ at::Tensor Decoder::step_in_operators(const Weights& weights, std::span<const De
   if (!numbers.single.empty()) attention.batches.push_back(batch_of(sequences, numbers.single, numbers.first_row));
   const LayerMaths maths(config_, options_.precision);
   at::Tensor x = maths.embed(weights, numbers_on(options_.device, rows.tokens), numbers_on(options_.device, rows.positions));
-  std::vector<at::Tensor> chosen(routes == nullptr ? 0 : weights.layers.size());
+  std::vector<at::Tensor> chosen(routes == nullptr ? 0 : static_cast<size_t>(config_.mixtures()));
   for (int64_t i = 0; i < config_.layers; ++i) {
     const LayerWeights& layer = weights.layers[static_cast<size_t>(i)];
     const LayerMaths::Heads heads = maths.heads(x, layer, turns_of_layer(config_, turns, i));
@@ -94,8 +94,9 @@ at::Tensor Decoder::step_in_operators(const Weights& weights, std::span<const De
     values_.select(0, i).flatten(0, 1).index_copy_(0, slots, heads.value);
     const at::Tensor attended = at::empty_like(heads.query);
     attend(attention, heads.query, i, attended);
-    x = maths.add_feed_forward(maths.add_attended(x, attended.flatten(1), layer), layer, nullptr,
-                               {.chosen = chosen.empty() ? nullptr : &chosen[static_cast<size_t>(i)]});
+    const bool asked = routes != nullptr && config_.is_mixture(i);
+    x = maths.add_feed_forward(maths.add_attended(x, attended.flatten(1), layer), layer, i, nullptr,
+                               {.chosen = asked ? &chosen[static_cast<size_t>(config_.experts.mixtures_before(i))] : nullptr});
   }
   if (routes != nullptr) *routes = routes_of_layers(route_form(config_), chosen);
   if (rows.last.empty()) return {};

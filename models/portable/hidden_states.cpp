@@ -69,15 +69,16 @@ at::Tensor hidden_states(const ModelConfig& config, const Weights& weights, cons
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     // By value: a checkpoint runs it again when this pass is over.
     const auto run = [config, pass, turns = turns_of_layer(config, places.turns, static_cast<int64_t>(i)),
-                      layer = weights.layers[i], index = static_cast<int64_t>(i), form = route_form(config),
+                      layer = weights.layers[i], index = static_cast<int64_t>(i),
                       scores = scores_of(config, static_cast<int64_t>(i)), samples, sample_of](const at::Tensor& in) {
       const LayerMaths of_layer(config, pass.precision);
       const LayerMaths::Heads heads = of_layer.heads(in, layer, turns);
       const at::Tensor attended = ragged_attention(heads.query, heads.key, heads.value, samples, scores);  // [T,Nq,D]
       std::optional<RouterOfLayer> router;
       if (pass.routers) router.emplace(RouterOfLayer{*pass.routers, index, samples.here, {}, sample_of});
-      return of_layer.add_feed_forward(of_layer.add_attended(in, attended.flatten(1), layer), layer, router ? &*router : nullptr,
-                                       {.given = layer_routes_in_operators(form, pass.routes, index)});
+      return of_layer.add_feed_forward(of_layer.add_attended(in, attended.flatten(1), layer), layer, index,
+                                       router ? &*router : nullptr,
+                                       {.given = layer_routes_in_operators(config, pass.routes, index)});
     };
     x = pass.checkpointing && at::GradMode::is_enabled() ? checkpointed(run, x) : run(x);
   }

@@ -68,10 +68,10 @@ at::Tensor LayerMaths::add_attended(const at::Tensor& x, const at::Tensor& atten
   return added(x, product(operand(attended), layer.attention_output), layer.attention_output_norm);
 }
 
-at::Tensor LayerMaths::add_feed_forward(const at::Tensor& x, const LayerWeights& layer, const RouterOfLayer* router,
-                                        const RoutesInOperators& routes) const {
+at::Tensor LayerMaths::add_feed_forward(const at::Tensor& x, const LayerWeights& layer, int64_t index,
+                                        const RouterOfLayer* router, const RoutesInOperators& routes) const {
   const at::Tensor in = read(x, layer.feed_forward_norm, layer.feed_forward_norm_bias);
-  return added(x, feed_forward_of(config_).in_operators(config_, layer.feed_forward, in, *this, router, routes),
+  return added(x, feed_forward_of(config_, index).in_operators(config_, layer.feed_forward, in, *this, router, routes),
                layer.feed_forward_output_norm);
 }
 

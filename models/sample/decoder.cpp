@@ -20,7 +20,7 @@ void move_row(T* rows, int64_t size, int64_t from, int64_t to) {
 }  // namespace
 
 Decoder::Decoder(const ModelConfig& config, const ColumnShare& share)
-    : config_(config), share_(share), heads_(heads_of(config, share.ranks)), network_(feed_forward_of(config)) {}
+    : config_(config), share_(share), heads_(heads_of(config, share.ranks)) {}
 
 std::span<const float> Decoder::step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences,
                                      RouteBlocks* routes) {
@@ -48,8 +48,9 @@ void Decoder::assist(const PackedWeights& weights, std::span<const DecodeSequenc
   for (int64_t index = 0; index < config_.layers; ++index) {
     const int64_t of_layer = index + 1 == config_.layers ? wanted : tokens;
     if (of_layer == 0) return;
-    network_.step(config_, weights.layers()[static_cast<size_t>(index)].matrices.feed_forward,
-                  {.tokens = of_layer, .share = share_}, scratch_);
+    feed_forward_of(config_, index)
+        .step(config_, weights.layers()[static_cast<size_t>(index)].matrices.feed_forward, {.tokens = of_layer, .share = share_},
+              scratch_);
   }
 }
 
@@ -159,17 +160,20 @@ void Decoder::attend(const PackedLayer& layer, int64_t index, const KvCache& cac
 }
 
 void Decoder::feed_forward(const PackedLayer& layer, int64_t index, RouteBlocks* routes) {
-  int32_t* const chosen = routes == nullptr ? nullptr : chosen_.at_least(tokens_ * config_.experts.per_token);
+  const bool asked = routes != nullptr && config_.is_mixture(index);
+  int32_t* const chosen = asked ? chosen_.at_least(tokens_ * config_.experts.per_token) : nullptr;
   const void* const x = read(layer.feed_forward_norm, layer.feed_forward_norm_bias);
   add(layer.feed_forward_output_norm, [&](float* out, bool accumulate) {
-    network_.step(config_, layer.matrices.feed_forward,
-                  {.x = x, .tokens = tokens_, .out = out, .accumulate = accumulate, .share = share_, .chosen = chosen}, scratch_);
+    feed_forward_of(config_, index)
+        .step(config_, layer.matrices.feed_forward,
+              {.x = x, .tokens = tokens_, .out = out, .accumulate = accumulate, .share = share_, .chosen = chosen}, scratch_);
   });
-  if (routes == nullptr) return;
+  if (!asked) return;
   const RouteForm& form = routes->form();
+  const int64_t begin = config_.experts.mixtures_before(index) * form.layer_bytes();
   for (int64_t t = 0; t < tokens_; ++t) {
     const TokenPlace& place = places_[static_cast<size_t>(t)];
-    write_route(form, chosen + t * form.per_token, routes->at(place.block, place.position) + index * form.layer_bytes());
+    write_route(form, chosen + t * form.per_token, routes->at(place.block, place.position) + begin);
   }
 }
 

@@ -49,7 +49,7 @@ class Decoder {
   /// sequence with wants_logits, [S,V] in order; valid until the next step. Nothing where others lead the step. A row is
   /// bit-identical whatever else is in the step, however its prompt was cut into steps, and for any number of threads.
   ///
-  /// routes  of a mixture: becomes those of the new tokens, in their blocks; not of the last layer where no logits are wanted. Null:
+  /// routes  of mixtures: becomes those of the new tokens, in their blocks; not of the last layer where no logits are wanted. Null:
   ///         nobody asks
   std::span<const float> step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences,
                               RouteBlocks* routes = nullptr);
@@ -77,8 +77,7 @@ class Decoder {
 
   ModelConfig config_;
   const ColumnShare share_;
-  const ModelConfig heads_;  // that are here
-  const FeedForward& network_;
+  const ModelConfig heads_;          // that are here
   std::vector<RotaryTable> rotary_;  // for each rope_at() of the config, of the positions that steps have reached
 
   // Of the step at hand.

@@ -9,6 +9,7 @@ namespace {
 
 void let_go_of_layer(LayerWeights& layer) {
   LayerWeights none;
+  none.network = layer.network;
   none.feed_forward.resize(layer.feed_forward.size());  // who loads has pointers to its places
   layer = none;
 }

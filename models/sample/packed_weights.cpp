@@ -51,16 +51,16 @@ std::array<Stack, 2> attention_stacks(const LayerWeights& layer) {
   return {Stack{&layer.query, &layer.key, &layer.value}, Stack{&layer.attention_output}};
 }
 
-std::vector<Stack> network_stacks(const FeedForward& kind, const LayerWeights& layer) {
+std::vector<Stack> network_stacks(const LayerWeights& layer) {
   std::vector<Stack> stacks;
-  for (const std::vector<size_t>& places : kind.stacks(layer.feed_forward.size())) {
+  for (const std::vector<size_t>& places : feed_forward_of(layer).stacks(layer.feed_forward.size())) {
     stacks.emplace_back();
     for (const size_t place : places) stacks.back().push_back(&layer.feed_forward[place]);
   }
   return stacks;
 }
 
-void pack_all(const FeedForward& kind, const LayerWeights& from, Precision precision, PackedLayer& to) {
+void pack_all(const LayerWeights& from, Precision precision, PackedLayer& to) {
   copy(from.attention_norm, to.attention_norm);
   copy(from.attention_norm_bias, to.attention_norm_bias);
   copy(from.attention_output_norm, to.attention_output_norm);
@@ -72,7 +72,7 @@ void pack_all(const FeedForward& kind, const LayerWeights& from, Precision preci
   const auto [qkv, output] = attention_stacks(from);
   models::pack(qkv, precision, to.matrices.qkv);
   models::pack(output, precision, to.matrices.attention_output);
-  const std::vector<Stack> stacks = network_stacks(kind, from);
+  const std::vector<Stack> stacks = network_stacks(from);
   to.matrices.feed_forward.resize(stacks.size());
   for (size_t i = 0; i < stacks.size(); ++i) models::pack(stacks[i], precision, to.matrices.feed_forward[i]);
 }
@@ -80,7 +80,7 @@ void pack_all(const FeedForward& kind, const LayerWeights& from, Precision preci
 // Lays matrices that read the same rows beside each other, one stack more at a time: so they can be one product.
 void join(Weights& weights) {
   for (LayerWeights& layer : weights.layers) {
-    std::vector<Stack> stacks = network_stacks(feed_forward_of(weights), layer);
+    std::vector<Stack> stacks = network_stacks(layer);
     stacks.push_back(attention_stacks(layer)[0]);
     for (const Stack& stack : stacks) {
       std::vector<LinearWeights*> together;
@@ -129,8 +129,7 @@ int64_t matrices_bytes(const Weights& weights, const Shapes& shapes, const Slots
   int64_t bytes = 0;
   for (const LayerWeights& layer : weights.layers) {
     for (const Stack& stack : attention_stacks(layer)) bytes += stack_bytes(stack, shapes, shared, precision);
-    for (const Stack& stack : network_stacks(feed_forward_of(weights), layer))
-      bytes += stack_bytes(stack, shapes, shared, precision);
+    for (const Stack& stack : network_stacks(layer)) bytes += stack_bytes(stack, shapes, shared, precision);
   }
   return bytes;
 }
@@ -150,7 +149,7 @@ void PackedWeights::pack(const Weights& weights) {
 void PackedWeights::pack_layer(const Weights& weights, size_t layer) {
   const at::NoGradGuard no_gradient;
   layers_.resize(weights.layers.size());
-  pack_all(feed_forward_of(weights), weights.layers[layer], precision_, layers_[layer]);
+  pack_all(weights.layers[layer], precision_, layers_[layer]);
 }
 
 void PackedWeights::pack_outside_layers(const Weights& weights) {
@@ -258,14 +257,14 @@ int64_t PackedWeights::bytes_for(const ModelConfig& config, Precision precision,
   const auto weights = expected_weights(config, Head::kLanguageModel, shapes_only);
   Slots shared;
   std::map<const at::Tensor*, std::function<TokenRange(int64_t outputs)>> divided;
-  const FeedForward& network = feed_forward_of(shapes_only);
   for (const LayerWeights& layer : shapes_only.layers) {
+    const FeedForward* const network = &feed_forward_of(layer);
     for (const LinearWeights* const linear : {&layer.query, &layer.key, &layer.value, &layer.attention_output})
       divided[&linear->weight] = divided[&linear->bias] = [&](int64_t outputs) { return share.of(outputs); };
     for (size_t i = 0, count = layer.feed_forward.size(); i < count; ++i) {
       const LinearWeights& linear = layer.feed_forward[i];
-      divided[&linear.weight] = divided[&linear.bias] = [&share, &network, i, count](int64_t outputs) {
-        return network.outputs_of(i, count, outputs, share);
+      divided[&linear.weight] = divided[&linear.bias] = [&share, network, i, count](int64_t outputs) {
+        return network->outputs_of(i, count, outputs, share);
       };
     }
   }

@@ -72,9 +72,11 @@ std::vector<std::pair<std::string, int64_t>> adapter_factors(const std::vector<E
 // The matrices of experts that ranks may share out, by their places.
 std::set<const at::Tensor*> expert_matrices(const models::ModelConfig& config, const models::Weights& weights) {
   std::set<const at::Tensor*> matrices;
-  for (const models::LayerWeights& layer : weights.layers) {
+  for (int64_t i = 0; i < std::ssize(weights.layers); ++i) {
+    if (!config.is_mixture(i)) continue;
+    const std::vector<models::LinearWeights>& network = weights.layers[static_cast<size_t>(i)].feed_forward;
     for (size_t linear = 0; linear < static_cast<size_t>(config.experts.count) * models::Mlp::kLinears; ++linear)
-      matrices.insert(&layer.feed_forward[models::Experts::linear_of(0, models::Mlp::kGate) + linear].weight);
+      matrices.insert(&network[models::Experts::linear_of(0, models::Mlp::kGate) + linear].weight);
   }
   return matrices;
 }
@@ -171,29 +173,32 @@ int64_t packed_adapter_bytes(const models::ModelConfig& config, const LoraParams
 }
 
 bool trains_routers(const models::ModelConfig& config, models::Head head, const TrainedParameters& trained) {
-  if (!config.experts.any()) return false;
   models::Weights shapes_only;
   const auto expected = models::expected_weights(config, head, shapes_only);
   const auto is_router = [&](const ExpectedWeight& weight) {
-    return std::ranges::any_of(shapes_only.layers, [&](const models::LayerWeights& layer) {
-      return weight.slot == &layer.feed_forward[models::Experts::kRouter].weight;
-    });
+    if (weight.layer < 0 || !config.is_mixture(weight.layer)) return false;
+    const models::LayerWeights& layer = shapes_only.layers[static_cast<size_t>(weight.layer)];
+    return weight.slot == &layer.feed_forward[models::Experts::kRouter].weight;
   };
   return std::ranges::any_of(expected,
                              [&](const ExpectedWeight& weight) { return is_router(weight) && !trained.freezes(weight.name); });
 }
 
-// Twice the inner products of the tokens, and the gradients of one layer's factors with what is transposed for them; in bfloat16,
-// what is widened for them.
+// Twice the inner products of the tokens, and the gradients of the factors of the layer that has most with what is transposed for
+// them; in bfloat16, what is widened for them.
 int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraParams& lora, models::Precision precision,
                                  int64_t tokens) {
   models::Weights shapes_only;
   const auto expected = models::expected_weights(config, models::Head::kLanguageModel, shapes_only);
-  int64_t of_layer = 0;
-  for (const auto& [name, size] : adapter_factors(layer_matrices(expected, shapes_only), lora)) of_layer += size;
+  int64_t most = 0;
+  std::map<int64_t, int64_t> by_layer;
+  for (const ExpectedWeight& matrix : adapted_matrices(layer_matrices(expected, shapes_only), lora))
+    most = std::max(most, by_layer[matrix.layer] += lora.rank * (matrix.shape[0] + matrix.shape[1]));
   const models::PassShape shape{config, precision, tokens};
-  const int64_t widened = std::max(models::attention_adapter_bytes(shape), models::feed_forward_of(config).adapter_bytes(shape));
-  return widened + (2 * tokens * lora.rank + 2 * of_layer / std::max<int64_t>(1, config.layers)) * kFloat;
+  int64_t widened = models::attention_adapter_bytes(shape);
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    widened = std::max(widened, models::feed_forward_of(config, layer).adapter_bytes(shape.of_layer(layer)));
+  return widened + (2 * tokens * lora.rank + 2 * most) * kFloat;
 }
 
 void prepare(models::Weights& weights, const TrainedParameters& trained, uint64_t seed) {

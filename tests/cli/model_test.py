@@ -235,6 +235,13 @@ class Info(Case):
         self.assertEqual(info["parameters"] - info["active_parameters"], 2 * 4 * 3 * 16 * 32)  # layers, experts, matrices
         self.assertNotIn("experts", run("model", "info", MODEL).stdout)
 
+    def test_layers_that_have_an_mlp_instead_of_experts_are_told(self):
+        folder = GOLDEN / "qwen2_moe_mixed"
+        self.assertIn("; an MLP of 24 instead in layers 0, 2; ", run("model", "info", folder).stdout)
+        info = json.loads(run("model", "info", folder, "--json").stdout)
+        self.assertEqual(info["experts"]["dense_layers"], [0, 2])
+        self.assertEqual(info["parameters"] - info["active_parameters"], 2 * 4 * 3 * 16 * 32)  # mixtures, experts, matrices
+
     def test_a_folder_without_weights_has_none(self):
         folder = ROOT / "pipelines/models/tiny-random"
         self.assertEqual(json.loads(run("model", "info", folder, "--json").stdout)["stored"], {"files": 0, "bytes": 0, "dtypes": []})

@@ -10,6 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto config = sluice::models::read_config(folder.path());
     SLUICE_CHECK(config.layers > 0 && config.heads > 0 && config.kv_heads > 0 && config.heads % config.kv_heads == 0, "heads");
     SLUICE_CHECK(config.rotary_dims() >= 0 && config.rotary_dims() <= config.head_dim, "rotary dimensions");
+    SLUICE_CHECK(config.mixtures() <= config.layers && (config.mixtures() > 0) == config.experts.any(), "mixtures");
     SLUICE_CHECK(config.windows.empty() || config.windows.size() == static_cast<size_t>(config.layers), "windows");
   } catch (const sluice::UserError&) {
   }

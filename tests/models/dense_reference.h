@@ -25,6 +25,7 @@
 #include <ATen/ops/topk.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -130,17 +131,29 @@ inline std::vector<NamedConfig> configs_of_every_switch() {
          c.experts = {.count = 3, .per_token = 1, .size = 36}, c.norm_place = NormPlace::kBoth;
          c.activation = Activation::kGeluTanh;
        })},
+      {"experts_in_every_second_layer", changed([](auto& c) {
+         c.layers = 4, c.experts = {.count = 6, .per_token = 2, .size = 20, .shared_size = 28, .dense_layers = {0, 2}};
+         c.qkv_bias = true;
+       })},
+      {"a_wide_mlp_behind_experts", changed([](auto& c) {
+         c.experts = {.count = 3, .per_token = 1, .size = 12, .normalised = true, .dense_layers = {1}};
+         c.intermediate_size = 120, c.mlp_bias = c.tied_embeddings = true, c.qk_norm = QkNorm::kHead;
+       })},
   };
 }
 
-/// How the weights of a network that is no MLP are named, which has only matrices.
-inline std::shared_ptr<const Network> network_of(const ModelConfig& c) {
-  if (!c.experts.any()) return nullptr;
-  const FeedForward& kind = feed_forward_of(c);
+inline bool has_experts(const ModelConfig& c, int64_t layer) {
+  return c.experts.count > 0 && std::ranges::count(c.experts.dense_layers, layer) == 0;
+}
+
+/// How the weights of a layer that is no MLP are named, which has only matrices.
+inline std::shared_ptr<const Network> network_of(const ModelConfig& c, int64_t layer) {
+  if (!has_experts(c, layer)) return nullptr;
+  const FeedForward& kind = feed_forward_of(c, layer);
   return std::make_shared<const Network>(Network{&kind, kind.tensors(c)});
 }
 
-inline LayerWeights random_layer(const ModelConfig& c, double scale) {
+inline LayerWeights random_layer(const ModelConfig& c, int64_t index, double scale) {
   const auto random = [&](at::IntArrayRef shape) { return at::randn(shape, at::kFloat).mul_(scale); };
   const auto if_there = [&](bool there, at::IntArrayRef shape) { return there ? random(shape) : at::Tensor(); };
   const double at_rest = c.norm == NormKind::kRmsFromOne ? 0.0 : 1.0;
@@ -166,9 +179,10 @@ inline LayerWeights random_layer(const ModelConfig& c, double scale) {
   layer.feed_forward_norm = norm(before, H);
   layer.feed_forward_norm_bias = if_there(shifts, {H});
   layer.feed_forward_output_norm = norm(after, H);
-  if (const auto network = network_of(c)) {
-    layer.feed_forward.resize(network->tensors.size());
-    for (const NetworkTensor& tensor : network->tensors) layer.feed_forward[tensor.linear].weight = random(tensor.shape);
+  layer.network = network_of(c, index);
+  if (layer.network) {
+    layer.feed_forward.resize(layer.network->tensors.size());
+    for (const NetworkTensor& tensor : layer.network->tensors) layer.feed_forward[tensor.linear].weight = random(tensor.shape);
     return layer;
   }
   layer.feed_forward[Mlp::kGate].weight = if_there(c.gated_mlp, {I, H});
@@ -183,10 +197,9 @@ inline LayerWeights random_layer(const ModelConfig& c, double scale) {
 inline Weights random_weights(const ModelConfig& c, double scale = 0.3) {
   const auto random = [&](at::IntArrayRef shape) { return at::randn(shape, at::kFloat).mul_(scale); };
   Weights weights;
-  weights.network = network_of(c);
   weights.embedding = random({c.vocab_size, c.hidden_size});
   if (c.learned_positions) weights.positions = random({c.max_positions, c.hidden_size});
-  for (int64_t i = 0; i < c.layers; ++i) weights.layers.push_back(random_layer(c, scale));
+  for (int64_t i = 0; i < c.layers; ++i) weights.layers.push_back(random_layer(c, i, scale));
   weights.final_norm = random({c.hidden_size}).add_(c.norm == NormKind::kRmsFromOne ? 0.0 : 1.0);
   if (c.norm == NormKind::kLayer) weights.final_norm_bias = random({c.hidden_size});
   weights.head = c.tied_embeddings ? weights.embedding : random({c.vocab_size, c.hidden_size});
@@ -358,13 +371,13 @@ inline at::Tensor mixed(const ModelConfig& c, const LayerWeights& layer, const a
 }
 
 // What the feed-forward network adds to the residual stream x [T,H].
-inline at::Tensor fed_forward(const ModelConfig& c, const LayerWeights& layer, const at::Tensor& x,
+inline at::Tensor fed_forward(const ModelConfig& c, const LayerWeights& layer, int64_t index, const at::Tensor& x,
                               Precision precision = Precision::kFloat32) {
   const at::Tensor in = c.norm_place == NormPlace::kAfter ? x : norm(c, x, layer.feed_forward_norm, layer.feed_forward_norm_bias);
   const auto added = [&](const at::Tensor& out) {
     return c.norm_place == NormPlace::kBefore ? out : norm(c, out, layer.feed_forward_output_norm);
   };
-  if (c.experts.any()) return added(mixed(c, layer, in, precision));
+  if (has_experts(c, index)) return added(mixed(c, layer, in, precision));
   const at::Tensor up = product(precision, in, layer.feed_forward[Mlp::kUp].weight, layer.feed_forward[Mlp::kUp].bias);
   const auto gate = [&] {
     return activated(c, product(precision, in, layer.feed_forward[Mlp::kGate].weight, layer.feed_forward[Mlp::kGate].bias));
@@ -382,7 +395,7 @@ inline at::Tensor logits(const ModelConfig& c, const Weights& weights, const std
   if (c.learned_positions) x = x + weights.positions.slice(0, 0, x.size(0));
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     x = x + attended(c, weights.layers[i], static_cast<int64_t>(i), x, precision);
-    x = x + fed_forward(c, weights.layers[i], x, precision);
+    x = x + fed_forward(c, weights.layers[i], static_cast<int64_t>(i), x, precision);
   }
   const at::Tensor hidden = norm(c, x, weights.final_norm, weights.final_norm_bias);
   return capped(product(precision, hidden, weights.head), c.logit_softcap);

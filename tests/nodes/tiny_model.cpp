@@ -104,7 +104,7 @@ TinyFolder::~TinyFolder() {
   fs::remove_all(path_, ignored);
 }
 
-void make_mixture(const TinyFolder& folder, int64_t experts) {
+void make_mixture(const TinyFolder& folder, int64_t experts, const std::vector<int64_t>& dense_layers) {
   Json config = read_json(folder.path() / "config.json");
   config.update({{"architectures", {"Qwen2MoeForCausalLM"}},
                  {"model_type", "qwen2_moe"},
@@ -112,6 +112,7 @@ void make_mixture(const TinyFolder& folder, int64_t experts) {
                  {"num_experts_per_tok", 2},
                  {"moe_intermediate_size", 40},
                  {"shared_expert_intermediate_size", 48},
+                 {"mlp_only_layers", dense_layers},
                  {"qkv_bias", false}});
   config.erase("head_dim");  // hidden size by heads, as it was
   write_file_atomically(folder.path() / "config.json", config.dump());

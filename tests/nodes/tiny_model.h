@@ -34,7 +34,7 @@ class TinyFolder {
 };
 
 /// Makes the model a Qwen2-MoE: layers of so many experts, two of which a token goes through, and of a shared one.
-void make_mixture(const TinyFolder& folder, int64_t experts = 5);
+void make_mixture(const TinyFolder& folder, int64_t experts = 5, const std::vector<int64_t>& dense_layers = {});
 
 struct TinyOptions {
   uint64_t seed = 1;

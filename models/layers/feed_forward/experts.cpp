@@ -92,7 +92,7 @@ class SortedRows {
   ExpertRows of_shared() const { return {.count = tokens_, .weights = routed_[kSharedWeight].const_data_ptr<float>()}; }
 
  private:
-  const ExpertsConfig experts_;
+  const ExpertsConfig& experts_;  // of the pass
   const int64_t tokens_;
   const std::span<const at::Tensor> routed_;
   const std::vector<at::Tensor> sorted_;

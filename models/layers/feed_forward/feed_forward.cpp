@@ -6,12 +6,12 @@
 
 namespace sluice::models {
 
-const FeedForward& feed_forward_of(const ModelConfig& config) {
+const FeedForward& feed_forward_of(const ModelConfig& config, int64_t layer) {
   if (config.family != nullptr && config.family->feed_forward != nullptr) return *config.family->feed_forward;
-  if (config.experts.any()) return kExperts;
+  if (config.is_mixture(layer)) return kExperts;
   return kMlp;
 }
 
-const FeedForward& feed_forward_of(const Weights& weights) { return weights.network ? *weights.network->kind : kMlp; }
+const FeedForward& feed_forward_of(const LayerWeights& layer) { return layer.network ? *layer.network->kind : kMlp; }
 
 }  // namespace sluice::models

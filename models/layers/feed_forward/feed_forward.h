@@ -21,7 +21,8 @@
 namespace sluice::models {
 
 /// A kind of feed-forward network: all that is known of it, from the names of its weights to a step of generation. A family says
-/// which one its layers have (Family::feed_forward); a new kind is a class of its own and that one word.
+/// which one its layers have (Family::feed_forward); a new kind is a class of its own and that one word. Layers of one model may
+/// have different kinds: which, feed_forward_of() alone says.
 ///
 /// The network maps rows [T,H] to rows [T,H]. Norms and the residual stream are around it (feed_forward_sublayer.h). It computes
 /// with the linear layers of one decoder layer, LayerWeights::feed_forward, in the order of its own choice.
@@ -31,7 +32,7 @@ class FeedForward {
  public:
   // Weights.
 
-  /// The tensors of a network, as the files of a family name them: those that a model of this configuration has, parts of one
+  /// The tensors of a network, as the files of a family name them: those that a layer of this configuration has, parts of one
   /// tensor of the file side by side.
   virtual std::vector<NetworkTensor> tensors(const ModelConfig& config) const = 0;
 
@@ -77,7 +78,7 @@ class FeedForward {
 
   /// `packed`: a matrix for each of stacks(), or nothing of it (outputs_of()). A row has the same bits whatever the other rows are.
   /// Allocates nothing but what `scratch` has to grow, unless ranks share the layer. Of a rank without columns `rows` has numbers
-  /// alone.
+  /// alone; where nothing else is shared out, it has nothing to do.
   virtual void step(const ModelConfig& config, std::span<const PackedLinear> packed, const StepRows& rows,
                     StepScratch& scratch) const = 0;
 
@@ -85,10 +86,11 @@ class FeedForward {
   ~FeedForward() = default;  // nobody owns one
 };
 
-/// That of the config's family; where it says nothing, experts (experts.h) if the config has some, and else the MLP (mlp.h).
-const FeedForward& feed_forward_of(const ModelConfig& config);
+/// That of a layer: of the config's family; where that says nothing, experts (experts.h) if the layer is a mixture, and else the
+/// MLP (mlp.h).
+const FeedForward& feed_forward_of(const ModelConfig& config, int64_t layer);
 
-/// Likewise of weights that expected_weights() was asked for.
-const FeedForward& feed_forward_of(const Weights& weights);
+/// Likewise of the weights of a layer, which expected_weights() was asked for.
+const FeedForward& feed_forward_of(const LayerWeights& layer);
 
 }  // namespace sluice::models

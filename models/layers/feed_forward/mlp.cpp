@@ -124,6 +124,7 @@ at::Tensor Mlp::in_operators(const ModelConfig& config, Linears weights, const a
 
 void Mlp::step(const ModelConfig& config, std::span<const PackedLinear> packed, const StepRows& rows,
                StepScratch& scratch) const {
+  if (!rows.share.has_columns()) return;
   const PackedLinear &gate_up = packed[0], &down = packed[1];
   const int64_t size = rows.share.of(config.intermediate_size).size(), width = gate_up.matrix.outputs();
   float* const projected = scratch.floats(0, rows.tokens * width);

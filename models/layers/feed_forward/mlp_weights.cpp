@@ -2,6 +2,7 @@
 #include <array>
 #include <span>
 
+#include "models/config/config_families.h"
 #include "models/layers/feed_forward/mlp.h"
 #include "models/layers/weight_tables.h"
 
@@ -46,6 +47,12 @@ std::span<const MlpRow> rows_of(std::string_view weight_names) {
   return kGated;
 }
 
+// PEFT looks for linear layers by their names, which in a family of mixtures it may take for those of experts.
+bool may_adapt(const ModelConfig& config) {
+  if (config.family == nullptr || !config.family->experts) return true;
+  return config.family->experts->dense_adapts;
+}
+
 std::vector<int64_t> shape_of(const NetworkTensor& tensor, const ModelConfig& config) {
   const int64_t outputs = tensor.linear == Mlp::kDown ? config.hidden_size : config.intermediate_size;
   if (tensor.bias) return {outputs};
@@ -68,7 +75,10 @@ std::vector<NetworkTensor> Mlp::tensors(const ModelConfig& config) const {
   std::erase_if(tensors, [&](const NetworkTensor& tensor) {
     return (tensor.bias && !config.mlp_bias) || (tensor.linear == kGate && !config.gated_mlp);
   });
-  for (NetworkTensor& tensor : tensors) tensor.shape = shape_of(tensor, config);
+  for (NetworkTensor& tensor : tensors) {
+    tensor.shape = shape_of(tensor, config);
+    tensor.adapts = may_adapt(config);
+  }
   return tensors;
 }
 

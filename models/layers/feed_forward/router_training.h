@@ -24,16 +24,16 @@ struct RouterRecord {
   };
 
   std::vector<Sample> samples;
-  std::vector<int64_t> through;  // [L,E] tokens that went through each expert of each layer
+  std::vector<int64_t> through;  // [L,E] tokens that went through each expert of each layer; zeros of one that is no mixture
 };
 
 /// Between who trains a mixture and the routers of its layers: how much their load-balancing loss counts, and what they tell of
 /// the passes that are trained on.
 ///
-/// A layer tells in its backward, which a layer that is computed again has once, too, and in LibTorch's operators where it is
+/// A mixture tells in its backward, which a layer that is computed again has once, too, and in LibTorch's operators where it is
 /// computed with a gradient. So passes without a gradient are not told of, nor layers that no gradient goes through.
 ///
-/// The loss of a sample is added to the objective for each layer: aux_loss times what the objective counts the sample times
+/// The loss of a sample is added to the objective for each mixture: aux_loss times what the objective counts the sample times
 /// balance_loss(). It goes into the gradient of the router's logits and nowhere else; the optimizer step divides it by what it
 /// divides the objective by. So it is a mean with the weights of the objective's, a sum over samples, and depends on nothing but
 /// them.

@@ -12,14 +12,15 @@ namespace sluice::models {
 
 // Routes: which experts the tokens of a sample went through in each layer, written down as bytes, so that others can send the same
 // tokens through the same experts (rollout routing replay, Ma et al. 2025, arXiv 2510.11370, section 3). A token's route is that of
-// its layers one behind the other, L layers of K experts, ascending. An expert is one byte, or two, the lower first, where 255 of
+// its layers one behind the other, L layers of K experts, ascending; layers that are no mixtures take no bytes of it. An expert is one byte, or two, the lower first, where 255 of
 // them are not enough. A layer may be open: nothing is said of it there, and the token goes where the router sends it.
 
 /// How routes of a model are written. A value.
 struct RouteForm {
-  int64_t layers = 0;     // L; 0: the model is no mixture, and has no routes
-  int64_t experts = 0;    // E, of each layer
-  int64_t per_token = 0;  // K
+  int64_t layers = 0;       // L, that are mixtures; 0: none is, and there are no routes
+  int64_t experts = 0;      // E, of each layer
+  int64_t per_token = 0;    // K
+  bool ends_in_one = true;  // the last layer of the model is a mixture
 
   int64_t expert_bytes() const { return experts <= 255 ? 1 : 2; }
   int64_t layer_bytes() const { return per_token * expert_bytes(); }
@@ -37,7 +38,7 @@ bool read_route(const RouteForm& form, const uint8_t* from, int32_t* chosen);
 /// Whether all experts in routes[T, token_bytes()], uint8 on the CPU, are some of the model's.
 bool are_routes_of(const RouteForm& form, const at::Tensor& routes);
 
-/// Leaves whole tokens open, so many more behind what is there, or the last layer of one.
+/// Leaves whole tokens open, so many more behind what is there, or the last layer of one, if the model's last layer is a mixture.
 void open_tokens(std::span<uint8_t> tokens);
 void append_open_tokens(const RouteForm& form, int64_t tokens, std::string& routes);
 void open_last_layer(const RouteForm& form, uint8_t* token);
@@ -53,13 +54,14 @@ struct LayerRoutes {
   LayerRoutes from(int64_t token) const { return given() ? LayerRoutes{first + token * stride, stride, form} : LayerRoutes{}; }
 };
 
-/// A layer of routes[T, token_bytes()], uint8 on the CPU, whose memory it shares; of an undefined tensor none are given.
-LayerRoutes layer_routes(const RouteForm& form, const at::Tensor& routes, int64_t layer);
+/// Those of a layer of the model in routes[T, token_bytes()], uint8 on the CPU, whose memory it shares; of an undefined tensor, or
+/// a layer that is no mixture, none are given.
+LayerRoutes layer_routes(const ModelConfig& config, const at::Tensor& routes, int64_t layer);
 
 /// The same for LibTorch's operators: [T,K] int64, on the device of `routes`, -1 where the layer is open.
-at::Tensor layer_routes_in_operators(const RouteForm& form, const at::Tensor& routes, int64_t layer);
+at::Tensor layer_routes_in_operators(const ModelConfig& config, const at::Tensor& routes, int64_t layer);
 
-/// From chosen[T,K] int64 of each layer: [T, token_bytes()] uint8 on the CPU.
+/// From chosen[T,K] int64 of each mixture: [T, token_bytes()] uint8 on the CPU.
 at::Tensor routes_of_layers(const RouteForm& form, std::span<const at::Tensor> chosen);
 
 /// What a mixture is given of a layer's routes in LibTorch's operators, and what it tells of them.

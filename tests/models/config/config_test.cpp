@@ -112,12 +112,60 @@ TEST(Config, ALossOfTheRouterChangesNothing) {
   EXPECT_EQ(with(minimal("qwen3_moe"), changes).experts, read(minimal("qwen3_moe")).experts);
 }
 
+// As Qwen3MoeDecoderLayer of transformers asks: layer not in mlp_only_layers and (layer + 1) % decoder_sparse_step == 0.
+TEST(Config, SomeLayersOfAMixtureHaveAnMlp) {
+  const auto dense = [](const Json& changes, const char* family = "qwen3_moe") {
+    Json all = {{"num_hidden_layers", 6}};
+    all.update(changes);
+    return with(minimal(family), all).experts.dense_layers;
+  };
+  using Layers = std::vector<int64_t>;
+  EXPECT_EQ(dense(Json::object()), Layers());
+  EXPECT_EQ(dense({{"mlp_only_layers", nullptr}}), Layers());
+  EXPECT_EQ(dense({{"mlp_only_layers", {4, 0, 4}}}), (Layers{0, 4}));
+  EXPECT_EQ(dense({{"decoder_sparse_step", 2}}, "qwen2_moe"), (Layers{0, 2, 4}));
+  EXPECT_EQ(dense({{"decoder_sparse_step", 3}, {"mlp_only_layers", {5}}}), (Layers{0, 1, 3, 4, 5}));
+  EXPECT_EQ(dense({{"mlp_only_layers", {-1, 6, 1000}}}), Layers()) << "numbers that no layer has mean nothing";
+  const ModelConfig config = with(minimal("qwen3_moe"), {{"num_hidden_layers", 6}, {"mlp_only_layers", {0, 3}}});
+  EXPECT_EQ(config.mixtures(), 4);
+  EXPECT_TRUE(!config.is_mixture(0) && config.is_mixture(1) && config.is_mixture(2) && !config.is_mixture(3));
+  EXPECT_EQ(config.experts.mixtures_before(2), 1);
+  EXPECT_EQ(config.experts.mixtures_before(4), 2);
+  EXPECT_EQ(read(minimal("llama")).mixtures(), 0);
+}
+
+TEST(Config, OfLayersWithAnMlpTheSizeIsThatOfTheFamilyUnlessItIsGiven) {
+  const auto size_of = [](Json config, const Json& changes) {
+    config.erase("intermediate_size");
+    config.update(changes);
+    return read(config).intermediate_size;
+  };
+  const Json step = {{"decoder_sparse_step", 2}};
+  EXPECT_EQ(size_of(minimal("qwen2_moe"), step), 5632);
+  EXPECT_EQ(size_of(minimal("qwen3_moe"), step), 6144);
+  EXPECT_EQ(size_of(minimal("qwen3_moe"), {{"decoder_sparse_step", 2}, {"intermediate_size", 24}}), 24);
+}
+
+TEST(Config, AMixtureWithoutAMixtureIsADenseModel) {
+  for (const Json& changes : {Json{{"mlp_only_layers", {0, 1}}}, Json{{"decoder_sparse_step", 3}}}) {
+    Json config = minimal("qwen2_moe");
+    config["num_hidden_layers"] = 2;
+    const ModelConfig dense = with(config, changes);
+    EXPECT_FALSE(dense.experts.any());
+    EXPECT_EQ(dense.idle_parameters(), 0);
+  }
+}
+
 TEST(Config, MixturesThatAreNotSupportedAreRefusedByTheirKey) {
   const auto error = [](const char* key, const Json& value, const char* family = "qwen3_moe") {
     return error_of(minimal(family), {{key, value}});
   };
-  EXPECT_THAT(error("mlp_only_layers", {0}), HasSubstr("mlp_only_layers gives some layers an MLP instead of experts"));
-  EXPECT_THAT(error("decoder_sparse_step", 2), HasSubstr("decoder_sparse_step gives some layers an MLP instead of experts"));
+  EXPECT_THAT(error("mlp_only_layers", {0}, "mixtral"), HasSubstr("mlp_only_layers is [0], which changes the model"));
+  EXPECT_THAT(error("decoder_sparse_step", 2, "mixtral"), HasSubstr("decoder_sparse_step is 2, which changes the model"));
+  EXPECT_THAT(error("decoder_sparse_step", 0), HasSubstr("decoder_sparse_step must be positive"));
+  EXPECT_THAT(error("decoder_sparse_step", -1), HasSubstr("decoder_sparse_step must be positive"));
+  for (const Json& value : {Json("0"), Json(0), Json::array({0.5}), Json::array({true})})
+    EXPECT_THAT(error("mlp_only_layers", value), HasSubstr("mlp_only_layers must be a list of the numbers of layers")) << value;
   EXPECT_THAT(error("router_jitter_noise", 0.1, "mixtral"), HasSubstr("router_jitter_noise is 0.1"));
   EXPECT_THAT(error("use_sliding_window", true), HasSubstr("use_sliding_window is true"));
   EXPECT_THAT(error("num_experts_per_tok", 200), HasSubstr("num_experts_per_tok (200) is more than there are experts (128)"));

@@ -15,8 +15,8 @@ TEST(Weights, OfNoFamilyAreNamedByTheirFieldsAndClonedWhole) {
   Weights weights;
   weights.layers.resize(2);
   for (LayerWeights& layer : weights.layers) layer.feed_forward.resize(3);
-  const size_t tensors =
-      sizeof(LayerWeights) - 4 * sizeof(LinearWeights) - sizeof(LayerWeights::feed_forward) - sizeof(LayerWeights::packed);
+  const size_t tensors = sizeof(LayerWeights) - 4 * sizeof(LinearWeights) - sizeof(LayerWeights::network) -
+                         sizeof(LayerWeights::feed_forward) - sizeof(LayerWeights::packed);
   const size_t vectors = tensors / sizeof(at::Tensor);
   EXPECT_EQ(weight_slots(weights).size(), 2 * (vectors + 7 * 2) + 6);  // seven linear layers with a bias each
   std::set<std::string> names;

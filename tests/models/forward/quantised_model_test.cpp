@@ -35,12 +35,12 @@ class QuantisedModel : public testing::TestWithParam<Quantised> {
   // Matrices of layers become change(matrix); all others are shared.
   template <class Change>
   static Weights changed(const Weights& weights, const Change& change) {
-    std::set<size_t> routers;
-    if (weights.network)
-      for (const NetworkTensor& tensor : weights.network->tensors)
-        if (!tensor.quantises) routers.insert(tensor.linear);
     Weights result = weights;
     for (LayerWeights& layer : result.layers) {
+      std::set<size_t> routers;
+      if (layer.network)
+        for (const NetworkTensor& tensor : layer.network->tensors)
+          if (!tensor.quantises) routers.insert(tensor.linear);
       std::vector<LinearWeights*> linears{&layer.query, &layer.key, &layer.value, &layer.attention_output};
       for (size_t i = 0; i < layer.feed_forward.size(); ++i)
         if (!routers.contains(i)) linears.push_back(&layer.feed_forward[i]);

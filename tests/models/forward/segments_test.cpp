@@ -154,7 +154,8 @@ ModelConfig uneven_mixture() {
 
 Weights uneven_weights(const ModelConfig& config) {
   Weights weights = reference::random_weights(config, 0.2);
-  for (LayerWeights& layer : weights.layers) layer.feed_forward[Experts::kRouter].weight.narrow(0, 2, 6).mul_(0.01);
+  for (LayerWeights& layer : weights.layers)
+    if (layer.network) layer.feed_forward[Experts::kRouter].weight.narrow(0, 2, 6).mul_(0.01);
   return weights;
 }
 
@@ -188,9 +189,10 @@ TEST(SharedOutExperts, HaveTheGradientsOfOneRankToTheBit) {
   }
 }
 
-// However tokens are routed.
-TEST(SharedOutExperts, TakeWhatIsPredicted) {
+// However tokens are routed, and with layers that have an MLP between them.
+void expect_what_is_predicted(const std::vector<int64_t>& dense_layers) {
   ModelConfig config = uneven_mixture();
+  config.experts.dense_layers = dense_layers, config.intermediate_size = 300;
   config.hidden_size = 96, config.head_dim = 24, config.experts.size = 120, config.experts.shared_size = 64;
   config.layers = 4, config.max_positions = 4096;
   constexpr int64_t kTokens = 2400;
@@ -219,6 +221,12 @@ TEST(SharedOutExperts, TakeWhatIsPredicted) {
       for (const int64_t peak : peaks) EXPECT_LE(peak, activation_bytes(config, pass).tensors) << uneven;
     }
   }
+}
+
+TEST(SharedOutExperts, TakeWhatIsPredicted) { expect_what_is_predicted({}); }
+TEST(SharedOutExperts, TakeWhatIsPredictedBesideMlps) {
+  expect_what_is_predicted({0, 2});
+  expect_what_is_predicted({3});
 }
 
 // What a rank takes beside weights, as LibTorch reports it.

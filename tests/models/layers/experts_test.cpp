@@ -186,6 +186,9 @@ TEST(Experts, AreCountedAmongTheParametersThatATokenGoesThrough) {
   const ModelConfig config = mixture();
   EXPECT_EQ(config.idle_parameters(), 2 * 4 * 3 * 20 * 24);  // layers, experts, matrices
   EXPECT_EQ(reference::small_config().idle_parameters(), 0);
+  ModelConfig mixed = config;
+  mixed.layers = 5, mixed.experts.dense_layers = {0, 3};
+  EXPECT_EQ(mixed.idle_parameters(), 3 * 4 * 3 * 20 * 24);
 }
 
 TEST(Experts, HaveNoAdaptersButAttentionAndTheSharedOneHave) {
@@ -195,6 +198,19 @@ TEST(Experts, HaveNoAdaptersButAttentionAndTheSharedOneHave) {
     if (matrix.name.starts_with("model.layers.1.")) modules.insert(matrix.name.substr(15));
   EXPECT_THAT(modules, ElementsAre("mlp.shared_expert.down_proj", "mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj",
                                    "self_attn.k_proj", "self_attn.o_proj", "self_attn.q_proj", "self_attn.v_proj"));
+}
+
+// Of Qwen3-MoE, PEFT makes experts of the names of an MLP.
+TEST(Experts, LeaveAdaptersToTheMlpsOfOtherLayersWherePeftFindsThem) {
+  const auto of_mlps = [](const char* folder) {
+    Transformer model = load_transformer(std::string(tests::source_folder()) + "/tests/golden/models/" + folder, {});
+    std::set<std::string> modules;
+    for (const AdaptableMatrix& matrix : adaptable_matrices(model.weights()))
+      if (matrix.name.starts_with("model.layers.0.mlp.")) modules.insert(matrix.name.substr(19));
+    return modules;
+  };
+  EXPECT_THAT(of_mlps("qwen2_moe_mixed"), ElementsAre("down_proj", "gate_proj", "up_proj"));
+  EXPECT_THAT(of_mlps("qwen3_moe_mixed"), ElementsAre());
 }
 
 }  // namespace

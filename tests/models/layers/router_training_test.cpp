@@ -67,6 +67,18 @@ TEST(RouterTraining, EveryTokenGoesThroughItsExpertsOnceALayer) {
   }
 }
 
+TEST(RouterTraining, LayersThatAreNoMixturesTellNothing) {
+  ModelConfig config = mixture();
+  config.layers = 4, config.experts.dense_layers = {0, 2};
+  const RouterRecord record = record_of(told(config), tokens_of(config));
+  ASSERT_EQ(record.through.size(), 4u * 6u);
+  for (size_t layer = 0; layer < 4; ++layer) {
+    const int64_t all = layer % 2 == 0 ? 0 : 2 * 54;
+    EXPECT_EQ(std::accumulate(&record.through[layer * 6], &record.through[layer * 6] + 6, int64_t{0}), all) << layer;
+  }
+  EXPECT_EQ(record.samples.size(), 2u * 4u) << "of two layers";
+}
+
 TEST(RouterTraining, WhatIsComputedWithoutAGradientDoesNotCount) {
   const ModelConfig config = mixture();
   const Transformer model = told(config);

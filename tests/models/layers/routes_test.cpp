@@ -103,6 +103,32 @@ TEST(Routes, OnlyTheLastLayerOfATokenIsOpened) {
     EXPECT_EQ(read_route(form, token.data() + layer * form.layer_bytes(), chosen.data()), layer + 1 < form.layers);
 }
 
+TEST(Routes, TakeBytesOfMixturesAlone) {
+  ModelConfig config = routed_config();
+  config.layers = 5, config.experts.dense_layers = {0, 3};
+  const RouteForm form = route_form(config);
+  EXPECT_EQ(form.layers, 3);
+  EXPECT_EQ(form.token_bytes(), 3 * 2);
+  const at::Tensor routes = random_routes(config, 7, 6);
+  const std::vector<int64_t> begins{-1, 0, 2, -1, 4};
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const int64_t begin = begins[static_cast<size_t>(layer)];
+    const LayerRoutes lies = layer_routes(config, routes, layer);
+    EXPECT_EQ(lies.given(), begin >= 0) << layer;
+    EXPECT_EQ(layer_routes_in_operators(config, routes, layer).defined(), begin >= 0) << layer;
+    if (begin >= 0) EXPECT_EQ(lies.first, routes.const_data_ptr<uint8_t>() + begin) << layer;
+  }
+}
+
+// Nothing is left out of a mixture that the last layer is behind.
+TEST(Routes, OfTheLastLayerAreThereWhereItIsNoMixture) {
+  ModelConfig config = routed_config();
+  config.experts.dense_layers = {1};
+  std::vector<uint8_t> token{1, 2};
+  open_last_layer(route_form(config), token.data());
+  EXPECT_THAT(token, ElementsAre(1, 2));
+}
+
 TEST(Routes, LibTorchsOperatorsReadAndWriteTheSameBytes) {
   for (const int64_t count : {6, 300}) {
     const ModelConfig config = routed_config(count);
@@ -110,8 +136,8 @@ TEST(Routes, LibTorchsOperatorsReadAndWriteTheSameBytes) {
     const at::Tensor routes = random_routes(config, 11, 2);
     std::vector<at::Tensor> layers;
     for (int64_t layer = 0; layer < form.layers; ++layer) {
-      layers.push_back(layer_routes_in_operators(form, routes, layer));
-      const LayerRoutes lies = layer_routes(form, routes, layer);
+      layers.push_back(layer_routes_in_operators(config, routes, layer));
+      const LayerRoutes lies = layer_routes(config, routes, layer);
       for (int64_t token = 0; token < 11; ++token) {
         std::vector<int32_t> chosen(2, -1);
         lies.read(token, chosen.data());
@@ -122,7 +148,7 @@ TEST(Routes, LibTorchsOperatorsReadAndWriteTheSameBytes) {
     }
     const at::Tensor written = routes_of_layers(form, layers);
     for (int64_t layer = 0; layer < form.layers; ++layer)
-      EXPECT_TRUE(at::equal(layer_routes_in_operators(form, written, layer), layers[static_cast<size_t>(layer)]));
+      EXPECT_TRUE(at::equal(layer_routes_in_operators(config, written, layer), layers[static_cast<size_t>(layer)]));
   }
 }
 
@@ -144,11 +170,12 @@ TEST(Routes, GivenExpertsGetTheWeightsOfThisRouter) {
 const std::vector<int64_t> kSamples{0, 9, 9, 14, 30};
 
 // Which rows go where is given to both; one has kernels of ours, and the other differentiates by autograd.
-class Replayed : public testing::TestWithParam<std::tuple<Precision, bool>> {};
+class Replayed : public testing::TestWithParam<std::tuple<Precision, bool, std::vector<int64_t>>> {};
 
 TEST_P(Replayed, TrainsAsLibTorchsOperatorsDo) {
-  const auto [precision, recomputes] = GetParam();
-  const ModelConfig config = routed_config();
+  const auto& [precision, recomputes, dense_layers] = GetParam();
+  ModelConfig config = routed_config();
+  config.layers = 2 + std::ssize(dense_layers), config.experts.dense_layers = dense_layers;
   const auto here = std::make_shared<RouterTraining>(0.3), there = std::make_shared<RouterTraining>(0.3);
   const auto checkpointing = recomputes ? ActivationCheckpointing::kLayer : ActivationCheckpointing::kNone;
   Transformer kernels(config, reference::leaves(reference::random_weights(config)), {precision, checkpointing});
@@ -187,7 +214,8 @@ TEST_P(Replayed, TrainsAsLibTorchsOperatorsDo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Passes, Replayed,
-                         testing::Combine(testing::Values(Precision::kFloat32, Precision::kBfloat16), testing::Bool()));
+                         testing::Combine(testing::Values(Precision::kFloat32, Precision::kBfloat16), testing::Bool(),
+                                          testing::Values(std::vector<int64_t>{}, std::vector<int64_t>{0, 2})));
 
 }  // namespace
 }  // namespace sluice::models

@@ -109,6 +109,10 @@ ModelConfig random_mixture(uint64_t seed, int expert_ranks) {
   if (random() % 2 == 0) config.experts.shared_size = 4 + up_to(40);
   if (random() % 2 == 0) config.norm_place = NormPlace::kBoth;
   config.qk_norm = std::array{QkNorm::kNone, QkNorm::kHead, QkNorm::kProjection}[random() % 3];
+  if (random() % 2 == 0) {  // some layers have an MLP instead
+    config.layers = 3;
+    config.experts.dense_layers = random() % 2 == 0 ? std::vector<int64_t>{0, 2} : std::vector<int64_t>{1};
+  }
   return config;
 }
 
@@ -137,17 +141,17 @@ TEST(ExpertShares, GiveTheBitsOfOneRank) {
 }
 
 // What a rank holds of the experts is the part that it owns: of those behind the columns nothing else.
-TEST(ExpertShares, HoldTheirExpertsAlone) {
+void expect_own_experts_alone(int64_t layers, const std::vector<int64_t>& dense_layers) {
   ModelConfig config = reference::small_config();
   config.model_type = "qwen3", config.qk_norm = QkNorm::kHead;
-  config.kv_heads = config.heads = 4;
-  config.experts = {.count = 8, .per_token = 2, .size = 32};
+  config.kv_heads = config.heads = 4, config.layers = layers;
+  config.experts = {.count = 8, .per_token = 2, .size = 32, .dense_layers = dense_layers};
   const auto bytes_of = [&](const ColumnShare& share) { return PackedWeights::bytes_for(config, Precision::kFloat32, share); };
   const int64_t of_expert = PackedMatrix::bytes_for(Precision::kFloat32, 64, config.hidden_size) +
                             PackedMatrix::bytes_for(Precision::kFloat32, config.hidden_size, 32);
   const int64_t all = bytes_of({}), first = bytes_of({.expert_ranks = 4}), last = bytes_of({.place = 3, .expert_ranks = 4});
-  EXPECT_EQ(first, all - config.layers * 6 * of_expert);
-  EXPECT_EQ(last, config.layers * 2 * of_expert);
+  EXPECT_EQ(first, all - config.mixtures() * 6 * of_expert);
+  EXPECT_EQ(last, config.mixtures() * 2 * of_expert);
   const Weights weights = reference::random_weights(config);
   for (const int ranks : {1, 2}) {
     for (int place = 0; place < 4; ++place) {
@@ -155,6 +159,11 @@ TEST(ExpertShares, HoldTheirExpertsAlone) {
       EXPECT_EQ(PackedWeights(part_of(weights, share)).bytes(), bytes_of(share)) << place << " of " << ranks;
     }
   }
+}
+
+TEST(ExpertShares, HoldTheirExpertsAlone) {
+  expect_own_experts_alone(2, {});
+  expect_own_experts_alone(4, {0, 2});
 }
 
 TEST(ColumnShare, EveryColumnIsOfOnePlace) {

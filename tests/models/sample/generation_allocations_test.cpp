@@ -36,6 +36,8 @@ TEST(GenerationAllocations, NorDoesAStepThroughExperts) {
   ModelConfig config = reference::small_config();
   config.experts = {.count = 9, .per_token = 2, .size = 20, .shared_size = 16};
   expect_no_allocations(config);
+  config.experts.dense_layers = {0};
+  expect_no_allocations(config);
 }
 
 }  // namespace

@@ -19,10 +19,11 @@
 namespace sluice::models {
 namespace {
 
-ModelConfig mixture_of(int64_t experts) {
+// Of three layers, some of which have an MLP.
+ModelConfig mixture_of(int64_t experts, const std::vector<int64_t>& dense_layers) {
   ModelConfig config = reference::small_config();
   config.layers = 3;
-  config.experts = {.count = experts, .per_token = 2, .size = 20, .normalised = true};
+  config.experts = {.count = experts, .per_token = 2, .size = 20, .normalised = true, .dense_layers = dense_layers};
   return config;
 }
 
@@ -98,9 +99,9 @@ std::string expected_routes(const ModelConfig& config, const Weights& weights, P
   return all;
 }
 
-class Routed : public testing::TestWithParam<std::tuple<int64_t, Precision>> {
+class Routed : public testing::TestWithParam<std::tuple<int64_t, Precision, std::vector<int64_t>>> {
  protected:
-  const ModelConfig config_ = mixture_of(std::get<0>(GetParam()));
+  const ModelConfig config_ = mixture_of(std::get<0>(GetParam()), std::get<2>(GetParam()));
   const Precision precision_ = std::get<1>(GetParam());
   const bool seeded_ = (at::manual_seed(5), true);
   const Weights weights_ = reference::random_weights(config_, 0.2);
@@ -171,7 +172,9 @@ TEST_P(Routed, ReplayedByTheSameWeightsGiveTheBitsThatWereSampled) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Mixtures, Routed,
-                         testing::Combine(testing::Values(8, 300), testing::Values(Precision::kFloat32, Precision::kBfloat16)));
+                         testing::Combine(testing::Values(8, 300), testing::Values(Precision::kFloat32, Precision::kBfloat16),
+                                          testing::Values(std::vector<int64_t>{}, std::vector<int64_t>{1},
+                                                          std::vector<int64_t>{0, 2})));
 
 }  // namespace
 }  // namespace sluice::models

@@ -95,6 +95,7 @@ struct PassCase {
   std::function<std::vector<at::Tensor>(const ForwardModel&, const RaggedSamples&)> asked;
   int ring = 1;
   int expert_ranks = 1;
+  std::vector<int64_t> dense_layers = {};
 };
 
 std::vector<at::Tensor> entropies(const ForwardModel& model, const RaggedSamples& samples) {
@@ -142,7 +143,8 @@ std::vector<PassCase> pass_cases() {
           {"OfAMixtureInARing", trains({.router_aux_loss = 0.1}), true, logprobs, 2},
           {"OfSharedOutExperts", trains({.router_aux_loss = 0.1}), true, logprobs, 1, 2},
           {"OfSharedOutExpertsComputedAgain", trains({.router_aux_loss = 0.1, .recompute = true}), true, entropies, 1, 2},
-          {"OfSharedOutExpertsInARing", trains(), true, logprobs, 2, 2}};
+          {"OfSharedOutExpertsInARing", trains(), true, logprobs, 2, 2},
+          {"OfSharedOutExpertsBesideAnMlp", trains({.router_aux_loss = 0.1}), true, logprobs, 1, 2, {1}}};
 }
 
 class SharedPasses : public ::testing::TestWithParam<PassCase> {};
@@ -157,7 +159,7 @@ at::Tensor loss_of(const std::vector<at::Tensor>& outputs) {
 
 TEST_P(SharedPasses, GiveTheBitsOfOneRankAndItsGradients) {
   const TinyFolder folder;
-  if (GetParam().mixture) testing::make_mixture(folder, GetParam().expert_ranks > 1 ? 6 : 5);
+  if (GetParam().mixture) testing::make_mixture(folder, GetParam().expert_ranks > 1 ? 6 : 5, GetParam().dense_layers);
   const Samples samples;
   const std::shared_ptr<LanguageModel> alone = testing::tiny_model(folder.path(), GetParam().options);
   SharedModel shared(folder, GetParam().options, GetParam().ring, GetParam().expert_ranks);

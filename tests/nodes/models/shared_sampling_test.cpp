@@ -108,6 +108,7 @@ struct SamplingCase {
   models::KvAdmission admission = models::KvAdmission::kWorstCase;
   models::ColumnShare share = {.ranks = kSamplers};
   bool mixture = false;
+  std::vector<int64_t> dense_layers = {};
 };
 
 TinyOptions optimized(TinyOptions options = {}) {
@@ -122,6 +123,7 @@ std::vector<SamplingCase> sampling_cases() {
           {"OnDemand", optimized(), models::KvAdmission::kOnDemand},
           {"OfSeveralVersions", optimized({.readable_versions = 3})},
           {"OfExperts", optimized(), models::KvAdmission::kOnDemand, {.expert_ranks = kSamplers}, true},
+          {"OfExpertsBesideAnMlp", optimized(), models::KvAdmission::kOnDemand, {.expert_ranks = kSamplers}, true, {0}},
           {"OfExpertsAndColumns",
            optimized({.readable_versions = 3, .precision = models::Precision::kBfloat16}),
            models::KvAdmission::kWorstCase,
@@ -134,7 +136,7 @@ class SharedSampling : public ::testing::TestWithParam<SamplingCase> {};
 TEST_P(SharedSampling, GivesTheTokensOfOneRank) {
   const TinyFolder folder;
   const SamplingCase& of = GetParam();
-  if (of.mixture) testing::make_mixture(folder, 6);
+  if (of.mixture) testing::make_mixture(folder, 6, of.dense_layers);
   const std::shared_ptr<LanguageModel> alone = testing::tiny_model(folder.path(), of.options);
   ModelSampledTogether shared(folder, of.options, of.share);
   Sampling theirs(*alone, of.admission), ours(shared.leads(), of.admission), others(shared.leads(), of.admission);

@@ -156,6 +156,34 @@ TEST(Lora, OfAMixtureIsOfAttentionAndTheSharedExpert) {
   }
 }
 
+TEST(Lora, OfAMixtureBesideMlpsIsOfTheseToo) {
+  const TinyFolder folder;
+  make_mixture(folder, 5, {0});
+  save_model(*tiny_model(folder.path(), {}), folder.path());
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    const Bound bound(model_spec(folder.path(), {optimizer_entry(1e-3), dtype_entry(dtype), lora_entry()}));
+    ASSERT_TRUE(bound.params) << render(bound.problems);
+    EXPECT_EQ(bound.facts.parameters,
+              kAll + 5 * kExpert + kRouter + kAdapters);  // of one layer; the other is as wide as its shared one
+    EXPECT_EQ(bound.facts.idle_parameters, 3 * kExpert);
+    EXPECT_EQ(bound.facts.gradient_bytes, 4 * kAdapters);
+    EXPECT_EQ(live_bytes(bound), bound.facts.weight_bytes + bound.facts.gradient_bytes + bound.facts.optimizer_bytes) << dtype;
+  }
+}
+
+TEST(TrainedWeights, OfAMixtureBesideMlpsTakeTheMemoryThatIsPredicted) {
+  const TinyFolder folder;
+  make_mixture(folder, 6, {0});
+  save_model(*tiny_model(folder.path(), {}), folder.path());
+  const Bound bound(model_spec(folder.path(), {optimizer_entry(1e-3)}));
+  ASSERT_TRUE(bound.params) << render(bound.problems);
+  EXPECT_EQ(live_bytes(bound), bound.facts.weight_bytes + bound.facts.gradient_bytes + bound.facts.optimizer_bytes);
+  const auto layer = [](int64_t experts) { return 4 * (kLayer + experts * kExpert + 6 * 32 + 32); };
+  // With a page for every weight: the mixture is the largest that passes, and of its experts a rank has its own.
+  EXPECT_EQ(bound.facts.passing_bytes - bound.facts.shared_passing_bytes(2), layer(6) - layer(3));
+  EXPECT_EQ(bound.facts.passing_bytes % 4096, layer(6) % 4096);
+}
+
 TEST(Lora, OfExpertsIsRefused) {
   const TinyFolder folder;
   make_mixture(folder);
@@ -186,6 +214,12 @@ TEST(RouterAuxLoss, IsTakenWhereSomeRouterIsTrained) {
     EXPECT_TRUE(bound.params) << render(bound.problems);
     EXPECT_TRUE(bound.facts.is_mixture());
   }
+  const TinyFolder mixed;
+  make_mixture(mixed, 5, {0});
+  EXPECT_TRUE(Bound(model_spec(mixed.path(), {optimizer, loss})).params);
+  EXPECT_THAT(
+      only_problem(model_spec(mixed.path(), {optimizer, loss, strings_entry("freeze", {"model.layers.1.mlp.gate.weight"})})),
+      HasSubstr("all its routers are frozen"));
   const TinyFolder dense;
   EXPECT_FALSE(Bound(model_spec(dense.path(), {optimizer})).facts.is_mixture());
 }

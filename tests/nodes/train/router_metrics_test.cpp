@@ -126,21 +126,29 @@ TEST_F(RoutersTold, PairsTellTheSameInEveryPass) {
 }
 
 // Of experts that are equally likely every token chooses the first two: 5/2 of an even spread.
-TEST_F(RoutersTold, ALoadThatIsKnown) {
-  const auto model = mixture();
+void expect_known_load(LanguageModel& model) {
   const at::NoGradGuard no_gradient;
-  for (const models::LayerWeights& layer : model->forward().transformer().weights().layers)
-    layer.feed_forward[models::Experts::kRouter].weight.detach().zero_();
+  for (const models::LayerWeights& layer : model.forward().transformer().weights().layers)
+    if (layer.feed_forward.size() > models::Mlp::kLinears) layer.feed_forward[models::Experts::kRouter].weight.detach().zero_();
   engine::NodeOutcome outcome;
   {
     const at::AutoGradMode with_gradient(true);
-    outcome = run_node<TrainSft>(TrainSftParams{.model = "actor"}, {{"actor", model}}, mixed_groups());
+    const std::shared_ptr<LanguageModel> handle(&model, [](LanguageModel*) {});
+    outcome = run_node<TrainSft>(TrainSftParams{.model = "actor"}, {{"actor", handle}}, mixed_groups());
   }
   EXPECT_DOUBLE_EQ(metric(outcome.metrics, "router/load_max"), 2.5);
   EXPECT_DOUBLE_EQ(metric(outcome.metrics, "router/load_max_worst_layer"), 2.5);
   EXPECT_DOUBLE_EQ(metric(outcome.metrics, "router/experts_idle"), 0.6);
   EXPECT_NEAR(metric(outcome.metrics, "router/entropy_mean"), std::log(5), 1e-6);
   EXPECT_NEAR(metric(outcome.metrics, "router/aux_loss"), 1, 1e-6);
+}
+
+TEST_F(RoutersTold, ALoadThatIsKnown) { expect_known_load(*mixture()); }
+
+// The means are over the layers that are mixtures.
+TEST_F(RoutersTold, BesideMlpsTheLoadIsThatOfTheMixtures) {
+  testing::make_mixture(folder_, 5, {0});
+  expect_known_load(*mixture());
 }
 
 // What is computed without training does not count, though the model is one that trains.
