@@ -251,15 +251,15 @@ TEST(FakeDeviceCopies, AreAsManyForManyLayers) {
 }
 
 // How many rows an expert has decides what comes next.
-TEST(FakeDeviceCopies, OfExpertsMakeTheHostWaitOnceALayer) {
+TEST(FakeDeviceCopies, OfExpertsMakeTheHostWaitOnceAMixture) {
   ModelConfig config = reference::small_config();
-  config.layers = 5, config.experts = {.count = 6, .per_token = 2, .size = 20, .shared_size = 16};
+  config.layers = 5, config.experts = {.count = 6, .per_token = 2, .size = 20, .shared_size = 16, .dense_layers = {1}};
   const Transformer model(config, reference::random_weights(config, 0.2).to(device()));
   const at::Tensor tokens = tokens_of(config).to(device());
   const at::NoGradGuard no_gradient;
   fake::take_counts();
   model.hidden_states(tokens, kOffsets);
-  EXPECT_EQ(fake::take_counts().host_waits, config.layers);
+  EXPECT_EQ(fake::take_counts().host_waits, config.mixtures());
 }
 
 // What they tell comes with that.

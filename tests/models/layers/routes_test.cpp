@@ -1,5 +1,6 @@
 #include "models/layers/feed_forward/routes.h"
 
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
@@ -176,6 +177,7 @@ TEST_P(Replayed, TrainsAsLibTorchsOperatorsDo) {
   const auto& [precision, recomputes, dense_layers] = GetParam();
   ModelConfig config = routed_config();
   config.layers = 2 + std::ssize(dense_layers), config.experts.dense_layers = dense_layers;
+  at::manual_seed(11);
   const auto here = std::make_shared<RouterTraining>(0.3), there = std::make_shared<RouterTraining>(0.3);
   const auto checkpointing = recomputes ? ActivationCheckpointing::kLayer : ActivationCheckpointing::kNone;
   Transformer kernels(config, reference::leaves(reference::random_weights(config)), {precision, checkpointing});
@@ -187,12 +189,13 @@ TEST_P(Replayed, TrainsAsLibTorchsOperatorsDo) {
   const at::Tensor theirs =
       portable::hidden_states(config, others, tokens, kSamples,
                               {.precision = precision, .checkpointing = recomputes, .routers = there, .routes = routes});
-  const double tolerance = precision == Precision::kFloat32 ? 1e-4 : 4e-2;
+  const double rounding = precision == Precision::kFloat32 ? 1e-4 : 4e-2;  // of two layers
+  const double tolerance = rounding * static_cast<double>(config.layers) / 2;
   const auto distance = [](const at::Tensor& a, const at::Tensor& b) { return ((a - b).norm() / b.norm()).item<double>(); };
   EXPECT_LT(distance(ours, theirs), tolerance);
   {
     const at::NoGradGuard no_gradient;
-    EXPECT_GT(distance(kernels.hidden_states(tokens, kSamples), ours), 10 * tolerance) << "the routers would choose the same";
+    EXPECT_GT(distance(kernels.hidden_states(tokens, kSamples), ours), 10 * rounding) << "the routers would choose the same";
   }
   (ours * loss).sum().backward();
   (theirs * loss).sum().backward();
@@ -215,7 +218,7 @@ TEST_P(Replayed, TrainsAsLibTorchsOperatorsDo) {
 
 INSTANTIATE_TEST_SUITE_P(Passes, Replayed,
                          testing::Combine(testing::Values(Precision::kFloat32, Precision::kBfloat16), testing::Bool(),
-                                          testing::Values(std::vector<int64_t>{}, std::vector<int64_t>{0, 2})));
+                                          testing::Values(std::vector<int64_t>{}, std::vector<int64_t>{1})));
 
 }  // namespace
 }  // namespace sluice::models
