@@ -199,9 +199,15 @@ ExactMoments ExactMoments::read(ByteReader& bytes) {
   return moments;
 }
 
+// Of the exact sum, not of its nearest double: n times the same numbers have the mean of these.
 double ExactMoments::mean() const {
   const double total = count();
-  return total == 0 ? 0 : sum.value() / total;
+  if (total == 0) return 0;
+  const double high = sum.value(), quotient = high / total;
+  if (!std::isfinite(quotient)) return quotient;
+  ExactSum rest = sum;
+  rest.add(-high);
+  return quotient + (std::fma(-quotient, total, high) + rest.value()) / total;
 }
 
 // sum w (x - m)^2 = sum w x^2 - 2 m sum w x + m^2 sum w, all exact but for what is below 2^-159 of a sum.

@@ -38,7 +38,7 @@ int conduct_assistance(const engine::Plan& plan, const RunStart& start) {
   engine::Assistance assistance(plan, options_of(start));
   models::TensorPool::of_process().keep_freed();
   const StopSignals stop_signals;
-  const std::string doing = "assists rank " + std::to_string(engine::group_of(plan, start.ranks.rank()).front());
+  const std::string doing = "assisting rank " + std::to_string(engine::group_of(plan, start.ranks.rank()).front());
   start.ranks.watch({.failed = [&](const std::exception_ptr& error) { assistance.fail(error); },
                      .sign = [&] { return engine::RankSign{.doing = doing, .resident_bytes = engine::resident_bytes()}; },
                      .lost = {},

@@ -67,10 +67,12 @@ SimulationView::Variant simulate_variant(const SimulateArguments& arguments, con
   const engine::Plan& plan = loaded.plan;
   if (is_base) print_warnings(loaded.warnings), pipeline = plan.pipeline.name;
   engine::Costs costs = measured ? *measured : engine::estimated_costs(plan, arguments.gflops);
-  const std::vector<std::string> notes = engine::take_guesses(plan, guess_rules(plan), arguments.guesses_right, costs);
+  const auto rules = guess_rules(plan);
+  const std::vector<std::string> notes = engine::take_guesses(plan, rules, arguments.guesses_right, costs);
   const bool traced = is_base && !arguments.trace.empty();
   SimulationView::Variant variant{setting,
-                                  traced ? simulate_with_trace(plan, costs, arguments.trace) : engine::simulate(plan, costs)};
+                                  traced ? simulate_with_trace(plan, costs, arguments.trace) : engine::simulate(plan, costs),
+                                  plan.ranks, !rules.empty()};
   std::ranges::copy(notes, std::back_inserter(variant.result.notes));
   return variant;
 }
@@ -91,6 +93,9 @@ int simulate_pipeline(const SimulateArguments& arguments) {
   view.variants.push_back(simulate_variant(arguments, measured, {}, view.pipeline));
   for (const std::string& setting : arguments.what_ifs)
     view.variants.push_back(simulate_variant(arguments, measured, setting, view.pipeline));
+  if (arguments.guesses_right && std::ranges::none_of(view.variants, &SimulationView::Variant::guesses))
+    throw UserError("--guesses-right has no effect: no node of the pipeline guesses tokens",
+                    "remove it, or set speculation = \"ngrams\" or \"draft\" in a node that samples");
 
   std::fputs((arguments.format == "json" ? simulation_json(view) : simulation_text(view)).c_str(), stdout);
   bool stalls = false;

@@ -12,11 +12,16 @@ namespace {
 
 using engine::SimulationResult;
 
+// Ranks that schedule.
+int count_of(const SimulationResult& result) { return result.ranks ? result.ranks->count : 1; }
+
 std::string heading(const SimulationView& view) {
   const SimulationResult& result = view.variants.front().result;
   std::string text =
       view.pipeline + ": " + plural(result.iterations, "iteration") + " would take " + simulated_duration(result.seconds);
-  if (result.ranks) text += " on " + plural(result.ranks->count, "rank");
+  const int ranks = view.variants.front().ranks, assist = ranks - count_of(result);
+  if (ranks > 1) text += " on " + plural(ranks, "rank");
+  if (assist > 0) text += ", of which " + std::to_string(assist) + (assist == 1 ? " assists" : " assist");
   if (view.costs_from.empty()) {
     return text + "\n  an estimate: " + fixed(view.gflops, 0) +
            " billion operations a second for each core, nothing but the models counted, responses of all lengths alike\n" +
@@ -124,8 +129,6 @@ std::string ranks_of(const SimulationResult& result) {
   return parts.empty() ? std::to_string(result.ranks->count) : join(parts, " + ");
 }
 
-int count_of(const SimulationResult& result) { return result.ranks ? result.ranks->count : 1; }
-
 // Which of several variants is best: by the time, and, where they have other numbers of ranks, by what they take of them.
 std::string best_text(const SimulationView& view) {
   std::vector<const SimulationView::Variant*> all;
@@ -133,12 +136,10 @@ std::string best_text(const SimulationView& view) {
     if (!variant.result.stall) all.push_back(&variant);
   if (view.variants.size() < 3 || all.size() < 2) return {};
   const auto seconds = [](const SimulationView::Variant* variant) { return variant->result.seconds; };
-  const auto of_ranks = [](const SimulationView::Variant* variant) {
-    return variant->result.seconds * count_of(variant->result);
-  };
+  const auto of_ranks = [](const SimulationView::Variant* variant) { return variant->result.seconds * variant->ranks; };
   const auto* const fastest = *std::ranges::min_element(all, {}, seconds);
   std::string text = "  the shortest time: " + name_of(*fastest) + "\n";
-  const auto has_as_many = [&](const auto* variant) { return count_of(variant->result) == count_of(all.front()->result); };
+  const auto has_as_many = [&](const auto* variant) { return variant->ranks == all.front()->ranks; };
   if (!std::ranges::all_of(all, has_as_many))
     text += "  the least time of all ranks together: " + name_of(**std::ranges::min_element(all, {}, of_ranks)) + "\n";
   return text;

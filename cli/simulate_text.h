@@ -12,6 +12,8 @@ struct SimulationView {
   struct Variant {
     std::string setting;  // KEY=VALUE, or several with a space between them; empty: as it is
     engine::SimulationResult result;
+    int ranks = 1;         // that it takes, with those that assist
+    bool guesses = false;  // some node does
   };
 
   std::string pipeline;

@@ -25,6 +25,16 @@ using Clock = std::chrono::steady_clock;
 constexpr int kLookMs = static_cast<int>(StallWatch::kLook.count());
 constexpr std::chrono::seconds kToLeave{5};  // for other ranks to hear a goodbye: all that are not stopped do at once
 
+bool is_rank_closed(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const ParcelRankClosed&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 std::unique_ptr<Wire> wire_to(int peer, bool is_local) {
   if (is_local) return std::make_unique<MemoryWire>(peer);
   return std::make_unique<StreamWire>();
@@ -93,13 +103,18 @@ class DirectParcels::Peer final : public MessageTaker {
                     "look at the link between the two machines");
   }
 
+  void forget_parcels() {
+    outgoing_.clear();
+    incoming_.clear();
+  }
+
   void forget(uint32_t block) { socket_->push({.message = {.kind = Message::Kind::kForget, .block = block}}); }
 
   void read() {
     socket_->read(*this);
     if (has_ended_) return;  // what was read is dropped, a goodbye too: nobody fails by its lack any more
     if (socket_->is_behind() || is_lost_) return;
-    if (!socket_->is_open() && !has_ended_well_) return be_lost(" has closed its connection");
+    if (!socket_->is_open() && !has_ended_well_) return be_lost<ParcelRankClosed>(" has closed its connection");
     expect_there();
     if (has_ended_well_) socket_->close();  // it waits for that
   }
@@ -127,7 +142,7 @@ class DirectParcels::Peer final : public MessageTaker {
   // Else it has ended, and cannot give or get what it still should.
   void expect_there() {
     if (has_left()) return forget_parcels();
-    if (has_ended_well_ && unfinished() != nullptr) be_lost(" has ended");
+    if (has_ended_well_ && unfinished() != nullptr) be_lost<ParcelRankLost>(" has ended");
   }
 
   void close() {
@@ -162,27 +177,23 @@ class DirectParcels::Peer final : public MessageTaker {
   }
 
  private:
-  void forget_parcels() {
-    outgoing_.clear();
-    incoming_.clear();
-  }
-
   const engine::ParcelKey* unfinished() const {
     const engine::ParcelKey* const key = incoming_.unfinished();
     return key != nullptr ? key : outgoing_.unfinished();
   }
 
+  template <class Error>
   void be_lost(const std::string& how) {
-    if (!expendable_.ranks.has(rank_)) throw_lost(how);
+    if (!expendable_.ranks.has(rank_)) throw_lost<Error>(how);
     give_up();
     expendable_.lost(rank_, incarnation_);
   }
 
+  template <class Error>
   [[noreturn]] void throw_lost(const std::string& how) const {
     const engine::ParcelKey* const key = unfinished();
     const std::string what = key == nullptr ? "" : ", and " + engine::text_of(*key) + " was between it and this rank";
-    throw ParcelRankLost("rank " + std::to_string(rank_) + how + what,
-                         "look at what rank " + std::to_string(rank_) + " said last");
+    throw Error("rank " + std::to_string(rank_) + how + what, "look at what rank " + std::to_string(rank_) + " said last");
   }
 
   const int number_, rank_;
@@ -438,7 +449,14 @@ void DirectParcels::fail(std::exception_ptr reason) {
     is_told = !has_ended_.exchange(true);  // else it was given up
     if (is_told) ending_ = Ending::kAbandoned;
   }
-  leave_without_goodbye();
+  // Where another rank is gone the connections stay until this is destroyed: the others notice that by themselves, and this rank is
+  // still there, which may be one that they would go on without.
+  if (is_told && is_rank_closed(reason)) {
+    for (const auto& peer : peers_)
+      if (peer) peer->forget_parcels();
+  } else {
+    leave_without_goodbye();
+  }
   if (is_told) failed_(std::move(reason));
 }
 

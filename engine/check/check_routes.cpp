@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "engine/check/check_draft.h"
@@ -40,11 +41,28 @@ void check_model(Draft& draft, const DraftNode& node) {
               {}, "remove " + key + ", or models of one shape");
 }
 
+// What is written costs memory of each sample.
+void check_read(Draft& draft, const DraftNode& node) {
+  const std::string& column = node.needs->routes_column;
+  const auto is_read = [&](const DraftNode& other) {
+    return other.needs && &other != &node &&
+           std::ranges::any_of(other.needs->reads, [&](const ColumnSpec& read) { return read.name == column; });
+  };
+  const bool is_written = std::ranges::any_of(node.needs->writes, [&](const auto& written) { return written.name == column; });
+  const bool all_known = std::ranges::all_of(draft.nodes, [](const DraftNode& other) { return other.needs.has_value(); });
+  if (!is_written || !all_known || std::ranges::any_of(draft.nodes, is_read)) return;
+  draft.warning("column-not-read", place_of(node, node.needs->routes_by),
+                "no node reads " + column + ", which '" + node.name() + "' writes", {},
+                "replay_routes = true in a node that trains or computes log-probabilities; or remove " + node.needs->routes_by);
+}
+
 }  // namespace
 
 void check_routes(Draft& draft) {
   for (const DraftNode& node : draft.nodes) {
-    if (node.needs && !node.needs->routes_by.empty()) check_model(draft, node);
+    if (!node.needs || node.needs->routes_by.empty()) continue;
+    check_model(draft, node);
+    check_read(draft, node);
   }
 }
 

@@ -152,7 +152,7 @@ void check_ring(const PipelineSpec& spec, Problems& problems, const Plan& plan) 
   problems.push_back({.kind = "setting-unusable",
                       .where = spec.cluster.find("ring")->value.where,
                       .message = "a ring of " + std::to_string(ring) + " cannot be made of " + plural(ranks, "rank") +
-                                 " that compute passes together",
+                                 (ranks == 1 ? "" : " that compute passes together"),
                       .caret = {},
                       .notes = {},
                       .help = ranks == 1 ? "sequence_parallel = " + std::to_string(ring) + " in [cluster], or remove ring"

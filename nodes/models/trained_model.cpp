@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/path_kind.h"
 #include "nodes/models/device_transport.h"
 #include "nodes/models/host_transport.h"
 #include "nodes/models/snapshot_files.h"
@@ -134,8 +135,11 @@ void TrainedModel::take_snapshot(engine::VersionRange versions, engine::Checkpoi
 void TrainedModel::write_snapshot(const std::filesystem::path& source, const std::filesystem::path& folder, FileSystem& files) {
   PassLead* const lead = live_.lead();
   if (lead == nullptr) return snapshot_.write(name(), source, folder, files);
-  auto others = std::async(std::launch::async,
-                           [&] { lead->have_saved({.kind = PassCommand::Kind::kWriteSnapshot, .folder = folder.string()}); });
+  auto others = std::async(std::launch::async, [&] {
+    // Another process may be told of another folder of work.
+    const std::string place = absolute_path(folder).string();
+    lead->have_saved({.kind = PassCommand::Kind::kWriteSnapshot, .folder = place});
+  });
   snapshot_.write(name(), source, folder, files);
   others.get();
 }

@@ -141,11 +141,17 @@ class ElasticRuns(Case):
         self.assertIn("no other rank is left that samples", out + said)
 
     def test_a_rank_that_trains_is_no_such_rank(self):
-        launched, pids = self.launch("trainer", **{"pipeline.iterations": 60})
-        self.wait_for_iterations("trainer")
-        os.kill(pids[1], signal.SIGKILL)
-        out, said = launched.communicate(timeout=60)
-        self.assertEqual(launched.returncode, 128 + signal.SIGKILL, out + said)
+        """Nor is one that assists it: that one is named, and no rank that is still there is given up."""
+        for passes, lost in ((1, 1), (2, SAMPLING + 1)):
+            with self.subTest(passes=passes):
+                launched, pids = self.launch(f"trainer-{passes}", **{"pipeline.iterations": 60, "cluster.sequence_parallel": passes})
+                self.wait_for_iterations(f"trainer-{passes}")
+                os.kill(pids[lost], signal.SIGKILL)
+                out, said = launched.communicate(timeout=60)
+                self.assertEqual(launched.returncode, 128 + signal.SIGKILL, out + said)
+                self.assertRegex(out + said, rf"rank {lost} \(host .*, pid {pids[lost]}\)")
+                self.assertNotIn("the others make its groups", out + said)
+                self.assertNotIn("go on without", out + said)
 
 
 if __name__ == "__main__":

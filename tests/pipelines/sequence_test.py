@@ -1,6 +1,7 @@
 """[cluster] sequence_parallel: several ranks compute each pass together; one of them has the micro-batches, and the others assist."""
 
 import json
+import os
 import signal
 import unittest
 
@@ -152,6 +153,13 @@ class SampledTogether(SequenceCase):
         """Of a class of memory what was planned, and the most that there was."""
         of = next(of for of in json.loads((folder / "memory.json").read_text())["classes"] if of["name"] == name)
         return of["planned_bytes"], of["peak_bytes"]
+
+    def test_a_run_folder_may_be_relative(self):
+        folder = self.folder / "relative"
+        done = run("launch", "--ranks", 2, ROOT / "pipelines/grpo.toml", "--run-dir", os.path.relpath(folder, ROOT),
+                   *sets(**SLOTS, **pairs(2), **{"pipeline.iterations": 1}))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertTrue((folder / "checkpoint" / "actor" / "config.json").exists())
 
     def test_goes_on_with_another_number_of_ranks_that_sample(self):
         more = {"checkpoint.every_iterations": 1, "nodes.held_out": "false", "nodes.held_out_answers": "false", "nodes.held_out_score": "false"} | pairs(2)

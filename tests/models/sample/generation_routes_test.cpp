@@ -148,7 +148,7 @@ TEST_P(Routed, DoNotDependOnWhatElseHappens) {
 }
 
 // Computed again with the weights that sampled, nothing is rerouted and no bit is another one; with others, tokens go where they went.
-TEST_P(Routed, ReplayedByTheSameWeightsGiveTheBitsThatWereSampled) {
+TEST_P(Routed, ReplayedByTheSameWeightsGiveTheSameBits) {
   const Sampled sampled(config_, packed_, precision_, kOneByOne);
   const SampleResult& result = sampled.results.at(0);
   const std::vector<int64_t> tokens = whole(result), offsets{0, static_cast<int64_t>(tokens.size())};
