@@ -79,6 +79,7 @@ SimulationView view_of_roles() {
       {.name = "train", .ranks = 1, .busy = all(0.7), .waits_for_groups = all(0.3)},
       {.name = "rollout", .ranks = 2, .busy = all(0.55), .waits_for_weights = all(0.25), .waits_for_network = all(0.2)}};
   view.variants.front().result.ranks = ranks;
+  view.variants.front().ranks = 3;
   return view;
 }
 
@@ -105,8 +106,15 @@ TEST(SimulationText, SaysWhichSplitIsBest) {
   EXPECT_THAT(text, HasSubstr("  as it is          1 + 2   1.50 s    1.00"));
   EXPECT_THAT(text, HasSubstr("\n  the shortest time: rollout.ranks=2\n"));
   EXPECT_THAT(text, Not(HasSubstr("all ranks together")));
-  view.variants[1].result.ranks->count = 6;
+  view.variants[1].ranks = 6;  // three of which assist
   EXPECT_THAT(simulation_text(view), HasSubstr("  the least time of all ranks together: as it is\n"));
+}
+
+TEST(SimulationText, CountsRanksThatAssist) {
+  SimulationView view = view_of_roles();
+  EXPECT_THAT(simulation_text(view), HasSubstr("would take 1.50 s on 3 ranks, by"));
+  view.variants.front().ranks = 5;
+  EXPECT_THAT(simulation_text(view), HasSubstr("would take 1.50 s on 5 ranks, of which 2 assist, by"));
 }
 
 TEST(SimulationJson, HasTheRolesAndWhatLinksCarry) {
