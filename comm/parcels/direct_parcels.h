@@ -21,9 +21,9 @@
 
 namespace sluice::comm {
 
-/// These ranks may be lost, and the others go on. `lost` is called once for each of them that closes its
-/// connection, on the thread of the parcels: it must neither throw nor destroy them. `connect` connects with a process that takes
-/// the place of such a rank; no socket: it does not answer.
+/// These ranks may be lost, and the others go on. `lost` is called once for each of them that closes its connection, on the thread
+/// of the parcels: it must neither throw nor destroy them. `connect` connects with a process that takes the place of such a rank;
+/// no socket: it does not answer.
 struct ExpendableRanks {
   RankRange ranks = {};
   std::function<void(int rank, int64_t incarnation)> lost;
@@ -50,7 +50,8 @@ struct ExpendableRanks {
 /// nothing to do.
 ///
 /// Failure: `failed` is called once, on the thread, with what Outgoing and Incoming throw, or a ParcelRankLost; it must
-/// neither throw nor destroy this. All connections are closed before, so that the other ranks fail as well. A rank that takes
+/// neither throw nor destroy this. All connections are closed before, so that the other ranks fail as well; but not where another
+/// rank has closed its own, which they notice by themselves: then this rank's stay until this is destroyed. A rank that takes
 /// nothing of what is for it for `stalled_seconds`, as over a link that is cut, is a failure too, which names it and a parcel
 /// between the two: whether the rank lives others say sooner.
 ///

@@ -15,7 +15,8 @@ class ReceivedWeights;
 /// land, and when it has packed it. Steps of generations go by another group (nodes/models/sampling_lead.h), whose lock is held while
 /// one is made; here nobody waits, so the thread of a publication may call it.
 ///
-/// Ownership: uses the group, which outlives it. Threads: any.
+/// Ownership: uses the group, which outlives it. Threads: any. Failure: where a version cannot be had the run fails, and who waits
+/// here learns it as PassGroup has it.
 class VersionsLead {
  public:
   explicit VersionsLead(engine::PassGroup& group) : group_(group) {}
