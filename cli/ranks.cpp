@@ -180,7 +180,7 @@ void Ranks::join(const engine::Plan& plan) {
   }
   if (plan.shards_parameters() && plan.training_ranks() > 1 && holds_trained) {
     common_memory_ = connected([&](auto /*failed*/, const std::stop_token& give_up) {
-      return comm::common_memory_over(cluster_->store(), trainers, plan.cluster.join_seconds, give_up);
+      return comm::common_memory_over(cluster_->store(), engine::sharing_with(plan, rank), plan.cluster.join_seconds, give_up);
     });
   }
   comm::ParcelsWithoutLost* const made = cluster_->parcels();

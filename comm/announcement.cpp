@@ -44,6 +44,8 @@ const char* name_of(Announcement::Operation operation) {
       return "reduce_scatter";
     case Announcement::Operation::kAllGather:
       return "all_gather";
+    case Announcement::Operation::kExchange:
+      return "exchange";
   }
   return "something unknown";
 }

@@ -10,7 +10,7 @@ namespace sluice::comm {
 
 /// What a rank is about to do with all others, over the connections of one group. A value.
 struct Announcement {
-  enum class Operation : int32_t { kAllReduce, kReduceScatter, kAllGather };
+  enum class Operation : int32_t { kAllReduce, kReduceScatter, kAllGather, kExchange };
 
   Operation operation = Operation::kAllReduce;
   int64_t floats = 0;    // of the buffer

@@ -10,6 +10,7 @@
 #include "base/crc32c.h"
 #include "base/no_pipe_signal.h"
 #include "comm/all_gather.h"
+#include "comm/exchange.h"
 #include "comm/gradient_cut.h"
 #include "comm/gradient_sum.h"
 #include "comm/transfers.h"
@@ -32,6 +33,7 @@ class GlooGradients::Worker {
   void all_gather(float* values, const std::vector<int64_t>& begins) {
     comm::all_gather(cut_.world(), transfers_, values, begins);
   }
+  void exchange(const std::vector<Stretch>& out, const std::vector<Stretch>& in) { comm::exchange(transfers_, out, in); }
   void give_up() { transfers_.give_up(); }
   void close() { transfers_.close(); }
 
@@ -103,6 +105,13 @@ void GlooGradients::all_gather(float* values, std::vector<int64_t> begins, std::
   const Announcement announcement{
       .operation = Announcement::Operation::kAllGather, .floats = begins.back(), .shares = crc32c(shares)};
   begin({announcement, [values, begins = std::move(begins)](Worker& worker) { worker.all_gather(values, begins); },
+         std::move(done)});
+}
+
+// How much goes where each two ranks know alone.
+void GlooGradients::exchange(std::vector<Stretch> out, std::vector<Stretch> in, std::function<void()> done) {
+  begin({{.operation = Announcement::Operation::kExchange},
+         [out = std::move(out), in = std::move(in)](Worker& worker) { worker.exchange(out, in); },
          std::move(done)});
 }
 

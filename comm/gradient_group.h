@@ -42,6 +42,7 @@ class GlooGradients final : public engine::GradientGroup {
 
   void all_reduce(std::span<float* const> parts, int64_t count, std::function<void()> done) override;
   void reduce_scatter(std::span<float* const> parts, int64_t count, Added added, std::function<void()> done) override;
+  void exchange(std::vector<Stretch> out, std::vector<Stretch> in, std::function<void()> done) override;
   void all_gather(float* values, std::vector<int64_t> begins, std::function<void()> done) override;
   void abandon() override;
   void forget() override;

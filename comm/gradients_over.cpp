@@ -37,6 +37,9 @@ class StoreGradients final : public engine::GradientGroup {
   void all_gather(float* values, std::vector<int64_t> begins, std::function<void()> done) override {
     gradients_.all_gather(values, std::move(begins), std::move(done));
   }
+  void exchange(std::vector<Stretch> out, std::vector<Stretch> in, std::function<void()> done) override {
+    gradients_.exchange(std::move(out), std::move(in), std::move(done));
+  }
   engine::DeviceExchange* device_exchange(const std::string& device) override {
     const bool on_gpu = device.starts_with("cuda:");
     auto made = nccl_over(*connection_, prefix_, world_, on_gpu ? c10::Device(device) : c10::Device(c10::kCPU),

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -92,55 +93,65 @@ std::shared_ptr<std::byte> handle_of(std::shared_ptr<SharedMemory> memory) {
 
 }  // namespace
 
-CommonMemoryOver::CommonMemoryOver(engine::World world, std::vector<PeerSocket> peers, std::stop_token give_up)
-    : world_(world), peers_(std::move(peers)), give_up_(std::move(give_up)) {
-  for (int rank = 0; rank < world.size; ++rank) {
-    const PeerSocket& peer = peers_[static_cast<size_t>(rank)];
-    if (rank == world.rank || (peer.is_local && peer.host == peers_[static_cast<size_t>(world.rank)].host)) continue;
-    throw UserError("rank " + std::to_string(rank) + " is on another host than rank " + std::to_string(world.rank) +
-                        ", and shard = \"parameters\" needs all ranks that train on one",
-                    "shard = \"optimizer\" in [cluster], or ranks of one host");
-  }
+CommonMemoryOver::CommonMemoryOver(engine::SharingRanks ranks, std::vector<PeerSocket> peers, std::stop_token give_up)
+    : ranks_(std::move(ranks)), peers_(std::move(peers)), give_up_(std::move(give_up)) {
+  for (int place = 0; place < ranks_.count(); ++place) check_host(place);
+}
+
+void CommonMemoryOver::check_host(int place) const {
+  const auto is_here = [this, own = peers_[static_cast<size_t>(ranks_.place)].host](const PeerSocket& peer) {
+    return &peer == &peers_[static_cast<size_t>(ranks_.place)] || (peer.is_local && peer.host == own);
+  };
+  if (is_here(peers_[static_cast<size_t>(place)])) return;
+  const std::string sharing = ranks_.groups() == 1 ? "all ranks that train" : "each " + std::to_string(ranks_.count()) + " ranks";
+  throw UserError("rank " + std::to_string(number(place)) + " is on another host than rank " +
+                      std::to_string(number(ranks_.place)) + ", and with shard = \"parameters\" " + sharing +
+                      " have weights in common",
+                  "shard_ranks in [cluster]: as many ranks as each host has, of which " +
+                      std::to_string(std::ranges::count_if(peers_, is_here)) + " are on this one; or shard = \"optimizer\"");
 }
 
 std::shared_ptr<std::byte> CommonMemoryOver::get(const std::string& name, size_t bytes) {
-  return world_.rank == 0 ? make(name, bytes) : take(name, bytes);
+  return ranks_.place == 0 ? make(name, bytes) : take(name, bytes);
 }
 
 std::shared_ptr<std::byte> CommonMemoryOver::make(const std::string& name, size_t bytes) {
   auto memory = std::make_shared<SharedMemory>(std::max<size_t>(bytes, 1));
-  for (int rank = 1; rank < world_.size; ++rank)
-    send_message(peers_[static_cast<size_t>(rank)], rank, asked_for(name, bytes), memory->descriptor());
+  for (int place = 1; place < ranks_.count(); ++place)
+    send_message(peers_[static_cast<size_t>(place)], number(place), asked_for(name, bytes), memory->descriptor());
   return handle_of(std::move(memory));
 }
 
 std::shared_ptr<std::byte> CommonMemoryOver::take(const std::string& name, size_t bytes) {
-  const auto [what, descriptor] = receive_message(peers_.front(), 0, give_up_);
-  SLUICE_CHECK(descriptor && what == asked_for(name, bytes), "rank 0 has other memory in common than " + name);
+  const auto [what, descriptor] = receive_message(peers_.front(), number(0), give_up_);
+  SLUICE_CHECK(descriptor && what == asked_for(name, bytes),
+               "rank " + std::to_string(number(0)) + " has other memory in common than " + name);
   return handle_of(std::make_shared<SharedMemory>(descriptor, std::max<size_t>(bytes, 1)));
 }
 
-// All tell rank 0, and it tells all.
+// All tell the first one, and it tells all.
 void CommonMemoryOver::meet() {
   const AskedFor word;
-  if (world_.rank > 0) {
-    send_message(peers_.front(), 0, word, -1);
-    receive_message(peers_.front(), 0, give_up_);
+  if (ranks_.place > 0) {
+    send_message(peers_.front(), number(0), word, -1);
+    receive_message(peers_.front(), number(0), give_up_);
     return;
   }
-  for (int rank = 1; rank < world_.size; ++rank) receive_message(peers_[static_cast<size_t>(rank)], rank, give_up_);
-  for (int rank = 1; rank < world_.size; ++rank) send_message(peers_[static_cast<size_t>(rank)], rank, word, -1);
+  for (int place = 1; place < ranks_.count(); ++place)
+    receive_message(peers_[static_cast<size_t>(place)], number(place), give_up_);
+  for (int place = 1; place < ranks_.count(); ++place) send_message(peers_[static_cast<size_t>(place)], number(place), word, -1);
 }
 
-std::unique_ptr<engine::CommonMemory> common_memory_over(const Store& store, const engine::World& owners, double join_seconds,
-                                                         const std::stop_token& give_up) {
+std::unique_ptr<engine::CommonMemory> common_memory_over(const Store& store, const engine::SharingRanks& ranks,
+                                                         double join_seconds, const std::stop_token& give_up) {
   const std::shared_ptr<StoreConnection> connection = store.connect();
   const std::stop_callback interrupt(give_up, [connection] { connection->interrupt(); });
   const PeerSocketOptions sockets{.host = store.own_address(),
                                   .to_connect = std::chrono::milliseconds(static_cast<int64_t>(join_seconds * 1000)),
                                   .give_up = give_up};
-  return std::make_unique<CommonMemoryOver>(owners, meet_peers(connection->torch_store(), "common_memory", owners, sockets),
-                                            give_up);
+  const std::string prefix = "common_memory/" + std::to_string(ranks.group);
+  const engine::World world{.rank = ranks.place, .size = ranks.count()};
+  return std::make_unique<CommonMemoryOver>(ranks, meet_peers(connection->torch_store(), prefix, world, sockets), give_up);
 }
 
 }  // namespace sluice::comm

@@ -12,15 +12,16 @@
 
 namespace sluice::comm {
 
-/// Common memory of the ranks that train, all of them on one host: rank 0 makes a memfd for each name, and the others map it. The
-/// system gives the memory back with the last of them, however that ends.
+/// Common memory of ranks of one host: the first of them makes a memfd for each name, and the others map it. The system gives the
+/// memory back with the last of them, however that ends.
 ///
 /// Waits end on `give_up` too. Failure: as engine/contract/common_memory.h has it.
 class CommonMemoryOver final : public engine::CommonMemory {
  public:
-  /// `peers`: by rank, as meet_peers() returns them. Throws UserError where one of them is on another host.
-  CommonMemoryOver(engine::World world, std::vector<PeerSocket> peers, std::stop_token give_up);
+  /// `peers`: by place, as meet_peers() returns them. Throws UserError where one of them is on another host.
+  CommonMemoryOver(engine::SharingRanks ranks, std::vector<PeerSocket> peers, std::stop_token give_up);
 
+  const engine::SharingRanks& ranks() const override { return ranks_; }
   std::shared_ptr<std::byte> get(const std::string& name, size_t bytes) override;
   void meet() override;
   bool is_over() const override { return give_up_.stop_requested(); }
@@ -29,14 +30,17 @@ class CommonMemoryOver final : public engine::CommonMemory {
   std::shared_ptr<std::byte> make(const std::string& name, size_t bytes);
   std::shared_ptr<std::byte> take(const std::string& name, size_t bytes);
 
-  const engine::World world_;
+  void check_host(int place) const;
+  int number(int place) const { return ranks_.members[static_cast<size_t>(place)]; }
+
+  const engine::SharingRanks ranks_;
   const std::vector<PeerSocket> peers_;
   const std::stop_token give_up_;
 };
 
-/// Of the ranks of `owners` among those that `store` knows. Waits for: all of them to ask. Ends when: they are connected, after
-/// `join_seconds`, or on `give_up`. Throws UserError where they cannot be connected, or are on several hosts.
-std::unique_ptr<engine::CommonMemory> common_memory_over(const Store& store, const engine::World& owners, double join_seconds,
-                                                         const std::stop_token& give_up = {});
+/// Of these ranks of those that `store` knows. Waits for: all of them to ask. Ends when: they are connected, after `join_seconds`,
+/// or on `give_up`. Throws UserError where they cannot be connected, or are on several hosts.
+std::unique_ptr<engine::CommonMemory> common_memory_over(const Store& store, const engine::SharingRanks& ranks,
+                                                         double join_seconds, const std::stop_token& give_up = {});
 
 }  // namespace sluice::comm

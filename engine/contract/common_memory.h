@@ -3,16 +3,32 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace sluice::engine {
 
-/// Memory that all ranks which train have in common, so that what each of them would hold is there once.
+/// A group of ranks that have memory in common, as one of them sees it. All ranks that train are one such group, or several of the
+/// same size.
+struct SharingRanks {
+  int place = 0;                        // of this rank among them
+  std::vector<int> members = {0};       // by place: their numbers in the run
+  int group = 0;                        // which of all groups it is
+  std::vector<int> counterparts = {0};  // by group: who has this place there, as a number among all that train
+
+  int count() const { return static_cast<int>(members.size()); }
+  int groups() const { return static_cast<int>(counterparts.size()); }
+};
+
+/// Memory that ranks which train have in common, so that what each of them would hold is there once.
 ///
 /// Threads: one thread of a rank at a time. Failure: UserError where the ranks cannot have it, as on several hosts, or one of them
 /// is lost.
 class CommonMemory {
  public:
   virtual ~CommonMemory() = default;
+
+  /// Who has it. "All ranks" below are these.
+  virtual const SharingRanks& ranks() const = 0;
 
   /// So many bytes, zero at first, which whoever asks for this name has too; a name is asked for once. They begin at a page, and are
   /// gone with the last handle of all ranks. A page takes memory once somebody writes to it. Waits for: all ranks to ask. Ends
@@ -29,8 +45,12 @@ class CommonMemory {
 /// Of a rank that is alone.
 class OwnMemory final : public CommonMemory {
  public:
+  const SharingRanks& ranks() const override { return ranks_; }
   std::shared_ptr<std::byte> get(const std::string& name, size_t bytes) override;
   void meet() override {}
+
+ private:
+  const SharingRanks ranks_;
 };
 
 }  // namespace sluice::engine

@@ -338,6 +338,8 @@ constexpr auto kKeys = std::to_array<ForeignKey>({
     {"zero_stage", "[cluster]", "shard", "1 is \"optimizer\", 3 is \"parameters\""},
     {"fsdp", "[cluster]", "shard", "\"parameters\""},
     {"fsdp_config", "[cluster]", "shard", "\"parameters\""},
+    {"fsdp_size", "[cluster]", "shard_ranks", "with shard = \"parameters\""},
+    {"zero_hpz_partition_size", "[cluster]", "shard_ranks", "with shard = \"parameters\""},
     {"tensor_parallel_size", "[cluster]", "tensor_parallel", "of what samples; training shares out passes (sequence_parallel) and weights (shard)"},
     {"tensor_model_parallel_size", "[cluster]", "tensor_parallel", "of what samples; training shares out passes (sequence_parallel) and weights (shard)"},
     {"expert_parallel_size", "[cluster]", "expert_parallel", "it divides sequence_parallel"},

@@ -35,6 +35,17 @@ class GradientGroup {
   /// each block of that.
   virtual void reduce_scatter(std::span<float* const> parts, int64_t count, Added added, std::function<void()> done) = 0;
 
+  /// Floats that go to another rank, or come from it.
+  struct Stretch {
+    int rank = 0;
+    float* values = nullptr;
+    int64_t count = 0;
+  };
+
+  /// Each rank gives others what is in `out`, and gets what they give it into `in`: for each two ranks at most one stretch each way,
+  /// of which both know how long it is. Whatever the bits mean, they come as they are.
+  virtual void exchange(std::vector<Stretch> out, std::vector<Stretch> in, std::function<void()> done) = 0;
+
   /// Of `values`, rank r has those from begins[r] up to begins[r + 1]. At last each rank has all.
   virtual void all_gather(float* values, std::vector<int64_t> begins, std::function<void()> done) = 0;
 

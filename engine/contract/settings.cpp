@@ -214,9 +214,16 @@ ParamSet<ClusterSettings> cluster_params() {
       .harmless()
       .doc(
           "what each rank has a part of: the optimizers (ZeRO, stage 1), or weights, gradients and optimizers of all models "
-          "(stage "
-          "3), with all ranks that train on one host; \"none\": each has all. \"parameters\" rounds gradients in another way; "
-          "the others have the same result");
+          "(stage 3), which the ranks of a host have in common; \"none\": each has all. \"parameters\" rounds gradients in "
+          "another way; the others have the same result");
+  set.param("shard_ranks", &ClusterSettings::shard_ranks)
+      .between(1, 4096)
+      .unit("ranks")
+      .harmless()
+      .doc(
+          "with shard = \"parameters\" so many ranks that train, next to each other and on one host, have weights and gradients "
+          "once; each such group has all of them, and the optimizers are shared out over all groups. The result is the same. "
+          "Unset: all that train, on one host");
   set.param("sequence_parallel", &ClusterSettings::sequence_parallel)
       .between(1, 256)
       .unit("ranks")

@@ -142,6 +142,7 @@ struct RoleSettings {
 struct ClusterSettings {
   std::optional<int64_t> slots;  // unset: as many as there are ranks
   Shard shard = Shard::kOptimizer;
+  std::optional<int64_t> shard_ranks;      // that have weights in common with kParameters; unset: all that train
   int64_t sequence_parallel = 1;           // ranks that compute a pass together, a segment of its tokens each
   int64_t ring = 1;                        // blocks that these make, whose ranks go around a ring in attention
   int64_t tensor_parallel = 1;             // of them, those that sample a token together, with some columns of each matrix

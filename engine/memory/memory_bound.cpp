@@ -36,10 +36,18 @@ const PlanModel* model_named(const Plan& plan, const std::string& name) {
   return found == plan.models.end() ? nullptr : &*found;
 }
 
-// Of what ranks divide among them, numbers of four bytes, what the first one has, which has most.
+// Of what ranks have in common, numbers of four bytes, what the first one has, which has most.
 int64_t part_of_rank(const Plan& plan, int64_t bytes) {
   constexpr int64_t kNumber = sizeof(float);
-  return kNumber * floats_of(owned_floats(buckets_of(bytes / kNumber), 0, plan.training_ranks()));
+  return kNumber * floats_of(owned_floats(buckets_of(bytes / kNumber), 0, plan.shard_ranks()));
+}
+
+// What other groups have added up of what the first rank owns of a bucket, on its way there.
+int64_t given_bytes(const Plan& plan, int64_t gradient_bytes) {
+  int64_t most = 0;
+  for (const FloatRange& own : owned_floats(buckets_of(gradient_bytes / int64_t{sizeof(float)}), 0, plan.training_ranks()))
+    most = std::max(most, own.size());
+  return (plan.shard_groups() - 1) * most * int64_t{sizeof(int64_t)};
 }
 
 bool has_in_common(const Plan& plan, int rank) { return plan.shards_parameters() && plan.trains(rank); }
@@ -51,7 +59,7 @@ int64_t copy_bytes(const Plan& plan, const PlanModel& model, const ModelUsage& u
   const bool common = has_in_common(plan, rank) && has_live && model.facts.common_bytes > 0 && plan.pass_ranks() == 1;
   if (usage.samples_together() && model.facts.shared_version_bytes)
     return model.facts.shared_version_bytes(usage.sampling_ranks, usage.expert_ranks);
-  return common ? divided_up(model.facts.published_bytes, plan.owners()) : model.facts.published_bytes;
+  return common ? divided_up(model.facts.published_bytes, plan.shard_ranks()) : model.facts.published_bytes;
 }
 
 int64_t live_bytes(const Plan& plan, const ModelFacts& facts, int rank) {
@@ -64,7 +72,8 @@ int64_t gradient_bytes(const Plan& plan, const ModelFacts& facts) {
   if (!sums_in_common(plan, facts)) return saturating_product(facts.gradient_bytes, plan.slots_of_rank());
   const bool shares = plan.expert_ranks() > 1 && facts.shared_passing_bytes;
   const int64_t passing = shares ? facts.shared_passing_bytes(plan.expert_ranks()) : facts.passing_bytes;
-  return saturating_sum(2 * part_of_rank(plan, facts.gradient_bytes), passing);
+  const int64_t sums = saturating_sum(2 * part_of_rank(plan, facts.gradient_bytes), given_bytes(plan, facts.gradient_bytes));
+  return saturating_sum(sums, passing);
 }
 
 // What the first rank keeps of the optimizer's state, which owns most: some numbers for each parameter.

@@ -102,7 +102,8 @@ bool trains_most_of(const PlanModel& model) {
 
 int64_t training_bytes(const Plan& plan, const PlanModel& model) {
   const int64_t ranks = plan.shards_optimizer() ? plan.training_ranks() : 1;
-  const int64_t sums = plan.shards_parameters() ? 2 * model.facts.gradient_bytes / ranks : model.facts.gradient_bytes;
+  const int64_t gradients = model.facts.gradient_bytes;
+  const int64_t sums = plan.shards_parameters() ? 2 * gradients / plan.shard_ranks() : gradients;
   return sums + model.facts.optimizer_bytes / ranks;
 }
 

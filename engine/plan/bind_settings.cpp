@@ -145,6 +145,27 @@ bool check_groups(const PipelineSpec& spec, Problems& problems, const Plan& plan
   return false;
 }
 
+// Of the ranks that train each group that has weights in common has as many as every other.
+void check_sharing(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
+  if (!plan.cluster.shard_ranks) return;
+  const int64_t ranks = plan.training_ranks(), sharing = *plan.cluster.shard_ranks;
+  const auto report = [&](const std::string& kind, const std::string& message, const std::string& help) {
+    const SourceSpan where = spec.cluster.find("shard_ranks")->value.where;
+    problems.push_back({.kind = kind, .where = where, .message = message, .caret = {}, .notes = {}, .help = help});
+  };
+  if (!plan.shards_parameters()) {
+    return report("setting-without-effect", "shard_ranks have weights in common, which is what shard = \"parameters\" does",
+                  "shard = \"parameters\" in [cluster], or remove shard_ranks");
+  }
+  if (ranks == 1 || ranks % sharing == 0) return;
+  const std::string more = std::to_string((ranks / sharing + 1) * sharing);
+  report("setting-unusable",
+         plural(ranks, "rank") + " that train cannot be parted into groups of " + std::to_string(sharing) +
+             ", which have weights in common",
+         (plan.roles.empty() ? more + " ranks" : "ranks = " + more + " in [cluster.roles." + plan.roles.front().name + "]") +
+             ", or a shard_ranks that divides " + std::to_string(ranks));
+}
+
 // Ranks that compute passes together are the same number in each block of a ring.
 void check_ring(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
   const int64_t ranks = plan.cluster.sequence_parallel, ring = plan.cluster.ring;
@@ -271,6 +292,7 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
 }
 
 void settle_slots(const PipelineSpec& spec, Problems& problems, Plan& plan) {
+  check_sharing(spec, problems, plan);
   if (!check_groups(spec, problems, plan)) return;
   if (plan.ranks > 1 && !plan.cluster.slots) take_slots_of_ranks(plan);
   check_slots(spec, problems, plan);

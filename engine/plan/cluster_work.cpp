@@ -7,12 +7,21 @@
 namespace sluice::engine {
 namespace {
 
-// Every rank sends each number once to its owner, and its own numbers to all others.
-int64_t sent_by_a_rank(int64_t bytes, int64_t ranks) { return 2 * (bytes - bytes / ranks); }
+// What others own of a rank's part of the sums goes to them, and what it has stepped to each other group.
+int64_t sent_in_common(const Plan& plan, int64_t bytes) {
+  constexpr int64_t kFloatsOfASum = sizeof(int64_t) / sizeof(float);
+  return (kFloatsOfASum + 1) * (plan.shard_groups() - 1) * (bytes / plan.training_ranks());
+}
 
 }  // namespace
 
 bool sums_in_common(const Plan& plan, const ModelFacts& facts) { return plan.shards_parameters() && facts.passing_bytes > 0; }
+
+// Every rank sends each number once to its owner, and its own numbers to all others.
+int64_t sent_in_a_step(const Plan& plan, const ModelFacts& facts) {
+  const int64_t bytes = facts.gradient_bytes;
+  return sums_in_common(plan, facts) ? sent_in_common(plan, bytes) : 2 * (bytes - bytes / plan.training_ranks());
+}
 
 ClusterWork cluster_work(const Plan& plan) {
   const PlanPath& path = plan.main_path();
@@ -23,10 +32,9 @@ ClusterWork cluster_work(const Plan& plan) {
   for (const PlanNode& node : plan.nodes) {
     for (const ModelNeed& need : node.needs.models) {
       const auto model = std::ranges::find(plan.models, need.model, &PlanModel::name);
-      if (need.use != ModelUse::kUpdates || model == plan.models.end() || sums_in_common(plan, model->facts)) continue;
+      if (need.use != ModelUse::kUpdates || model == plan.models.end()) continue;
       const int64_t steps = node.is_barrier() ? node.needs.steps : 1;
-      work.gradient_bytes = saturating_sum(
-          work.gradient_bytes, saturating_product(steps, sent_by_a_rank(model->facts.gradient_bytes, plan.training_ranks())));
+      work.gradient_bytes = saturating_sum(work.gradient_bytes, saturating_product(steps, sent_in_a_step(plan, model->facts)));
     }
   }
   return work;

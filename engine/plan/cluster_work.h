@@ -16,8 +16,11 @@ struct ClusterWork {
 
 ClusterWork cluster_work(const Plan& plan);
 
-/// Whether the ranks that train a model add its gradients up in memory that they have in common: nothing of them goes anywhere. Of
-/// adapters, which are few, each rank has all.
+/// Whether the ranks that train a model add its gradients up in memory that they have in common. Of adapters, which are few, each
+/// rank has all.
 bool sums_in_common(const Plan& plan, const ModelFacts& facts);
+
+/// What a rank sends to others in each step of the optimizer of a model: gradients, and the weights that it has stepped.
+int64_t sent_in_a_step(const Plan& plan, const ModelFacts& facts);
 
 }  // namespace sluice::engine

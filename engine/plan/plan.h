@@ -220,6 +220,10 @@ struct Plan {
   int64_t slots() const { return cluster.slots.value_or(owners()); }
   int64_t slots_of_rank() const { return slots() / owners(); }
   bool shards_parameters() const { return cluster.shard == Shard::kParameters; }
+
+  /// With these in common: so many ranks that train have each weight once, and there are so many groups of such ranks.
+  int shard_ranks() const { return training_ranks() == 1 ? 1 : static_cast<int>(cluster.shard_ranks.value_or(training_ranks())); }
+  int shard_groups() const { return training_ranks() / shard_ranks(); }
   bool shards_optimizer() const { return training_ranks() > 1 && cluster.shard != Shard::kNone; }
 
   /// Of [budget] or of the roles: tokens that are in flight on a rank for what it trains; on one that samples for what it makes; and

@@ -47,4 +47,16 @@ World trainers_of(const Plan& plan, int rank) {
           .slots = static_cast<int>(plan.slots()) * plan.pass_ranks()};
 }
 
+SharingRanks sharing_with(const Plan& plan, int rank) {
+  // Those that hold what is trained, in the order of their numbers in the run.
+  const int leaders = plan.owners(), between = plan.ranks - plan.training_ranks(), count = plan.shard_ranks();
+  const int index = rank < leaders ? rank : rank - between;
+  const auto number = [&](int of) { return of < leaders ? of : of + between; };
+  SharingRanks sharing{.place = index % count, .members = {}, .group = index / count, .counterparts = {}};
+  for (int place = 0; place < count; ++place) sharing.members.push_back(number(sharing.group * count + place));
+  for (int group = 0; group < plan.shard_groups(); ++group)
+    sharing.counterparts.push_back(trainers_of(plan, number(group * count + sharing.place)).rank);
+  return sharing;
+}
+
 }  // namespace sluice::engine

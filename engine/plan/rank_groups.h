@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "engine/contract/common_memory.h"
 #include "engine/plan/plan.h"
 
 namespace sluice::engine {
@@ -17,5 +18,9 @@ int place_in_group(const Plan& plan, int rank);
 /// every slot of the one that leads. So gradients are added inside a group first, and where nobody assists it is the world of
 /// those that have slots.
 World trainers_of(const Plan& plan, int rank);
+
+/// With shard = "parameters": the ranks that have memory in common with this one of them, which are next to each other in the run, but
+/// for those between that sample alone.
+SharingRanks sharing_with(const Plan& plan, int rank);
 
 }  // namespace sluice::engine

@@ -88,9 +88,8 @@ void SimulatedNetwork::carry_weights(const std::vector<int>& receivers, int64_t 
   });
 }
 
-int64_t SimulatedNetwork::sum_ns(int64_t bytes) const {
-  const double sent = 2.0 * static_cast<double>(bytes) * (plan_.owners() - 1) / plan_.owners();
-  return 2 * owners_.latency_ns + std::llround(sent / owners_.bytes_per_ns);
+int64_t SimulatedNetwork::sum_ns(const ModelFacts& facts) const {
+  return 2 * owners_.latency_ns + std::llround(static_cast<double>(sent_in_a_step(plan_, facts)) / owners_.bytes_per_ns);
 }
 
 void SimulatedNetwork::combine(int rank, const Reductions::Key& key, const Contribution& mine, Reductions::Done done) {
@@ -106,11 +105,10 @@ void SimulatedNetwork::sum_gradients(int rank, const std::string& model, std::fu
   if (plan_.owners() == 1) return done();
   const std::pair key{model, sums_of_rank_[{model, rank}]++};
   const ModelFacts& facts = std::ranges::find(plan_.models, model, &PlanModel::name)->facts;
-  const int64_t bytes = sums_in_common(plan_, facts) ? 0 : facts.gradient_bytes;
   Meeting& meeting = gradients_[key];
   meeting.of_nodes = true;
   if (come(meeting, rank, plan_.owners(), [done = std::move(done)](const Contribution&) { done(); }))
-    send(std::move(gradients_.extract(key).mapped()), sum_ns(bytes));
+    send(std::move(gradients_.extract(key).mapped()), sum_ns(facts));
 }
 
 // True: all of so many ranks have.

@@ -57,10 +57,10 @@ class SimulatedNetwork {
   /// Hands out what arrives now.
   void deliver();
 
-  /// What is on the way in a sum of so many bytes.
-  int64_t sum_ns(int64_t bytes) const;
+  /// How long a sum of the gradients of a model is on the way.
+  int64_t sum_ns(const ModelFacts& facts) const;
 
-  /// Likewise, of so many bytes from one rank to another.
+  /// Likewise, so many bytes from one rank to another.
   int64_t transfer_ns(int from, int to, int64_t bytes) const;
 
   /// Something comes to a rank after that time.

@@ -43,8 +43,13 @@ std::vector<std::string> making_texts(const Plan& plan) {
   return texts;
 }
 
-// Of ranks that have weights in common: nobody sends any.
+// Of ranks that have weights in common.
 std::string common_text(const Plan& plan) {
+  if (plan.shard_groups() > 1) {
+    return "each " + plural(plan.shard_ranks(), "rank") +
+           " that train have weights and gradients once, on one host: " + std::to_string(plan.shard_groups()) +
+           " groups; the optimizers are once in all, a part each";
+  }
   return "those that train have weights, gradients and optimizers once, on one host" +
          std::string(plan.training_ranks() > 1 ? ", a part each" : "");
 }

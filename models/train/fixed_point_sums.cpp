@@ -19,7 +19,8 @@ namespace {
 constexpr double kScale = 4294967296.0;                   // 2^32
 constexpr double kLargestAddend = 2305843009213693952.0;  // 2^61, scaled: what is added to a sum within bounds cannot overflow
 constexpr int64_t kLargestSum = int64_t{1} << 62;
-constexpr time_t kPatience = 60;  // seconds
+constexpr int64_t kNotFinite = std::numeric_limits<int64_t>::min();  // in place of each sum of a block that is not
+constexpr time_t kPatience = 60;                                     // seconds
 
 int64_t sum_blocks(int64_t floats) { return (floats + kFloatsOfABlock - 1) / kFloatsOfABlock; }
 
@@ -35,6 +36,16 @@ bool add_scaled(int64_t* sums, float* values, int64_t count) {
     sums[i] += rounded(is_addend ? scaled : 0);
     fits = fits && is_addend && std::abs(sums[i]) <= kLargestSum;
     values[i] = 0;
+  }
+  return fits;
+}
+
+// Whether all is within bounds.
+bool add_sums(int64_t* sums, const int64_t* others, int64_t count) {
+  bool fits = true;
+  for (int64_t i = 0; i < count; ++i) {
+    const bool overflows = __builtin_add_overflow(sums[i], others[i], &sums[i]);
+    fits = fits && !overflows && others[i] != kNotFinite && std::abs(sums[i]) <= kLargestSum;
   }
   return fits;
 }
@@ -124,6 +135,24 @@ void FixedPointSums::take(FloatRange range, float* values) const {
   }
   const int64_t* const from = sums() + range.begin;
   for (int64_t i = 0; i < range.size(); ++i) values[i] = static_cast<float>(static_cast<double>(from[i]) * (1 / kScale));
+}
+
+int64_t* FixedPointSums::given(FloatRange range) {
+  for (int64_t begin = range.begin; begin < range.end; begin += kFloatsOfABlock) {
+    if (block(begin / kFloatsOfABlock).is_finite) continue;
+    std::fill(sums() + begin, sums() + std::min(range.end, begin + kFloatsOfABlock), kNotFinite);
+  }
+  return sums() + range.begin;
+}
+
+void FixedPointSums::add_given(FloatRange range, const int64_t* others) {
+  const int64_t blocks = sum_blocks(range.size());
+  parallel_ranges(blocks, 1, [&](int64_t first, int64_t last) {
+    for (int64_t begin = range.begin + first * kFloatsOfABlock; first < last; ++first, begin += kFloatsOfABlock) {
+      const int64_t count = std::min(kFloatsOfABlock, range.end - begin);
+      if (!add_sums(sums() + begin, others + (begin - range.begin), count)) block(begin / kFloatsOfABlock).is_finite = false;
+    }
+  });
 }
 
 void FixedPointSums::clear(FloatRange range) {

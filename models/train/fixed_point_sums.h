@@ -16,7 +16,7 @@ namespace sluice::models {
 /// away is 2^-33 of a sum at most, far below what the epsilon of Adam (1e-8) leaves of a mean. Sums may reach 2^30; beyond that, and
 /// where an addend is not finite, a block (base/float_range.h) is not finite as a whole, and the step is refused.
 ///
-/// Threads: add() from any, in all processes; take() and clear() while nobody adds. Failure: UserError where another process is
+/// Threads: add() from any, in all processes; all else while nobody adds. Failure: UserError where another process is
 /// lost while it adds, or holds a block for a minute.
 class FixedPointSums {
  public:
@@ -34,6 +34,13 @@ class FixedPointSums {
 
   /// Rounds the sums of a range, which lies in one block, to sums[range.size()].
   void take(FloatRange range, float* sums) const;
+
+  /// What of a range of whole blocks other processes are given, which have no memory in common with these: [range.size()], in place.
+  /// While nobody adds, until the next clear() of the range.
+  int64_t* given(FloatRange range);
+
+  /// Adds what they have given of it. While nobody else adds.
+  void add_given(FloatRange range, const int64_t* sums);
 
   /// Sums of whole blocks become zero.
   void clear(FloatRange range);

@@ -17,18 +17,17 @@ int64_t on_line(int64_t bytes) { return (bytes + kBytesOfALine - 1) / kBytesOfAL
 
 }  // namespace
 
-CommonCopies::CommonCopies(std::string model, engine::CommonMemory& memory, const engine::World& owners)
-    : model_(std::move(model)), memory_(&memory), owners_(owners) {}
+CommonCopies::CommonCopies(std::string model, engine::CommonMemory& memory) : model_(std::move(model)), memory_(&memory) {}
 
 void CommonCopies::prepare(int64_t bytes_of_copy, int64_t layers, int64_t copies) {
   if (copies == 0) return;
-  meeting_ = std::make_unique<CommonMeeting>(model_ + "/published", *memory_, owners_.owners());
+  meeting_ = std::make_unique<CommonMeeting>(model_ + "/published", *memory_);
   bytes_ = bytes_of_copy + (layers + 1) * kTensorsOfALayer * kBytesOfALine;
   for (int64_t copy = 0; copy < copies; ++copy)
     copies_.push_back(memory_->get(model_ + "/published-" + std::to_string(copy), static_cast<size_t>(bytes_)));
 }
 
-int64_t CommonCopies::part_of(int64_t bytes) const { return engine::divided_up(bytes, owners_.owners()); }
+int64_t CommonCopies::part_of(int64_t bytes) const { return engine::divided_up(bytes, memory_->ranks().count()); }
 
 void CommonCopies::pack(const models::Weights& live, models::PackedWeights& to, int64_t copy) {
   const at::NoGradGuard no_gradient;

@@ -7,19 +7,17 @@
 #include <vector>
 
 #include "engine/contract/common_memory.h"
-#include "engine/contract/world.h"
 #include "models/layers/weights.h"
 #include "models/sample/packed_weights.h"
 #include "nodes/models/common_meeting.h"
 
 namespace sluice::nodes {
 
-/// Packed copies of a model's weights that all ranks which train and sample have in common: each packs some layers, and samples from
-/// all. One thread of a rank; the ranks do the same in the same order. Failure: of CommonMemory and CommonMeeting.
+/// Packed copies of a model's weights that ranks which train and sample have in common: each packs some layers, and samples from all. One thread of a rank; the ranks do the same in the same order. Failure: of CommonMemory and CommonMeeting.
 class CommonCopies {
  public:
   /// `memory` outlives this.
-  CommonCopies(std::string model, engine::CommonMemory& memory, const engine::World& owners);
+  CommonCopies(std::string model, engine::CommonMemory& memory);
 
   /// Gets the memory of so many copies. Waits for: the other ranks to ask. Once, before the first copy.
   void prepare(int64_t bytes_of_copy, int64_t layers, int64_t copies);
@@ -31,13 +29,12 @@ class CommonCopies {
   int64_t part_of(int64_t bytes) const;
 
  private:
-  bool is_mine(int64_t part) const { return part % owners_.owners() == owners_.rank; }
+  bool is_mine(int64_t part) const { return part % memory_->ranks().count() == memory_->ranks().place; }
   void pack_first(const models::Weights& live, models::PackedWeights& to, const std::shared_ptr<std::byte>& memory) const;
   void pack_again(const models::Weights& live, models::PackedWeights& to) const;
 
   std::string model_;
   engine::CommonMemory* memory_;
-  engine::World owners_;
   std::unique_ptr<CommonMeeting> meeting_;
   std::vector<std::shared_ptr<std::byte>> copies_;
   int64_t bytes_ = 0;  // of each

@@ -14,7 +14,7 @@ namespace sluice::nodes {
 class CommonMeeting {
  public:
   /// `memory` outlives this. Waits for: the other ranks to ask for this one.
-  CommonMeeting(const std::string& name, engine::CommonMemory& memory, int ranks);
+  CommonMeeting(const std::string& name, engine::CommonMemory& memory);
 
   /// Waits for: all ranks to call it as often. Ends when: they have, or the run is over (UserError). Each sees afterwards what the
   /// others have written before.
@@ -23,7 +23,6 @@ class CommonMeeting {
  private:
   const engine::CommonMemory& memory_;
   const std::shared_ptr<std::byte> counter_;
-  const int64_t ranks_;
   int64_t meetings_ = 0;
 };
 

@@ -6,21 +6,19 @@
 #include <string>
 
 #include "engine/contract/common_memory.h"
-#include "engine/contract/world.h"
 #include "models/train/adamw.h"
 
 namespace sluice::nodes {
 
-/// What the ranks that train a model have in common of its training. A handle.
+/// What ranks that train a model have in common of its training. A handle.
 struct CommonTraining {
   models::CommonParameters parameters;
   at::Tensor copy;  // [floats] of weights, for checkpoints: each rank puts its part there
   engine::CommonMemory* memory = nullptr;
 };
 
-/// `trained`: the weights, in common memory (nodes/models/common_weights.h). Waits for: the other ranks. Ends when: they have asked
-/// for the memory of this model too. Usable once all ranks have met.
-CommonTraining common_training(const std::string& model, const at::Tensor& trained, engine::CommonMemory& memory,
-                               const engine::World& owners);
+/// `trained`: the weights, in common memory (nodes/models/common_weights.h). Waits for: the other ranks of `memory`. Ends when: they
+/// have asked for the memory of this model too. Usable once these have met.
+CommonTraining common_training(const std::string& model, const at::Tensor& trained, engine::CommonMemory& memory);
 
 }  // namespace sluice::nodes

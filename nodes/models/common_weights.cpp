@@ -33,8 +33,8 @@ std::vector<FloatRange> in_bytes(std::vector<FloatRange> floats) {
 
 }  // namespace
 
-CommonWeights::CommonWeights(const Of& of, engine::CommonMemory& memory, const engine::World& owners) : memory_(memory) {
-  lay_out(of, owners);
+CommonWeights::CommonWeights(const Of& of, engine::CommonMemory& memory) : memory_(memory) {
+  lay_out(of);
   for (Region* const region : {&frozen_, &moving_}) {
     region->memory = memory.get(of.model + (region == &moving_ ? "/trained" : "/frozen"), static_cast<size_t>(region->bytes));
     bytes_of_others_ += region->bytes - floats_of(region->own);
@@ -43,7 +43,7 @@ CommonWeights::CommonWeights(const Of& of, engine::CommonMemory& memory, const e
 }
 
 // Adapters are made later, of weights that are frozen all, and a value head beside them is as small.
-void CommonWeights::lay_out(const Of& of, const engine::World& owners) {
+void CommonWeights::lay_out(const Of& of) {
   models::Weights shapes_only;
   const auto expected = models::expected_weights(of.config, of.head, shapes_only);
   std::vector<std::vector<int64_t>> shapes;
@@ -62,8 +62,9 @@ void CommonWeights::lay_out(const Of& of, const engine::World& owners) {
   const models::FlatLayout layout(shapes);
   for (size_t i = 0; i < names.size(); ++i) places_[names[i]] = {.moves = true, .begin = layout.first[i] * kFloatBytes};
   moving_.bytes = layout.floats * kFloatBytes;
-  frozen_.own = {owned_floats(frozen_.bytes, owners.rank, owners.owners())};
-  moving_.own = in_bytes(owned_floats(buckets_of(layout.floats, of.floats_of_bucket), owners.rank, owners.owners()));
+  const int place = memory_.ranks().place, count = memory_.ranks().count();
+  frozen_.own = {owned_floats(frozen_.bytes, place, count)};
+  moving_.own = in_bytes(owned_floats(buckets_of(layout.floats, of.floats_of_bucket), place, count));
 }
 
 at::Tensor CommonWeights::place(const models::ExpectedWeight& weight, const at::Tensor& read) {

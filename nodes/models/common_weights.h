@@ -11,7 +11,6 @@
 
 #include "base/float_range.h"
 #include "engine/contract/common_memory.h"
-#include "engine/contract/world.h"
 #include "models/config/config.h"
 #include "models/config/output_head.h"
 #include "models/config/precision.h"
@@ -20,8 +19,8 @@
 
 namespace sluice::nodes {
 
-/// The weights of one model, once for all ranks that train (Rajbhandari et al. 2020, ZeRO, stage 3; here with memory in place of a
-/// gather): each rank writes a part of them, and reads all. What is trained lies as an optimizer has it (models/train/flat_layout.h),
+/// The weights of one model, once for all ranks of a host that train (Rajbhandari et al. 2020, ZeRO, stage 3; here with memory in
+/// place of a gather): each rank writes a part of them, and reads all. What is trained lies as an optimizer has it (models/train/flat_layout.h),
 /// the rest behind each other. Adapters are not among them.
 ///
 /// The memory is as wide as all weights on every rank, and takes what was written: a rank that loads puts only its own part there.
@@ -39,7 +38,7 @@ class CommonWeights {
   };
 
   /// Waits for: the other ranks. Ends when: they have asked for the memory of this model too.
-  CommonWeights(const Of& of, engine::CommonMemory& memory, const engine::World& owners);
+  CommonWeights(const Of& of, engine::CommonMemory& memory);
 
   /// LoadOptions::placed: the weight where it stays, with this rank's part of what was read.
   at::Tensor place(const models::ExpectedWeight& weight, const at::Tensor& read);
@@ -64,7 +63,7 @@ class CommonWeights {
     int64_t begin;  // byte of its region
   };
 
-  void lay_out(const Of& of, const engine::World& owners);
+  void lay_out(const Of& of);
   const Region& region_of(const Place& place) const { return place.moves ? moving_ : frozen_; }
 
   engine::CommonMemory& memory_;

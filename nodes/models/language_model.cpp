@@ -31,7 +31,7 @@ int64_t readable_versions(const models::Transformer& transformer, engine::ModelV
 
 std::optional<CommonCopies> copies_in(const InCommon* common, const std::string& model) {
   if (common == nullptr || !common->has_copies) return std::nullopt;
-  return CommonCopies(model, common->memory, common->owners);
+  return CommonCopies(model, common->memory);
 }
 
 std::string saves_of(const std::string& model) { return model + "/saved"; }

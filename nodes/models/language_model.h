@@ -20,10 +20,9 @@
 
 namespace sluice::nodes {
 
-/// Memory that the ranks which train a model have in common with its weights; it outlives the model.
+/// Memory that ranks which train a model have in common with its weights; it outlives the model.
 struct InCommon {
   engine::CommonMemory& memory;
-  engine::World owners;
   bool has_copies = true;       // all that hold the weights sample from them, too: what is published is there once
   int64_t bytes_of_others = 0;  // of the live weights
 };

@@ -236,7 +236,7 @@ std::optional<CommonWeights> common_weights(const LanguageModelParams& of, const
                         .precision = of.dtype,
                         .trained = of.trained(),
                         .is_updated = is_updated},
-                       *usage.common, usage.trained_by());
+                       *usage.common);
 }
 
 // Null: the host adds gradients. Of several models, which other ranks may come to in another order, it does so always.
@@ -269,11 +269,10 @@ std::shared_ptr<LanguageModel> loaded(const LanguageModelParams& of, const engin
   if (common) options.placed = [&](const auto& weight, const at::Tensor& read) { return common->place(weight, read); };
   models::Transformer transformer = models::load_transformer(*of.checkpoint, options);
   std::optional<CommonTraining> in_common;
-  if (common && common->trained().defined())
-    in_common = common_training(usage.name, common->trained(), *usage.common, usage.trained_by());
+  if (common && common->trained().defined()) in_common = common_training(usage.name, common->trained(), *usage.common);
   if (common) common->meet();
   std::optional<InCommon> shared;
-  if (common) shared.emplace(InCommon{*usage.common, usage.world, usage.passes == nullptr, common->bytes_of_others()});
+  if (common) shared.emplace(InCommon{*usage.common, usage.passes == nullptr, common->bytes_of_others()});
   const InCommon* const of_ranks = shared ? &*shared : nullptr;
   if (!trained) {
     return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, transformer, usage.versions,

@@ -38,13 +38,14 @@ std::vector<FloatRange> ModelSnapshot::kept_weights() const {
   return optimizer_.owned();
 }
 
-void ModelSnapshot::copy_to(at::Tensor copy, Meet meet) {
+void ModelSnapshot::copy_to(at::Tensor copy, std::vector<FloatRange> part, Meet meet) {
   common_ = std::move(copy);
+  part_ = std::move(part);
   meet_ = std::move(meet);
 }
 
 int64_t ModelSnapshot::bytes() const {
-  const int64_t common = has_common_copy_ ? floats_of(optimizer_.owned()) * static_cast<int64_t>(sizeof(float)) : 0;
+  const int64_t common = has_common_copy_ ? floats_of(part_) * static_cast<int64_t>(sizeof(float)) : 0;
   return common + weights_.bytes() + first_moments_.bytes() + second_moments_.bytes();
 }
 
@@ -94,9 +95,9 @@ void ModelSnapshot::take_copy() {
 // What others have copied may only be read when they have: write() waits for it.
 void ModelSnapshot::copy_in_common() {
   const at::NoGradGuard no_gradient;
-  const auto owned = models::stretches_of(common_, optimizer_.owned());
-  const auto live = models::stretches_of(optimizer_.parameters().weight_buffer(), optimizer_.owned());
-  for (size_t i = 0; i < owned.size(); ++i) owned[i].values.copy_(live[i].values);
+  const auto copies = models::stretches_of(common_, part_);
+  const auto live = models::stretches_of(optimizer_.parameters().weight_buffer(), part_);
+  for (size_t i = 0; i < copies.size(); ++i) copies[i].values.copy_(live[i].values);
   has_common_copy_ = true;
   auto copied = std::make_shared<std::promise<void>>();
   copied_ = copied->get_future();
@@ -104,7 +105,7 @@ void ModelSnapshot::copy_in_common() {
   if (writes_folder_) taken_->weights = optimizer_.parameters().views(common_);
   if (!writes_state()) return;
   copy_moments();
-  taken_->state = state_of(owned, first_moments_.tensor(), second_moments_.tensor());
+  taken_->state = state_of(models::stretches_of(common_, optimizer_.owned()), first_moments_.tensor(), second_moments_.tensor());
 }
 
 void ModelSnapshot::copy_moments() {

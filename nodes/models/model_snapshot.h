@@ -33,10 +33,10 @@ class ModelSnapshot {
   ModelSnapshot(const models::Transformer& live, const models::AdamW& optimizer, SavedVersions& versions, engine::World world,
                 models::SavedAdapter adapter);
 
-  /// Of weights that ranks have in common: copies of them go to `copy`, [floats], which they have in common too, each rank's part by
+  /// Of weights that ranks have in common: copies of them go to `copy`, [floats], which they have in common too, this rank's `part` by
   /// itself; `meet` calls back when all ranks have called it as often. Before anything is taken.
   using Meet = std::function<void(const std::function<void()>& done)>;
-  void copy_to(at::Tensor copy, Meet meet);
+  void copy_to(at::Tensor copy, std::vector<FloatRange> part, Meet meet);
 
   /// Gets the memory of the copy from the system. Else the first take() that copies does.
   void prepare();
@@ -75,7 +75,8 @@ class ModelSnapshot {
   const models::SavedAdapter adapter_;
   const bool writes_folder_;
   models::HostCopy weights_, first_moments_, second_moments_;
-  at::Tensor common_;  // undefined: copies of weights are of this rank alone
+  at::Tensor common_;             // undefined: copies of weights are of this rank alone
+  std::vector<FloatRange> part_;  // of it, that this rank copies
   Meet meet_;
   std::atomic<bool> has_common_copy_ = false;
   std::future<void> copied_;    // by all ranks, what is taken from common_

@@ -44,9 +44,10 @@ TrainedModel::TrainedModel(const ForwardModel& live, const Training& training, e
   const int64_t own = floats_of(optimizer_.owned());
   optimizer_bytes_ = 2 * bytes(own);
   if (common_) {
-    common_gradients_ = std::make_unique<CommonGradients>(optimizer_, training.gradients, world_.owners());
-    snapshot_.copy_to(common_->copy, [this](const auto& done) { common_gradients_->wait_for_all(done); });
-    gradient_bytes_ = 2 * bytes(own);
+    common_gradients_ =
+        std::make_unique<CommonGradients>(optimizer_, training.gradients, world_.owners(), common_->memory->ranks());
+    snapshot_.copy_to(common_->copy, part_in_common(), [this](const auto& done) { common_gradients_->wait_for_all(done); });
+    gradient_bytes_ = 2 * bytes(floats_of(part_in_common()));
   } else {
     gradient_bytes_ = (world_.mine().last - world_.mine().first) * bytes(optimizer_.parameters().size());
     if (training.gradients != nullptr) buckets_ = std::make_unique<GradientBuckets>(optimizer_, transport_of(training));
@@ -64,6 +65,12 @@ std::unique_ptr<BucketTransport> TrainedModel::transport_of(const Training& trai
 GradientExchange* TrainedModel::exchange() const {
   if (common_gradients_) return common_gradients_.get();
   return buckets_.get();
+}
+
+// Of what ranks have in common, what this one reads, writes and counts.
+std::vector<FloatRange> TrainedModel::part_in_common() const {
+  const engine::SharingRanks& ranks = common_->memory->ranks();
+  return owned_floats(optimizer_.buckets(), ranks.place, ranks.count());
 }
 
 void TrainedModel::tell_assistants(const PassCommand& command) const {
@@ -155,7 +162,7 @@ void TrainedModel::restore(const std::filesystem::path& folder, engine::VersionR
   };
   const std::vector<FloatRange> all{{0, parameters.size()}};
   meet();
-  TrainingState state{.weights = parameters.pieces(models::stretches_of(weights, common_ ? optimizer_.owned() : all)),
+  TrainingState state{.weights = parameters.pieces(models::stretches_of(weights, common_ ? part_in_common() : all)),
                       .first_moments = pieces_of(optimizer_.first_moments()),
                       .second_moments = pieces_of(optimizer_.second_moments())};
   read_training_state(state, views, folder, name());
@@ -168,7 +175,7 @@ void TrainedModel::restore(const std::filesystem::path& folder, engine::VersionR
 // Of weights that ranks have in common one of them reads all, when all others have published what was there.
 void TrainedModel::restore_version(const models::NamedTensors& weights, int64_t version, const std::filesystem::path& folder) {
   meet();
-  if (!common_ || world_.rank == 0) read_version(weights, version, folder, name());
+  if (!common_ || common_->memory->ranks().place == 0) read_version(weights, version, folder, name());
   meet();
   publish_here(version);
 }
@@ -183,7 +190,7 @@ engine::ModelBytes TrainedModel::bytes() const {
                            .gradients = gradient_bytes_,
                            .optimizer = optimizer_bytes_};
   if (!common_) return bytes;
-  const int64_t floats_of_others = optimizer_.parameters().size() - floats_of(optimizer_.owned());
+  const int64_t floats_of_others = optimizer_.parameters().size() - floats_of(part_in_common());
   bytes.gradients += common_gradients_->passing_bytes();
   bytes.of_others = floats_of_others * static_cast<int64_t>(sizeof(int64_t));
   return bytes;

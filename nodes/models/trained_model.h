@@ -99,6 +99,7 @@ class TrainedModel {
  private:
   std::unique_ptr<BucketTransport> transport_of(const Training& training);
   GradientExchange* exchange() const;
+  std::vector<FloatRange> part_in_common() const;
   void tell_assistants(const PassCommand& command) const;
   void restore_version(const models::NamedTensors& weights, int64_t version, const std::filesystem::path& folder);
   void meet() const;

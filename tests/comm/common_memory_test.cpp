@@ -27,9 +27,13 @@ constexpr int kRanks = 3;
 
 class CommonMemoryTest : public ::testing::Test {
  protected:
+  static engine::SharingRanks sharing(int place) {
+    return {.place = place, .members = {0, 1, 2}, .group = 0, .counterparts = {place}};
+  }
+
   CommonMemoryOver connected(int rank, bool shares_memory = true) {
     const engine::World world{rank, kRanks};
-    return CommonMemoryOver(world, meet_peers(*store_, "common_memory", world, {.shares_memory = shares_memory}),
+    return CommonMemoryOver(sharing(rank), meet_peers(*store_, "common_memory", world, {.shares_memory = shares_memory}),
                             give_up_.get_token());
   }
 
@@ -85,8 +89,9 @@ TEST_F(CommonMemoryTest, OutlivesWhoeverHasMadeIt) {
 
 TEST_F(CommonMemoryTest, IsRefusedBetweenHosts) {
   const auto said = in_threads(kRanks, [&](int rank) { connected(rank, /*shares_memory=*/false); });
-  EXPECT_EQ(said[0], "rank 1 is on another host than rank 0, and shard = \"parameters\" needs all ranks that train on one");
-  EXPECT_EQ(said[2], "rank 0 is on another host than rank 2, and shard = \"parameters\" needs all ranks that train on one");
+  const std::string why = ", and with shard = \"parameters\" all ranks that train have weights in common";
+  EXPECT_EQ(said[0], "rank 1 is on another host than rank 0" + why);
+  EXPECT_EQ(said[2], "rank 0 is on another host than rank 2" + why);
 }
 
 TEST_F(CommonMemoryTest, ARankThatIsGoneIsNamed) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <future>
@@ -119,6 +120,34 @@ TEST(AllGather, TakesAnyRanges) {
       values[static_cast<size_t>(i)] = static_cast<float>(i);
     wait_for([&](auto done) { group->all_gather(values.data(), begins, done); });
     EXPECT_EQ(values, (Floats{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  });
+}
+
+// Also what is no number, bit by bit, and where a pair has nothing.
+TEST(Exchange, GivesEachRankWhatTheOthersHaveForIt) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  run_ranks(3, [&](World world) {
+    const auto group = connected(*store, world, 3);
+    const auto value = [](int from, int to, int64_t i) {
+      return std::bit_cast<float>(static_cast<uint32_t>(0x7FC00000 + 100 * from + 10 * to + i));
+    };
+    const auto count = [](int from, int to) { return int64_t{from == 2 && to == 0 ? 0 : 5 + from + to}; };
+    for (int round = 0; round < 3; ++round) {
+      std::vector<Floats> out, in;
+      std::vector<engine::GradientGroup::Stretch> gives, gets;
+      for (int other = 0; other < 3; ++other) {
+        if (other == world.rank) continue;
+        Floats& own = out.emplace_back();
+        for (int64_t i = 0; i < count(world.rank, other); ++i) own.push_back(value(world.rank, other, i));
+        in.emplace_back(static_cast<size_t>(count(other, world.rank)), -1);
+        gives.push_back({other, own.data(), std::ssize(own)});
+        gets.push_back({other, in.back().data(), std::ssize(in.back())});
+      }
+      wait_for([&](auto done) { group->exchange(gives, gets, done); });
+      for (const auto& got : gets)
+        for (int64_t i = 0; i < got.count; ++i)
+          EXPECT_EQ(std::bit_cast<uint32_t>(got.values[i]), std::bit_cast<uint32_t>(value(got.rank, world.rank, i)));
+    }
   });
 }
 

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/float_range.h"
@@ -28,11 +33,14 @@ class GradientsInOneProcess {
   int asked_by(int rank) const { return groups_[static_cast<size_t>(rank)]->count; }
 
  private:
+  using Stretches = std::vector<engine::GradientGroup::Stretch>;
+
   struct Asked {
     std::vector<float*> parts;
     int64_t count = 0;
-    std::vector<int64_t> begins;  // of an all_gather()
-    bool whole = false;           // of an all_reduce()
+    std::vector<int64_t> begins;                                    // of an all_gather()
+    std::optional<std::pair<Stretches, Stretches>> exchanged = {};  // out and in
+    bool whole = false;                                             // of an all_reduce()
     engine::GradientGroup::Added added;
     std::function<void()> done;
   };
@@ -46,6 +54,9 @@ class GradientsInOneProcess {
     }
     void reduce_scatter(std::span<float* const> parts, int64_t count, Added added, std::function<void()> done) override {
       ask({.parts = {parts.begin(), parts.end()}, .count = count, .added = std::move(added), .done = std::move(done)});
+    }
+    void exchange(Stretches out, Stretches in, std::function<void()> done) override {
+      ask({.exchanged = std::pair{std::move(out), std::move(in)}, .done = std::move(done)});
     }
     void all_gather(float* values, std::vector<int64_t> begins, std::function<void()> done) override {
       ask({.parts = {values}, .count = begins.back(), .begins = std::move(begins), .done = std::move(done)});
@@ -71,7 +82,9 @@ class GradientsInOneProcess {
       all.push_back(std::move(group->asked.front()));
       group->asked.pop_front();
     }
-    if (all.front().begins.empty())
+    if (all.front().exchanged)
+      exchange(all);
+    else if (all.front().begins.empty())
       add(all);
     else
       gather(all);
@@ -103,6 +116,19 @@ class GradientsInOneProcess {
     std::copy(sum.begin() + range.begin, sum.begin() + range.end, one.parts[0] + range.begin);
     for (int64_t begin = range.begin; one.added && begin < range.end; begin += kFloatsOfABlock)
       one.added(begin, {one.parts[0] + begin, static_cast<size_t>(std::min(kFloatsOfABlock, range.end - begin))});
+  }
+
+  // What others give a rank, all at once.
+  static void exchange(std::vector<Asked>& all) {
+    for (size_t from = 0; from < all.size(); ++from) {
+      for (const auto& out : all[from].exchanged->first) {
+        const Stretches& into = all[static_cast<size_t>(out.rank)].exchanged->second;
+        const auto in = std::ranges::find(into, static_cast<int>(from), &engine::GradientGroup::Stretch::rank);
+        EXPECT_NE(in, into.end());
+        EXPECT_EQ(in->count, out.count);
+        std::memcpy(in->values, out.values, static_cast<size_t>(out.count) * sizeof(float));
+      }
+    }
   }
 
   static void gather(std::vector<Asked>& all) {

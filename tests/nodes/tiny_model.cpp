@@ -81,7 +81,7 @@ std::optional<CommonWeights> common_weights(const fs::path& folder, const TinyOp
                         .trained = options.trained,
                         .is_updated = options.optimizer.has_value(),
                         .floats_of_bucket = options.floats_of_bucket},
-                       *options.common, options.world);
+                       *options.common);
 }
 
 std::function<at::Tensor(const models::ExpectedWeight&, const at::Tensor&)> placed_in(std::optional<CommonWeights>& common) {
@@ -135,11 +135,10 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
                                                        .placed = placed_in(common),
                                                        .narrow_operands = true});
   std::optional<CommonTraining> in_common;
-  if (common && common->trained().defined())
-    in_common = common_training("actor", common->trained(), *options.common, options.world);
+  if (common && common->trained().defined()) in_common = common_training("actor", common->trained(), *options.common);
   if (common) common->meet();
   std::optional<InCommon> shared;
-  if (common) shared.emplace(InCommon{*options.common, options.world, true, common->bytes_of_others()});
+  if (common) shared.emplace(InCommon{*options.common, true, common->bytes_of_others()});
   const InCommon* const of_ranks = shared ? &*shared : nullptr;
   if (models::has_value_head(head)) randomize(transformer.weights().value_head, options.seed);
   if (options.optimizer) {

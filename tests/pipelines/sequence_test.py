@@ -135,7 +135,10 @@ class SampledTogether(SequenceCase):
         ways = {"alone": {}, "columns": {"cluster.tensor_parallel": 2}, "experts": {"cluster.expert_parallel": 2},
                 "both": {"cluster.expert_parallel": 2, "cluster.tensor_parallel": 2},
                 "common": {"cluster.expert_parallel": 2, "cluster.shard": "parameters"}}
-        runs = {way: self.run_on(4, ROOT / "tests/pipelines/grpo_experts.toml", f"-{way}", **more, **keys) for way, keys in ways.items()}
+        pipeline, half = ROOT / "tests/pipelines/grpo_experts.toml", {"pipeline.iterations": 1}
+        runs = {way: self.run_on(4, pipeline, f"-{way}", **more | (half if way == "both" else {}), **keys) for way, keys in ways.items()}
+        done = run("launch", "--ranks", 4, pipeline, "--run-dir", runs["both"], "--resume", "auto", *sets(**SLOTS, **more, **ways["both"]), timeout=300)
+        self.assertEqual(done.returncode, DONE, done.stderr)
         self.assert_equal_runs(runs["columns"], runs["alone"])
         self.assert_equal_runs(runs["both"], runs["experts"])
         for way in ("experts", "common"):

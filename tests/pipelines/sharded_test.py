@@ -23,7 +23,9 @@ class Sharded(RanksCase):
         cases = {"ppo.toml": {}, "tr_dpo.toml": {"models.average.ema.every_steps": 1}, "grpo.toml": {"schedule.policy_lag": 1}, ROOT / "tests/pipelines/grpo_experts.toml": {}}
         for pipeline, more in cases.items():
             with self.subTest(str(pipeline)):
-                runs = [self.run_on(ranks, pipeline, **SHARDED, **{"pipeline.iterations": 3}, **more) for ranks in (1, 2, 4)]
+                runs = [self.run_on(ranks, pipeline, **SHARDED, **{"pipeline.iterations": 3}, **more) for ranks in (1, 2)]
+                # Two groups of two, as on two hosts.
+                runs.append(self.run_on(4, pipeline, **SHARDED, **{"pipeline.iterations": 3, "cluster.shard_ranks": 2}, **more))
                 for other in runs[1:]:
                     self.assert_equal_runs(other, runs[0])
 
@@ -40,9 +42,9 @@ class Sharded(RanksCase):
     def test_goes_on_with_another_number_of_ranks(self):
         whole = self.run_on(2, "ppo.toml", "whole", **SHARDED, **{"pipeline.iterations": 6})
         folder = self.run_on(4, "ppo.toml", **SHARDED, **{"pipeline.iterations": 3})
-        for ranks, iterations in ((1, 5), (2, 6)):
+        for ranks, iterations, more in ((1, 4, {}), (4, 5, {"cluster.shard_ranks": 2}), (2, 6, {})):
             done = run("launch", "--ranks", ranks, ROOT / "pipelines/ppo.toml", "--run-dir", folder, "--resume", "auto",
-                       *sets(**SLOTS, **SHARDED, **{"pipeline.iterations": iterations}), timeout=300)
+                       *sets(**SLOTS, **SHARDED, **{"pipeline.iterations": iterations}, **more), timeout=300)
             self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertEqual(self.lines_of(folder)[-1], self.lines_of(whole)[-1])
         self.assertEqual(self.models_of(folder), self.models_of(whole))
@@ -76,17 +78,27 @@ class Memory(RanksCase):
         return done, json.loads(done.stdout) if done.returncode == DONE else None
 
     def test_is_what_was_planned(self):
-        _, plan = self.plan(4, **SHARDED)
-        shown = run("plan", "--ranks", 4, ROOT / "pipelines/ppo.toml", *sets(**SLOTS, **SHARDED)).stdout
-        self.assertIn("those that train have weights, gradients and optimizers once, on one host, a part each\n", shown)
-        self.assertNotIn("of gradients an iteration", shown)
+        for sharing in (4, 2):
+            with self.subTest(sharing=sharing):
+                more = {} if sharing == 4 else {"cluster.shard_ranks": sharing}
+                self.assert_as_planned(self.run_on(4, "ppo.toml", **SHARDED, **more, **self.wide()), self.plan(4, **SHARDED, **more)[1])
+
+    def assert_as_planned(self, folder, plan):
         planned = classes_of(plan)
-        folder = self.run_on(4, "ppo.toml", **SHARDED, **self.wide())
         for row in json.loads((folder / "memory.json").read_text())["ranks"]:
             for name, key in (("weights", "weights"), ("gradients", "gradient"), ("optimizer", "optimizer")):
                 measured = row["classes"][name]
                 self.assertLessEqual(measured, 1.005 * planned[key], f"{name} of rank {row['rank']}")
                 self.assertGreaterEqual(measured, 0.97 * planned[key], f"{name} of rank {row['rank']}")
+
+    def test_plan_says_who_has_what(self):
+        shown = run("plan", "--ranks", 4, ROOT / "pipelines/ppo.toml", *sets(**SLOTS, **SHARDED)).stdout
+        self.assertIn("those that train have weights, gradients and optimizers once, on one host, a part each\n", shown)
+        self.assertNotIn("of gradients an iteration", shown)
+        shown = run("plan", "--ranks", 4, ROOT / "pipelines/ppo.toml", *sets(**SLOTS, **SHARDED, **{"cluster.shard_ranks": 2})).stdout
+        self.assertIn("each 2 ranks that train have weights and gradients once, on one host: 2 groups; the optimizers are once in all, "
+                      "a part each\n", shown)
+        self.assertIn("of gradients an iteration", shown)
 
     def test_a_ppo_that_one_rank_refuses_runs_on_four(self):
         _, alone = self.plan(1)

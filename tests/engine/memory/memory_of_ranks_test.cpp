@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "engine/memory/memory_bound.h"
 #include "engine/plan/plan.h"
 #include "tests/engine/spec_builder.h"
@@ -58,9 +60,10 @@ TEST_F(MemoryOfRanks, TheOptimizerIsSharedInBlocks) {
 // Of 2^20 parameters four ranks have the fourth part of everything each, but for what passes of the gradients.
 TEST_F(MemoryOfRanks, WhatIsInCommonIsThereOnce) {
   constexpr int64_t kParameters = 1 << 20, kPassing = 4 * 1000, kModels = 2;
-  const auto of_models = [&](Shard shard, bool adapts, int ranks = 4) {
+  const auto of_models = [&](Shard shard, bool adapts, int ranks = 4, std::optional<int64_t> sharing = {}) {
     Plan plan = plan_for(ranks);
     plan.cluster.shard = shard;
+    plan.cluster.shard_ranks = sharing;
     for (PlanModel& model : plan.models) {
       model.facts.weight_bytes = model.facts.common_bytes = 4 * kParameters;
       model.facts.published_bytes = 2 * kParameters;
@@ -76,6 +79,14 @@ TEST_F(MemoryOfRanks, WhatIsInCommonIsThereOnce) {
   EXPECT_EQ(common.gradient_bytes, kModels * (2 * whole.gradient_bytes / kModels / 4 + kPassing));
   EXPECT_EQ(common.optimizer_bytes, whole.optimizer_bytes);
   EXPECT_EQ(common.copy_bytes, kModels * 12 * kParameters / 4);
+
+  // Two groups of two: sums of the other group come for what a rank owns, the fourth part.
+  const PlanMemory groups = of_models(Shard::kParameters, false, 4, 2);
+  EXPECT_EQ(groups.weights_bytes, whole.weights_bytes / 2);
+  EXPECT_EQ(groups.gradient_bytes, kModels * (2 * whole.gradient_bytes / kModels / 2 + 8 * kParameters / 4 + kPassing));
+  EXPECT_EQ(groups.optimizer_bytes, whole.optimizer_bytes);
+  EXPECT_EQ(groups.copy_bytes, kModels * (4 * kParameters / 2 + 8 * kParameters / 4));
+
   EXPECT_EQ(of_models(Shard::kParameters, true).gradient_bytes, whole.gradient_bytes);  // adapters are of each rank
   EXPECT_EQ(of_models(Shard::kParameters, false, 1).gradient_bytes, kModels * (8 * kParameters + kPassing));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <tuple>
 #include <vector>
 
 namespace sluice::engine {
@@ -69,6 +70,38 @@ TEST(RankGroups, ThoseThatAssistSamplingComeBeforeThoseThatAssistPasses) {
   EXPECT_THAT(group_of(plan, 0), ElementsAre(0, 6, 7));
   EXPECT_THAT(group_of(plan, 9), ElementsAre(1, 8, 9));
   EXPECT_EQ(trainers_of(plan, 9).rank, 5);
+}
+
+// Ranks 0-3 lead passes, 4-7 assist them; two hosts have four each, next to each other.
+TEST(RankGroups, RanksNextToEachOtherHaveWeightsInCommon) {
+  Plan plan = plan_of(4, 2, 0, 1);
+  EXPECT_THAT(sharing_with(plan, 6).members, UnorderedElementsAreArray(numbers_up_to(8)));
+  plan.cluster.shard_ranks = 4;
+  const SharingRanks second = sharing_with(plan, 6);
+  EXPECT_EQ(second.place, 2);
+  EXPECT_EQ(second.group, 1);
+  EXPECT_THAT(second.members, ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(second.counterparts, ElementsAre(trainers_of(plan, 2).rank, trainers_of(plan, 6).rank));
+}
+
+// All see the same groups, each itself in its place; and everyone is somebody's counterpart.
+TEST(RankGroups, ThoseThatShareAgree) {
+  for (const auto& [passes, samplers, sharing] : {std::tuple{1, 0, 3}, {2, 0, 4}, {3, 2, 6}, {2, 3, 2}, {1, 1, 1}}) {
+    Plan plan = plan_of(6, passes, samplers, 1);
+    plan.cluster.shard_ranks = sharing;
+    for (int rank = 0; rank < plan.ranks; ++rank) {
+      if (!plan.holds_trained(rank)) continue;
+      const SharingRanks own = sharing_with(plan, rank);
+      EXPECT_EQ(own.count(), sharing);
+      EXPECT_EQ(own.groups() * sharing, plan.training_ranks());
+      EXPECT_EQ(own.members[static_cast<size_t>(own.place)], rank);
+      EXPECT_EQ(own.counterparts[static_cast<size_t>(own.group)], trainers_of(plan, rank).rank);
+      for (const int member : own.members) {
+        EXPECT_EQ(sharing_with(plan, member).members, own.members);
+        EXPECT_EQ(sharing_with(plan, member).group, own.group);
+      }
+    }
+  }
 }
 
 // Those that assist passes are no such ranks, though they are the last.

@@ -100,6 +100,50 @@ TEST(FixedPointSums, HaveTheSameBitsWhoeverAddsMeanwhile) {
   EXPECT_EQ(taken(shared), taken(alone));
 }
 
+// Those of processes that have no memory in common.
+TEST(FixedPointSums, HaveTheSameBitsWhereEachIsGivenWhatTheOtherHas) {
+  const std::vector<Addend> addends = random_addends(30, 4);
+  FixedPointSums alone = new_sums(), first = new_sums(), second = new_sums();
+  add_all(alone, addends);
+  add_all(first, {addends.begin(), addends.begin() + 11});
+  add_all(second, {addends.begin() + 11, addends.end()});
+  const FloatRange all{0, kFloats}, end{3 * kFloatsOfABlock, kFloats};
+  std::vector<int64_t> given(second.given(all), second.given(all) + kFloats);
+  first.add_given(all, given.data());
+  EXPECT_EQ(taken(first), taken(alone));
+  second.add_given(end, first.given(end));  // once more: twice what the first has, and a part of a block
+  EXPECT_NE(taken(second), taken(alone));
+}
+
+TEST(FixedPointSums, AreNotFiniteWhereWhatIsGivenIsNot) {
+  FixedPointSums first = new_sums(), second = new_sums();
+  std::vector<float> values{1, std::numeric_limits<float>::infinity(), 1};
+  second.add({kFloatsOfABlock + 1, kFloatsOfABlock + 4}, values.data());
+  const FloatRange all{0, kFloats};
+  first.add_given(all, second.given(all));
+  const std::vector<float> after = taken(first);
+  EXPECT_EQ(after.front(), 0);
+  EXPECT_TRUE(std::isnan(after[kFloatsOfABlock]));
+  EXPECT_EQ(after.back(), 0);
+  FixedPointSums third = new_sums();
+  third.add_given(all, first.given(all));  // likewise of what is given on
+  EXPECT_TRUE(std::isnan(taken(third)[kFloatsOfABlock]));
+}
+
+TEST(FixedPointSums, AreNotFiniteWhereTwoTogetherAreTooLarge) {
+  FixedPointSums first = new_sums(), second = new_sums();
+  for (FixedPointSums* const sums : {&first, &second}) {
+    for (int i = 0; i < 3; ++i) {
+      float value = 0x1p28F;
+      sums->add({7, 8}, &value);
+    }
+  }
+  const FloatRange all{0, kFloats};
+  first.add_given(all, second.given(all));
+  EXPECT_TRUE(std::isnan(taken(first)[7]));
+  EXPECT_EQ(taken(second)[7], 0x1.8p29F);
+}
+
 TEST(FixedPointSums, LeaveNothingOfWhatWasAdded) {
   FixedPointSums sums = new_sums();
   std::vector<float> values(100, 1.5F);

@@ -55,11 +55,11 @@ at::Tensor logprobs_of(const LanguageModel& model, int64_t iteration, int slot) 
   return values;
 }
 
-// A model whose ranks have its weights in common.
+// A model whose ranks have its weights in common, all of them or those of a group.
 class CommonRanks {
  public:
-  CommonRanks(const fs::path& folder, int ranks, const TinyOptions& options)
-      : gradients_(ranks, kSlots), memory_(ranks), models_(static_cast<size_t>(ranks)) {
+  CommonRanks(const fs::path& folder, int ranks, const TinyOptions& options, int groups = 1)
+      : gradients_(ranks, kSlots), memory_(ranks, groups), models_(static_cast<size_t>(ranks)) {
     memory_.on_all([&](int rank) {
       TinyOptions own = options;
       own.world = {rank, ranks, kSlots};
@@ -137,7 +137,7 @@ std::vector<CommonVariant> common_variants() {
 
 class CommonTrainingTest : public ::testing::TestWithParam<CommonVariant> {
  protected:
-  CommonRanks ranks(int count) const { return {model_.path(), count, GetParam().options}; }
+  CommonRanks ranks(int count, int groups = 1) const { return {model_.path(), count, GetParam().options, groups}; }
 
   const TinyFolder model_;
   const TemporaryFolder folder_;
@@ -148,12 +148,12 @@ TEST_P(CommonTrainingTest, StepsAsOneDoes) {
   CommonRanks one = ranks(1);
   std::vector<double> norms;
   for (int64_t i = 0; i < 4; ++i) norms.push_back(one.train(i));
-  for (const int count : {2, 3, 4}) {
-    CommonRanks several = ranks(count);
-    for (int64_t i = 0; i < 4; ++i)
-      EXPECT_EQ(several.train(i), norms[static_cast<size_t>(i)]) << count << " ranks, iteration " << i;
+  for (const auto& [count, groups] : {std::pair{2, 1}, {3, 1}, {4, 1}, {2, 2}, {4, 2}, {6, 3}}) {
+    SCOPED_TRACE(std::to_string(count) + " ranks in " + std::to_string(groups) + " groups");
+    CommonRanks several = ranks(count, groups);
+    for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(several.train(i), norms[static_cast<size_t>(i)]) << "iteration " << i;
     for (int rank = 0; rank < count; ++rank)
-      EXPECT_EQ(testing::all_weights(several.model(rank)), testing::all_weights(one.model(0))) << count << " ranks, " << rank;
+      EXPECT_EQ(testing::all_weights(several.model(rank)), testing::all_weights(one.model(0))) << "rank " << rank;
   }
 }
 
@@ -174,20 +174,20 @@ TEST_P(CommonTrainingTest, StepsAsARankWithMemoryOfItsOwn) {
   }
 }
 
-// What any number of ranks has saved, any number goes on from.
+// What any number of ranks has saved, in any number of groups, any other goes on from.
 TEST_P(CommonTrainingTest, IsSavedByAllAndReadByOthers) {
   CommonRanks whole = ranks(1);
   for (int64_t i = 0; i < 2; ++i) whole.train(i);
   const std::vector<float> expected = testing::all_weights(whole.model(0));
   const double norm = whole.train(2);
-  for (const int saving : {1, 2, 3}) {
+  for (const auto& [saving, groups] : {std::pair{1, 1}, {2, 1}, {3, 1}, {4, 2}}) {
     const fs::path folder = folder_.path() / std::to_string(saving);
-    CommonRanks savers = ranks(saving);
+    CommonRanks savers = ranks(saving, groups);
     for (int64_t i = 0; i < 2; ++i) savers.train(i);
     savers.save(folder, saving == 2 ? CheckpointCopy::kNone : CheckpointCopy::kMemory);
     for (const int reading : {1, 2, 4}) {
       SCOPED_TRACE("saved by " + std::to_string(saving) + ", read by " + std::to_string(reading));
-      CommonRanks readers = ranks(reading);
+      CommonRanks readers = ranks(reading, reading == 4 ? 2 : 1);
       readers.train(7);  // another history, which restoring must make forget
       readers.restore(folder);
       EXPECT_EQ(testing::all_weights(readers.model(reading - 1)), expected);
@@ -243,17 +243,34 @@ TEST_F(CommonMemoryOfRanks, IsThereOnce) {
   EXPECT_NEAR(static_cast<double>(sum.optimizer), static_cast<double>(2 * all), 0.02 * static_cast<double>(all));
 }
 
+// In each group: but each rank has its part of the optimizer, of all ranks.
+TEST_F(CommonMemoryOfRanks, IsThereOnceInEachGroup) {
+  CommonRanks ranks(model_.path(), 4, common_variants()[3].options, 2);
+  ranks.train(0);
+  const auto all = static_cast<double>(float_bytes(ranks.model(0)));
+  double weights = 0, optimizers = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    const engine::ModelBytes bytes = ranks.model(rank).bytes();
+    weights += static_cast<double>(bytes.weights - ranks.model(rank).sampled().bytes());
+    optimizers += static_cast<double>(bytes.optimizer);
+  }
+  EXPECT_NEAR(weights, 2 * all, 0.02 * all);
+  EXPECT_NEAR(optimizers, 2 * all, 0.02 * all);
+}
+
 TEST_F(CommonMemoryOfRanks, HasFrozenModelsToo) {
   for (const auto precision : {models::Precision::kFloat32, models::Precision::kBfloat16}) {
     TinyOptions options{.readable_versions = 0, .precision = precision};
     const auto own = testing::tiny_model(model_.path(), options);
-    CommonRanks ranks(model_.path(), 4, options);
-    int64_t bytes = 0;
-    for (int rank = 0; rank < 4; ++rank) {
-      EXPECT_TRUE(logprobs_of(ranks.model(rank), 0, rank).equal(logprobs_of(*own, 0, rank)));
-      bytes += ranks.model(rank).bytes().weights;
+    for (const int groups : {1, 2}) {
+      CommonRanks ranks(model_.path(), 4, options, groups);
+      int64_t bytes = 0;
+      for (int rank = 0; rank < 4; ++rank) {
+        EXPECT_TRUE(logprobs_of(ranks.model(rank), 0, rank).equal(logprobs_of(*own, 0, rank)));
+        bytes += ranks.model(rank).bytes().weights;
+      }
+      EXPECT_NEAR(static_cast<double>(bytes), groups * static_cast<double>(own->bytes().weights), 4096);
     }
-    EXPECT_NEAR(static_cast<double>(bytes), static_cast<double>(own->bytes().weights), 4096);
   }
 }
 
@@ -284,7 +301,7 @@ TEST_F(CommonMemoryOfRanks, HasPublishedCopiesToo) {
 TEST_F(CommonMemoryOfRanks, HasWhatAdaptersChange) {
   TinyOptions options = common_variants()[0].options;
   options.trained.lora = LoraParams{.rank = 4};
-  CommonRanks ranks(model_.path(), 2, options);
+  CommonRanks ranks(model_.path(), 4, options, 2);
   options.world = {0, 1, kSlots};
   const auto own = testing::tiny_model(model_.path(), options);
   for (int64_t i = 0; i < 3; ++i) {

@@ -34,6 +34,9 @@ class Locked final : public engine::GradientGroup {
   void reduce_scatter(std::span<float* const>, int64_t, Added, std::function<void()>) override {
     throw InternalError("over the host");
   }
+  void exchange(std::vector<Stretch>, std::vector<Stretch>, std::function<void()>) override {
+    throw InternalError("over the host");
+  }
   void all_gather(float* values, std::vector<int64_t> begins, std::function<void()> done) override {
     const std::lock_guard lock(mutex_);
     group_.all_gather(values, std::move(begins), std::move(done));
