@@ -198,6 +198,12 @@ void write_export(const CheckpointsArguments& arguments, const ResumePoint& poin
   sync_folder(to);
 }
 
+// Also where links lead there.
+bool is_in_folder(const fs::path& path, const fs::path& folder) {
+  const fs::path inside = fs::weakly_canonical(path), outside = fs::weakly_canonical(folder);
+  return std::mismatch(outside.begin(), outside.end(), inside.begin(), inside.end()).first == outside.end();
+}
+
 }  // namespace
 
 int export_checkpoint(const CheckpointsArguments& arguments) {
@@ -205,6 +211,9 @@ int export_checkpoint(const CheckpointsArguments& arguments) {
   if (is_there(target) && !(is_folder(target) && entries_of(target).empty())) {
     throw UserError(target.string() + " is there already", "name a new folder with --to");
   }
+  if (is_in_folder(target, arguments.run_folder / "checkpoints"))
+    throw UserError(target.string() + " is among the checkpoints of the run, which it would be taken for one of",
+                    "name a folder elsewhere with --to");
   const ResumePoint point = chosen_point(arguments);
   const std::string model = chosen_model(point.place.folder, arguments.model);
   const fs::path unfinished = (target.has_filename() ? target : target.parent_path()).string() + ".tmp";

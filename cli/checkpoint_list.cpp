@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/path_kind.h"
+#include "base/shell_word.h"
 #include "base/strings.h"
 #include "cli/damage_name.h"
 #include "cli/shown_metrics.h"
@@ -118,7 +119,7 @@ std::string checkpoints_text(const std::vector<ListedCheckpoint>& checkpoints, c
       std::find_if(checkpoints.rbegin(), checkpoints.rend(), [](const auto& listed) { return listed.damage.empty(); });
   std::string text = aligned(rows);
   if (newest == checkpoints.rend()) return text + "none is intact\n";
-  return text + "rlhf-run resume " + run_folder + " goes on from " + std::to_string(newest->place.iterations) + "\n";
+  return text + "rlhf-run resume " + shell_word(run_folder) + " goes on from " + std::to_string(newest->place.iterations) + "\n";
 }
 
 std::string checkpoints_json(const std::vector<ListedCheckpoint>& checkpoints) {

@@ -43,8 +43,9 @@ void add_sweep_command(Command& program) {
   const auto taken = std::make_shared<TakenSweep>();
   PipelineArguments& pipeline = taken->sweep.run.pipeline;
   CLI::Option& file = sweep.argument("pipeline", pipeline.file, Values::pipeline(), "the pipeline, a TOML file or builtin:NAME");
-  CLI::Option& sets = sweep.list("--set", pipeline.sets, Values::any("KEY=VALUE,..."),
-                                 "a key and its values: --set nodes.generate.temperature=0.7,1 (may be repeated)");
+  CLI::Option& sets = sweep.list(
+      "--set", pipeline.sets, Values::any("KEY=VALUE,..."),
+      "a key and its values, KEY=0.7,1, or keys that have the same value in each run, KEY+KEY=0.7,1 (may be repeated)");
   CLI::Option& seeds =
       sweep.option("--seeds", taken->seeds, {.shown = "1..5", .problem = fault_of_seeds},
                    "the seeds of each combination: numbers and ranges with commas between (default: that of the pipeline)");

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "base/strings.h"
 #include "cli/conduct_assistance.h"
 #include "cli/display.h"
@@ -259,10 +260,10 @@ engine::RankSign Conduct::sign() const {
 }
 
 std::string Conduct::how_to_go_on() const {
-  const std::string folder = start_.folder.string();
+  const std::string folder = shell_word(start_.folder.string());
   if (start_.ranks.size() == 1) return "resume with: rlhf-run resume " + folder;
-  return "resume with: rlhf-run launch --ranks " + std::to_string(start_.ranks.size()) + " " + folder +
-         "/pipeline.toml --resume auto --run-dir " + folder;
+  return "resume with: rlhf-run launch --ranks " + std::to_string(start_.ranks.size()) + " " +
+         shell_word((start_.folder / "pipeline.toml").string()) + " --resume auto --run-dir " + folder;
 }
 
 // Some times a second.

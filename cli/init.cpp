@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/path_kind.h"
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "base/strings.h"
 #include "base/user_path.h"
 #include "cli/commands.h"
@@ -95,7 +96,7 @@ void say_what_was_chosen(const InitArguments& arguments, const InitModel& model,
                     plural(chosen.tokens_in_flight, "token") + " in flight take at most " +
                     human_bytes(static_cast<double>(need.memory.total_bytes())) +
                     (need.is_known() ? " of " + human_bytes(static_cast<double>(need.memory.machine_bytes)) : ""));
-  const std::string file = arguments.output.string();
+  const std::string file = arguments.output.empty() ? "" : shell_word(arguments.output.string());
   say("next", file.empty() ? "write it to a file with -o " + arguments.kind + ".toml"
                            : "rlhf-run validate " + file + " --data, then rlhf-run " + file);
 }

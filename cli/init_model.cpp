@@ -69,7 +69,9 @@ InitLengths lengths_of(const InitModel& model, const InitData& data, const InitF
     }
     longest.prompt = std::max(longest.prompt, prompt);
     longest.answer = std::max(longest.answer, answer);
-    longest.whole = std::max(longest.whole, prompt + answer + turn);
+    const int64_t whole = prompt + answer + turn;
+    longest.whole = std::max(longest.whole, whole);
+    longest.shortest_whole = i == 0 ? whole : std::min(longest.shortest_whole, whole);
   }
   return longest;
 }

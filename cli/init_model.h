@@ -29,7 +29,8 @@ InitModel look_at_model(const std::string& written);
 struct InitLengths {
   int64_t prompt = 0;
   int64_t answer = 0;
-  int64_t whole = 0;  // a prompt with what is learned behind it; of pairs the longer one
+  int64_t whole = 0;           // a prompt with what is learned behind it; of pairs the longer one
+  int64_t shortest_whole = 0;  // and of the shortest row
 };
 
 /// How a prompt that is a text comes to the model: as it is, or as a chat, with a suffix.

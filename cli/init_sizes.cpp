@@ -55,6 +55,11 @@ void require_room(const InitModel& model, int64_t tokens, const std::string& wha
 
 void choose_lengths(const InitModel& model, const InitLengths& lengths, InitPipeline& pipeline) {
   if (!samples(pipeline.kind)) {
+    if (lengths.shortest_whole > model.max_positions) {
+      throw UserError("the model takes " + plural(model.max_positions, "token") + ", and the shortest of the first rows has " +
+                          std::to_string(lengths.shortest_whole),
+                      "take a model with more positions, or shorter rows");
+    }
     pipeline.max_tokens = std::min(with_margin(lengths.whole), model.max_positions);
     return;
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "base/strings.h"
 
 namespace sluice::cli {
@@ -72,7 +73,7 @@ class InitWriter {
 
  private:
   std::string head() const {
-    const std::string file = printable(file_);
+    const std::string file = printable(shell_word(file_));
     return std::string("# ") + title_of(p_.kind) + ".\n#\n#   rlhf-run validate " + file + " --data\n#   rlhf-run " + file +
            "\n#\n# What a key means, and all others of a type: rlhf-run describe TYPE\n";
   }

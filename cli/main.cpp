@@ -2,7 +2,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -54,6 +57,19 @@ int run_reporting(const Command& command) {
   }
 }
 
+// A full disk is told, as by other programs. A run goes on whoever reads what it prints, and ignores closed pipes for that.
+int printed(int code) {
+  struct sigaction of_pipes {};
+  ::sigaction(SIGPIPE, nullptr, &of_pipes);
+  if (of_pipes.sa_handler != SIG_DFL) return code;
+  const bool was_cut_short = std::ferror(stdout) != 0;
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !was_cut_short) return code;
+  const std::string why = errno == 0 ? std::string() : std::string(": ") + std::strerror(errno);
+  std::fprintf(stderr, "error: what was printed is not complete, since standard output cannot be written%s\n", why.c_str());
+  return code == kDone ? kFailed : code;
+}
+
 // A program that was started without them, as some schedulers do, would write its messages into the first files that it opens.
 void fill_standard_descriptors() {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
@@ -72,7 +88,7 @@ int main(const std::vector<std::string>& words) {
   add_model_commands(program);
   add_shell_commands(program);
   const CommandLine line = parse_command_line(program, words);
-  return line.command == nullptr ? line.exit_code : run_reporting(*line.command);
+  return line.command == nullptr ? line.exit_code : printed(run_reporting(*line.command));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/path_kind.h"
+#include "base/shell_word.h"
 #include "base/strings.h"
 #include "cli/plugin_rules.h"
 #include "cli/plugin_seal.h"
@@ -56,9 +57,10 @@ Problem refusal(const PluginContext& context, const engine::Name& plugin, const 
       goes_on ? "plugin " + path.string() + " is not, or no longer, the file that this run has loaded"
               : "plugin " + path.string() +
                     " does not lie in the folder of the pipeline file or below, and nobody named it to the program";
-  const std::string help =
-      goes_on ? "if you trust it: rlhf-run resume " + context.run_folder.string() + " --plugin " + path.string()
-              : "if you trust it, add to the command: --plugin " + path.string() + ", or set SLUICE_PLUGINS to its folder";
+  const std::string help = goes_on ? "if you trust it: rlhf-run resume " + shell_word(context.run_folder.string()) +
+                                         " --plugin " + shell_word(path.string())
+                                   : "if you trust it, add to the command: --plugin " + shell_word(path.string()) +
+                                         ", or set SLUICE_PLUGINS to its folder";
   return {.kind = "plugin-not-allowed",
           .where = plugin.where,
           .message = what,

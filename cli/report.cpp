@@ -1,11 +1,15 @@
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/mapped_file.h"
+#include "base/path_kind.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/live_report.h"
@@ -15,8 +19,23 @@
 #include "cli/terminal.h"
 
 namespace sluice::cli {
+namespace {
+
+constexpr std::string_view kBeginsAReport = "<!doctype html>";  // as report/page.html
+
+// A name that is one letter wrong may be that of a file which nobody can make again.
+void require_no_other_file(const std::filesystem::path& output) {
+  if (path_kind(output) != PathKind::kFile) return;
+  const MappedFile there(output);
+  const std::string_view text(reinterpret_cast<const char*>(there.bytes().data()), there.bytes().size());
+  if (text.starts_with(kBeginsAReport)) return;
+  throw UserError(output.string() + " exists, and is no report", "-o with another name, or remove that file before");
+}
+
+}  // namespace
 
 int report_runs(const ReportArguments& arguments) {
+  if (!arguments.output.empty()) require_no_other_file(arguments.output);
   const std::vector<ReportedRun> reported = reported_runs(arguments.run_folders);
   std::vector<RunReport> runs = readers_of(reported, Watch::kOnce);
   const ReportState state = report_state(reported, runs);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "base/strings.h"
 #include "cli/damage_name.h"
 
@@ -26,17 +27,17 @@ DamagedCheckpoint none_is_intact(const fs::path& run_folder, const std::vector<e
       .where = {}, .message = "no checkpoint of " + run_folder.string() + " is intact", .caret = {}, .notes = {}, .help = {}};
   for (const auto& checkpoint : damaged) problem.notes.push_back(damaged_place(checkpoint));
   problem.help = "put a copy of one in its place and resume again; or remove " + (run_folder / "checkpoints").string() +
-                 " to start over, with rlhf-run resume " + run_folder.string();
+                 " to start over, with rlhf-run resume " + shell_word(run_folder.string());
   return DamagedCheckpoint(problem);
 }
 
 void warn_of_damaged(const std::vector<engine::DamagedCheckpoint>& damaged, const CheckpointPlace& used) {
   for (const auto& checkpoint : damaged) {
-    std::fprintf(
-        stderr,
-        "warning: the checkpoint %s is damaged\n      = %s\n      = help: going on from %s; what came after it is made again\n\n",
-        printable(checkpoint.place.folder.string()).c_str(), printable(damaged_place(checkpoint)).c_str(),
-        printable(used.folder.string()).c_str());
+    std::fprintf(stderr,
+                 "warning: the checkpoint %s is damaged\n      = %s\n      = help: taking %s, the newest that is intact; a run "
+                 "that goes on from it makes again what came after it\n\n",
+                 printable(checkpoint.place.folder.string()).c_str(), printable(damaged_place(checkpoint)).c_str(),
+                 printable(used.folder.string()).c_str());
   }
 }
 
@@ -65,7 +66,7 @@ ResumePoint point_at(const fs::path& run_folder, int64_t iterations) {
   }
   if (const auto damage = engine::damage_of(place->folder)) {
     throw DamagedCheckpoint("the checkpoint " + place->folder.string() + " is damaged: " + damage_text(place->folder, *damage),
-                            "rlhf-run checkpoints " + run_folder.string() + " shows which are intact");
+                            "rlhf-run checkpoints " + shell_word(run_folder.string()) + " shows which are intact");
   }
   return point_of(*place);
 }

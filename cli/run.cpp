@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/path_kind.h"
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/conduct_run.h"
@@ -57,7 +58,7 @@ int go_on(const LoadedPipeline& loaded, const RunStart& start, RunLock& lock) {
                 plural(start.from->manifest.iterations, "iteration").c_str(),
                 printable(start.from->place.folder.string()).c_str());
     std::printf("  to go on with it: rlhf-run resume %s --set pipeline.iterations=N, with more than %lld\n",
-                printable(start.folder.string()).c_str(), static_cast<long long>(start.from->manifest.iterations));
+                printable(shell_word(start.folder.string())).c_str(), static_cast<long long>(start.from->manifest.iterations));
     return kDone;
   }
   if (start.from) return conduct_run(loaded, start);
@@ -141,9 +142,9 @@ int resume_run(const ResumeArguments& arguments) {
   if (!is_folder(folder))
     throw UserError(folder.string() + " is not a folder", "name the folder of a run, such as runs/ppo-20260131-180000");
   if (!is_there(pipeline)) {
-    throw UserError(
-        folder.string() + " holds no run: it has no pipeline.toml",
-        "name the folder of a run, or give its pipeline: rlhf-run run FILE --resume auto --run-dir " + folder.string());
+    throw UserError(folder.string() + " holds no run: it has no pipeline.toml",
+                    "name the folder of a run, or give its pipeline: rlhf-run run FILE --resume auto --run-dir " +
+                        shell_word(folder.string()));
   }
   Ranks ranks;
   const LoadedPipeline loaded =

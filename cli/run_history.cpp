@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "base/strings.h"
 #include "cli/shown_metrics.h"
 #include "engine/observe/engine_metrics.h"
@@ -169,6 +170,9 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
   text +=
       (before_ > 0 ? ", the last " + std::to_string(run.iterations - before_) : "") + " in " + human_seconds(run.seconds) + "\n";
   if (!run.stopped.empty()) text += "  stopped     " + run.stopped + "\n";
+  const bool data_ended = run.end == engine::RunEnd::kDone && run.stopped.empty() && run.iterations < plan_.pipeline.iterations;
+  if (data_ended)
+    text += "  stopped     the data have ended: " + std::to_string(plan_.pipeline.iterations) + " iterations were asked for\n";
   text += score_text(able);
   for (const Measured& measured : measured_) text += measured_text(measured);
   text += "  samples     " + std::to_string(static_cast<int64_t>(t.samples)) + " of " +
@@ -187,7 +191,7 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
   text += "  run folder  " + printable(folder);
   if (!run.last_checkpoint.empty()) text += " (checkpoint/ holds the trained models)";
   const bool to_be_resumed = run.end == engine::RunEnd::kInterrupted && !run.last_checkpoint.empty();
-  if (to_be_resumed) text += "\n  resume with rlhf-run resume " + printable(folder);
+  if (to_be_resumed) text += "\n  resume with rlhf-run resume " + printable(shell_word(folder));
   return text;
 }
 

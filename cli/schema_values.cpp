@@ -56,7 +56,7 @@ Json default_json(const std::string& toml) {
 
 void add_range(Json& schema, const ParamInfo& info) {
   if (info.minimum) schema[info.minimum_excluded ? "exclusiveMinimum" : "minimum"] = number_json(*info.minimum);
-  if (info.maximum) schema["maximum"] = number_json(*info.maximum);
+  if (info.maximum && std::isfinite(*info.maximum)) schema["maximum"] = number_json(*info.maximum);
 }
 
 Json number_schema(const char* type, const ParamInfo& info) {

@@ -57,13 +57,31 @@ std::vector<std::string> settings_of(const std::string& what_if) {
   return settings;
 }
 
+// What is wrong with a setting of --what-if is told of that one.
+LoadedPipeline load_what_if(const PipelineArguments& with, const std::vector<std::string>& settings) {
+  try {
+    return load_pipeline(with);
+  } catch (const UserError& error) {
+    Problems problems = error.problems();
+    for (Problem& problem : problems) {
+      if (!problem.where.known() || !problem.where.source->typed) continue;
+      if (std::ranges::find(settings, problem.where.source->text) == settings.end()) continue;
+      SourceText source = *problem.where.source;
+      source.name = "--what-if";
+      problem.where.source = std::make_shared<const SourceText>(std::move(source));
+    }
+    throw UserError(problems);
+  }
+}
+
 SimulationView::Variant simulate_variant(const SimulateArguments& arguments, const std::optional<engine::Costs>& measured,
                                          const std::string& setting, std::string& pipeline) {
   const bool is_base = setting.empty();
   PipelineArguments with = arguments.pipeline;
   if (arguments.iterations > 0) with.sets.push_back("pipeline.iterations=" + std::to_string(arguments.iterations));
-  if (!is_base) std::ranges::copy(settings_of(setting), std::back_inserter(with.sets));
-  const LoadedPipeline loaded = load_pipeline(with);
+  const std::vector<std::string> what_if = is_base ? std::vector<std::string>() : settings_of(setting);
+  std::ranges::copy(what_if, std::back_inserter(with.sets));
+  const LoadedPipeline loaded = load_what_if(with, what_if);
   const engine::Plan& plan = loaded.plan;
   if (is_base) print_warnings(loaded.warnings), pipeline = plan.pipeline.name;
   engine::Costs costs = measured ? *measured : engine::estimated_costs(plan, arguments.gflops);
@@ -80,6 +98,8 @@ SimulationView::Variant simulate_variant(const SimulateArguments& arguments, con
 }  // namespace
 
 int simulate_pipeline(const SimulateArguments& arguments) {
+  if (std::ranges::find(arguments.what_ifs, std::string()) != arguments.what_ifs.end())
+    throw UserError("--what-if is empty", "--what-if KEY=VALUE, for example --what-if schedule.policy_lag=1");
   std::optional<engine::Costs> measured;
   if (!arguments.costs.empty()) measured = engine::read_costs(arguments.costs);
   SimulationView view;

@@ -56,6 +56,14 @@ std::vector<std::string> split_outside(std::string_view text, char separator) {
   return parts;
 }
 
+// Those that have the same value.
+std::vector<std::string> keys_of(const std::string& keys) { return split_outside(keys, '+'); }
+
+// Of them and a value what --set takes.
+void set_all(const std::string& keys, const std::string& value, std::vector<std::string>& sets) {
+  for (const std::string& key : keys_of(keys)) sets.push_back(key + "=" + value);
+}
+
 // The parts of a.b."c.d".
 std::vector<std::string> parts_of(const std::string& key) { return split_outside(key, '.'); }
 
@@ -66,7 +74,7 @@ std::string end_of_key(const std::vector<std::string>& parts, size_t count) {
 // As much of the end of each key as tells it from all others, and from the seed.
 std::vector<std::string> short_names(const std::vector<SweptKey>& keys) {
   std::vector<std::vector<std::string>> all{{"seed"}};
-  for (const SweptKey& key : keys) all.push_back(parts_of(key.key));
+  for (const SweptKey& key : keys) all.push_back(parts_of(keys_of(key.key).front()));
   std::vector<std::string> names;
   for (auto key = all.begin() + 1; key != all.end(); ++key) {
     size_t count = 1;
@@ -131,12 +139,13 @@ Problems problems_of(const std::string& set, const SweptKey& read) {
 void refuse_what_is_set_twice(const std::vector<std::string>& sets, bool has_seeds, Problems& problems) {
   std::set<std::string> seen;
   for (const std::string& set : sets) {
-    const std::string key(trim(std::string_view(set).substr(0, first_outside(set, '='))));
-    if (key == kSeedKey && has_seeds)
-      problems.push_back(refused("the seed is set by --seeds and by --set " + set, "write one of them"));
-    else if (!seen.insert(key).second)
-      problems.push_back(
-          refused("--set has " + key + " twice", "write its values behind each other: --set " + key + "=VALUE,VALUE"));
+    for (const std::string& key : keys_of(set.substr(0, first_outside(set, '=')))) {
+      if (key == kSeedKey && has_seeds)
+        problems.push_back(refused("the seed is set by --seeds and by --set " + set, "write one of them"));
+      else if (!seen.insert(key).second)
+        problems.push_back(
+            refused("--set has " + key + " twice", "write its values behind each other: --set " + key + "=VALUE,VALUE"));
+    }
   }
 }
 
@@ -182,7 +191,7 @@ std::vector<SweptRun> runs_of(const SweepGrid& grid) {
   for (const auto& values : combinations_of(grid)) {
     const std::string combination = keys.empty() ? "" : not_taken(folder_name(keys, values), combinations);
     SweptRun run{.name = combination, .combination = combinations.empty() ? 0 : combinations.size() - 1, .sets = grid.sets};
-    for (size_t i = 0; i < keys.size(); ++i) run.sets.push_back(grid.keys[i].key + "=" + values[i]);
+    for (size_t i = 0; i < keys.size(); ++i) set_all(grid.keys[i].key, values[i], run.sets);
     if (grid.seeds.empty()) runs.push_back(run);
     for (const std::int64_t seed : grid.seeds) {
       runs.push_back(run);
@@ -202,8 +211,10 @@ SweepGrid read_grid(const std::vector<std::string>& sets, const std::vector<std:
       read = {std::string(trim(std::string_view(set).substr(0, equals))),
               split_outside(std::string_view(set).substr(equals + 1), ',')};
     std::ranges::move(problems_of(set, read), std::back_inserter(problems));
-    if (read.values.size() < 2)
+    if (read.values.size() < 2 && keys_of(read.key).size() == 1)
       grid.sets.push_back(set);
+    else if (read.values.size() < 2)
+      set_all(read.key, std::string(trim(std::string_view(set).substr(equals + 1))), grid.sets);
     else
       grid.keys.push_back(std::move(read));
   }

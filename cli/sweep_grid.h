@@ -9,9 +9,9 @@
 
 namespace sluice::cli {
 
-/// A key of which a sweep has several values.
+/// A key of which a sweep has several values, or several keys that have the same one in each run.
 struct SweptKey {
-  std::string key;                  // "models.actor.optimizer.learning_rate"
+  std::string key;  // "models.actor.optimizer.learning_rate", "nodes.generate.temperature+nodes.train.temperature"
   std::vector<std::string> values;  // as --set takes one; at least two
 
   bool operator==(const SweptKey&) const = default;
@@ -37,7 +37,7 @@ struct SweptRun {
 std::vector<std::vector<std::string>> combinations_of(const SweepGrid& grid);
 
 /// What a combination is called: "learning_rate=1e-4,clip=0.2"; without keys "all". A key is called by as much of its end as tells
-/// it from the others.
+/// it from the others; several that have the same value by the first of them.
 std::string combination_name(const SweepGrid& grid, const std::vector<std::string>& values);
 
 /// Of each combination a run for each seed. Names are those of folders, each another: what a value has beside letters, digits and
@@ -45,7 +45,7 @@ std::string combination_name(const SweepGrid& grid, const std::vector<std::strin
 std::vector<SweptRun> runs_of(const SweepGrid& grid);
 
 /// The grid of a command line. Each of `sets` is KEY=VALUE or KEY=VALUE,VALUE,...: commas separate values, but not in strings,
-/// brackets and braces. Adds a problem for what is none, for a key that is there twice or is the seed, and where there is nothing
+/// brackets and braces. KEY+KEY are keys that have the same value. Adds a problem for what is none, for a key that is there twice or is the seed, and where there is nothing
 /// to sweep, or more than 1,000 runs.
 SweepGrid read_grid(const std::vector<std::string>& sets, const std::vector<std::int64_t>& seeds, Problems& problems);
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/path_kind.h"
 #include "base/program_path.h"
+#include "base/shell_word.h"
 #include "base/strings.h"
 #include "base/user_path.h"
 
@@ -107,7 +108,7 @@ void Trackers::tell_until_the_end() {
   take_lines();
   const std::string names = join(options_.names, ", ");
   const std::string later =
-      "; the rest is told with: rlhf-run track " + options_.run_folder.string() + " --to " + options_.names.front();
+      "; the rest is told with: rlhf-run track " + shell_word(options_.run_folder.string()) + " --to " + options_.names.front();
   if (!process_->ended()) {
     process_->kill(kGrace);
     if (over_) options_.warn("the end of the run does not wait longer for " + names + later);

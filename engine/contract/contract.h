@@ -3,6 +3,7 @@
 #include <concepts>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -54,6 +55,13 @@ struct ReadsChoice {
   bool required = false;  // one of them must be there
 };
 
+/// Which prompts a rollout takes. Others end the run when they are drawn, so whoever looks at all data before a run can tell.
+struct PromptLimit {
+  int64_t tokens = 0;               // the longest; an empty one it never takes
+  bool leaves_out_longer = false;   // and the run goes on
+  std::optional<bool> add_special;  // whether the tokenizer adds its tokens; unset: but to a conversation, which has them
+};
+
 /// A contract with given parameters: what the checks and the plan work on.
 struct NodeNeeds {
   std::vector<ColumnSpec> reads;
@@ -70,7 +78,8 @@ struct NodeNeeds {
   int64_t least_sample_tokens = 1;   // the least credit that a sample is admitted with
   int64_t on_demand_tokens = 0;      // rollouts: likewise where credit is taken on demand; 0: it takes the worst case at once
   int64_t shared_prompt_tokens =
-      0;                        // rollouts: the longest prompt, if its KV blocks are stored once for a group; 0: they are not
+      0;  // rollouts: the longest prompt, if its KV blocks are stored once for a group; 0: they are not
+  std::optional<PromptLimit> prompt_limit;  // rollouts
   int64_t side_samples = 0;     // rollouts: samples that are made beside those of each group and do not travel with it, such
                                 // as a baseline; they take credit like the others, until they end
   bool drops_groups = false;    // a filter: groups that it drops do not reach the nodes behind it

@@ -22,9 +22,9 @@ std::string number_text(double value) {
 std::string range_text(const ParamInfo& info) {
   const std::string low =
       info.minimum ? (info.minimum_excluded ? " above " : " from ") + number_text(*info.minimum) : std::string();
-  const std::string high =
-      info.maximum ? (info.minimum_excluded || !info.minimum ? " up to " : " to ") + number_text(*info.maximum) : std::string();
-  return low + high;
+  if (!info.maximum) return low;
+  if (std::isinf(*info.maximum)) return low + ", or inf";
+  return low + (info.minimum_excluded || !info.minimum ? " up to " : " to ") + number_text(*info.maximum);
 }
 
 std::string quoted_list(const std::vector<std::string>& names) {
@@ -285,7 +285,8 @@ bool read_real(const Value& value, double& out, BindContext& context, const Para
     number = *real;
   else
     return report_kind(context, value, info), false;
-  if (!std::isfinite(number)) return report_expected(context, "out-of-range", value, info, "this is not finite"), false;
+  const bool is_allowed = std::isfinite(number) || number == info.maximum;  // inf, where a bound may be none
+  if (!is_allowed) return report_expected(context, "out-of-range", value, info, "this is not finite"), false;
   if (!in_range(number, info)) return report_expected(context, "out-of-range", value, info, info.doc), false;
   out = number;
   return true;
@@ -462,16 +463,21 @@ std::string to_text(double value) { return real_text(value); }
 std::string to_text(const ScheduledNumber& value) { return value.written(); }
 std::string to_text(const std::string& value) { return sluice::quoted(value); }
 
+// It means the same wherever it is read.
+std::string lasting_text(const std::filesystem::path& path) {
+  return unexpanded_path(absolute_path(path).lexically_normal().string());
+}
+
 // An empty path is no path: written out as "" it would read back as the folder of the pipeline.
 std::string to_text(const std::filesystem::path& value) {
-  return value.empty() ? std::string() : sluice::quoted(unexpanded_path(value.string()));
+  return value.empty() ? std::string() : sluice::quoted(lasting_text(value));
 }
 
 // One path as it is mostly written: without brackets.
 std::string to_text(const std::vector<std::filesystem::path>& value) {
   if (value.size() == 1) return to_text(value.front());
   std::vector<std::string> names;
-  for (const std::filesystem::path& path : value) names.push_back(unexpanded_path(path.string()));
+  for (const std::filesystem::path& path : value) names.push_back(lasting_text(path));
   return names.empty() ? std::string() : to_text(names);
 }
 

@@ -143,7 +143,10 @@ ParamSet<CheckpointSettings> checkpoint_params() {
       .at_least(0)
       .unit("iterations")
       .harmless()
-      .doc("save the run so often; 0: not by count. It is always saved at its end, and when it is interrupted");
+      .doc(
+          "save the run so often, or as soon as the checkpoint before is made; 0: not by count. It is always saved at its end, "
+          "and "
+          "when it is interrupted");
   set.param("every_minutes", &CheckpointSettings::every_minutes)
       .at_least(0)
       .unit("minutes")

@@ -6,9 +6,7 @@
 
 #include "base/device_name.h"
 #include "base/machine.h"
-#include "base/path_kind.h"
 #include "base/strings.h"
-#include "base/user_path.h"
 #include "engine/contract/settings.h"
 
 namespace sluice::engine {
@@ -66,19 +64,6 @@ void check_checkpoint_folder(const Table& table, Problems& problems) {
 
 std::string file_stem(const PipelineSpec& spec) {
   return spec.where.known() ? std::filesystem::path(spec.where.source->name).stem().string() : std::string("pipeline");
-}
-
-// A path, or an array of paths, as TOML that means the same wherever it is read; `otherwise` where the value is neither.
-std::string absolute_text(const Value& value, const ParamInfo& info, const std::string& otherwise) {
-  if (const auto* text = std::get_if<std::string>(&value.data)) {
-    const auto path = absolute_path(detail::meant_path(*text, value.base, info)).lexically_normal();
-    return sluice::quoted(unexpanded_path(path.string()));
-  }
-  const auto* array = std::get_if<Array>(&value.data);
-  if (array == nullptr) return otherwise;
-  std::vector<std::string> parts;
-  for (const Value& element : *array) parts.push_back(absolute_text(element, info, {}));
-  return "[" + join(parts, ", ") + "]";
 }
 
 // Of a component or a table: which of the keys in it the preset has set.
@@ -302,13 +287,9 @@ std::vector<EffectiveKey> effective_keys(const std::string& table_name, const Pa
                                          const Table& table, const PresetScope& preset) {
   std::vector<EffectiveKey> keys;
   for (const Param& param : params.params()) {
-    std::string text = param.text(values);
-    const Entry* entry = table.find(param.info.name);
-    const bool is_path = param.info.kind == ParamKind::kPath || param.info.kind == ParamKind::kPaths;
-    if (is_path && text.size() > 2 && entry != nullptr) text = absolute_text(entry->value, param.info, text);
     keys.push_back({table_name,
                     param.info.name,
-                    std::move(text),
+                    param.text(values),
                     origin_in(table, param.info.name, preset),
                     param.info.harmless,
                     {},

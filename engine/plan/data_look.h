@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,9 @@ class DataLook {
 
   /// The name of the node that does so; empty: nothing samples.
   std::string rollout() const;
+
+  /// What that node takes; nothing: it does not say.
+  std::optional<PromptLimit> prompt_limit() const;
 
   /// Of text columns that the node writes, what nodes that read them know.
   std::vector<KnownValues> known_values() const { return plan_.known_values(node_); }

@@ -40,6 +40,13 @@ ModelUsage usage_of(const Plan& plan, const PlanModel& model, ModelUsage usage, 
   return usage;
 }
 
+// Of which model, where what is wrong is told of its folder alone.
+Problem named(Problem problem, const std::string& model) {
+  const std::string name = "model '" + model + "'";
+  if (!problem.where.known() && problem.message.find(name) == std::string::npos) problem.message = name + ": " + problem.message;
+  return problem;
+}
+
 void load_those(const Plan& plan, const LinkedRanks& ranks, bool made_from_others, Workload& workload, Problems& problems) {
   for (const PlanModel& model : plan.models) {
     if (model.facts.made_from().empty() == made_from_others) continue;
@@ -48,7 +55,7 @@ void load_those(const Plan& plan, const LinkedRanks& ranks, bool made_from_other
     try {
       workload.models[model.name] = plan.model_type->load(model.params, usage_of(plan, model, *usage, ranks, workload));
     } catch (const UserError& error) {
-      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+      for (const Problem& problem : error.problems()) problems.push_back(named(problem, model.name));
     }
   }
 }

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "base/json.h"
 #include "engine/check/check_draft.h"
 #include "engine/text/node_reference.h"
@@ -52,7 +54,7 @@ Json parameters_json(const std::vector<ParamInfo>& params) {
               {"default", info.required || info.default_text.empty() ? Json() : Json(info.default_text)},
               {"doc", info.doc}};
     if (info.minimum) json["minimum"] = *info.minimum;
-    if (info.maximum) json["maximum"] = *info.maximum;
+    if (info.maximum && std::isfinite(*info.maximum)) json["maximum"] = *info.maximum;
     if (!info.unit.empty()) json["unit"] = info.unit;
     if (!info.choices.empty()) json["choices"] = info.choices;
     if (!info.component.empty()) json["component"] = info.component;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -152,7 +153,10 @@ void describe_policy_loss(engine::Contract<P>& c) {
       .doc("weighs actions by old over rollout probability; truncate: bounded, mask: 0 outside of the bounds");
   c.param("correction_level", &P::correction_level)
       .doc("the weight is of each token, of the sequence (product), or its geometric mean");
-  c.param("correction_max", &P::correction_max).above(0).doc("upper bound of the weights; inf: none");
+  c.param("correction_max", &P::correction_max)
+      .between(0, std::numeric_limits<double>::infinity())
+      .above(0)
+      .doc("upper bound of the weights; inf: none");
   c.param("correction_min", &P::correction_min).at_least(0).doc("lower bound of the weights");
   c.param("rejection", &P::rejection)
       .doc(

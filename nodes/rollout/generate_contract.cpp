@@ -169,6 +169,9 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
     needs.least_sample_tokens = 1 + params.max_new_tokens;
     needs.on_demand_tokens = 1 + std::min(kCreditRoom, params.max_new_tokens);
     needs.shared_prompt_tokens = params.max_prompt_tokens;
+    needs.prompt_limit = engine::PromptLimit{.tokens = params.max_prompt_tokens,
+                                             .leaves_out_longer = params.prompt_too_long == TooLong::kDrop,
+                                             .add_special = params.add_special_tokens};
     needs.worst_sample_tokens = params.max_prompt_tokens + params.max_new_tokens;
     needs.step_tokens = step_tokens(params);
     needs.running_samples = params.max_running_samples;

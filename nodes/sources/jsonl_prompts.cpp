@@ -1,7 +1,9 @@
 #include "nodes/sources/jsonl_prompts.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -54,6 +56,33 @@ std::string known_text(const std::vector<std::string>& values) {
   return join(texts, ", ");
 }
 
+// Of a prompt that its own row has nothing against: what the node that samples would end the run with.
+std::optional<RowCheck::Fault> refused(const PromptRows::Prompt& prompt, const engine::PromptLimit& limit, const ModelText& model,
+                                       const std::string& node) {
+  const bool add_special = limit.add_special.value_or(prompt.messages.is_null());
+  const auto tokens = static_cast<int64_t>(model.tokenizer().encode(prompt.text, add_special).size());
+  if (tokens == 0) return RowCheck::Fault{"the prompt is empty", "remove the row"};
+  if (tokens <= limit.tokens || limit.leaves_out_longer) return std::nullopt;
+  return RowCheck::Fault{"the prompt has " + plural(tokens, "token") + ", max_prompt_tokens of node '" + node + "' is " +
+                             std::to_string(limit.tokens),
+                         "max_prompt_tokens >= " + std::to_string(tokens) + " in [nodes." + node +
+                             "], or leave such prompts out with prompt_too_long = \"drop\""};
+}
+
+// All that the run would say of a prompt, one after the other.
+std::function<std::optional<RowCheck::Fault>(const PromptRows::Prompt&)> faults_in_a_run(const PromptRows& prompts,
+                                                                                         const engine::DataLook& look) {
+  const auto limit = look.prompt_limit();
+  const std::string sampled = look.sampled_model();
+  const auto of_rows = [&prompts](const PromptRows::Prompt& prompt) { return prompts.fault_of(prompt); };
+  if (!limit || look.folder_of(sampled).empty()) return of_rows;
+  auto model = std::make_shared<ModelText>(sampled, look.folder_of(sampled));
+  return [of_rows, limit, model, node = look.rollout()](const PromptRows::Prompt& prompt) {
+    auto fault = of_rows(prompt);
+    return fault ? fault : refused(prompt, *limit, *model, node);
+  };
+}
+
 // Before a run: all rows as the run will see them, or the first without counting tokens.
 void look_at_prompts(const JsonlPromptsParams& params, engine::DataLook& look) {
   const PromptFormat format = prompt_format(params);
@@ -61,9 +90,10 @@ void look_at_prompts(const JsonlPromptsParams& params, engine::DataLook& look) {
   const ModelText model(params.model, look.folder_of(params.model));
   const PromptRows prompts(params, params.model.empty() ? nullptr : &model, look.known_values());
   data::Dataset rows(rows_to_look_at(params, look), prompts.fields());
+  const auto of_all = look.all() ? faults_in_a_run(prompts, look) : nullptr;
   RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) {
     const PromptRows::Prompt prompt = prompts.prompt(rows.values(id));
-    return look.all() ? prompts.fault_of(prompt) : prompts.unknown_value(prompt);
+    return of_all ? of_all(prompt) : prompts.unknown_value(prompt);
   });
   warn_of_skipped_template(format, params.model, prompts.prompt(rows.values({0, 0})).text, look);
   warn_of_skipped_input(format, rows_to_look_at(params, look), look);

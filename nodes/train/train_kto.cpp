@@ -101,7 +101,8 @@ void TrainKto::gather(int64_t step, std::span<engine::MicroBatch> batches) {
 
 void TrainKto::process_iteration(int64_t step, std::span<engine::MicroBatch>) {
   if (step == 0) {
-    baseline_ = std::max(0.0, totals_.of_all(kMismatchedTotal).mean());
+    const ExactMoments ratios = totals_.of_all(kMismatchedTotal);
+    baseline_ = ratios.count() > 1 ? std::max(0.0, ratios.mean()) : 0;  // of a row alone it would be its own completion
     return;
   }
   router_metrics_.record_step();

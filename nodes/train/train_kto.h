@@ -25,7 +25,7 @@ namespace sluice::nodes {
 ///   temperature = 1.0           # as in the node that computes the reference
 ///
 /// Of each group the first sample is learned from, desirable where its score is above 0; all others are mismatched: their mean log
-/// ratio over the iteration, or 0 where that is negative, is the baseline of all losses. unpaired_preferences makes such groups. A
+/// ratio over the iteration, or 0 where that is negative or of one sample alone, is the baseline of all losses. unpaired_preferences makes such groups. A
 /// group without a mismatched sample is a UserError. A sample is the sum over its actions by their weights; one without weight
 /// counts nowhere.
 ///

@@ -299,6 +299,11 @@ class Export(Checkpoints):
         metrics.write_text("".join(json.dumps({"iteration": i, "reward/score_mean": [0.5, 0.25, 0.75, 0.375][i % 4]}) + "\n" for i in range(1000)))
         self.assertIn("| `reward/score_mean` | 0.5 | 0.375 | 0.75 (iteration 3) |", self.card())
 
+    def test_a_checkpoint_of_the_run_is_no_place_for_it(self):
+        place = self.run_folder / "checkpoints/99"
+        self.assert_refused(run("checkpoints", "export", self.run_folder, "--to", place, "--model", "actor"), "is among the checkpoints of the run")
+        self.assertFalse(place.exists())
+
     def test_damaged_metrics_are_warned_of_and_the_model_is_exported(self):
         (self.run_folder / "metrics.jsonl").write_text("[]\n")
         target = self.folder / "exported"

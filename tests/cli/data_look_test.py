@@ -43,6 +43,17 @@ class Look(Case):
         self.assertEqual((done.returncode, done.stderr), (DONE, ""))
         self.assertIn("every row of the data is as it should be", done.stdout)
 
+    def test_what_the_node_that_samples_would_refuse_is_found_where_all_rows_are_asked_for(self):
+        limit = {"nodes.generate.max_prompt_tokens": 8}
+        long = sets(**self.data(GOOD + '{"prompt": "11111111+1=", "label": "2"}\n'), **limit)
+        self.assertEqual(run("validate", PPO, *long).returncode, DONE)
+        self.assert_refused(run("validate", "--data", PPO, *long), "data.jsonl:2:1: error: the prompt has 11 tokens, max_prompt_tokens of node "
+                            "'generate' is 8", "max_prompt_tokens >= 11 in [nodes.generate]")
+        left_out = {"nodes.generate.prompt_too_long": "drop"}
+        self.assertEqual(run("validate", "--data", PPO, *long, *sets(**left_out)).returncode, DONE)
+        empty = sets(**self.data(GOOD + '{"prompt": "", "label": "2"}\n'), **{"nodes.generate.add_special_tokens": "false"})
+        self.assert_refused(run("validate", "--data", PPO, *empty), "data.jsonl:2:1: error: the prompt is empty")
+
     def test_where_every_row_is_too_long_the_limit_is_named(self):
         limit = {"nodes.prompts.model": "actor", "nodes.prompts.max_prompt_tokens": 8, "nodes.prompts.too_long": "drop"}
         done = run("validate", "--data", PPO, *sets(**self.data('{"prompt": "11111111+1=", "label": "2"}\n'), **limit))

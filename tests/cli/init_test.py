@@ -135,6 +135,9 @@ class Fields(Init):
         self.refused("grpo", self.rows({"prompt": "1+1", "answer": "2"}, {"prompt": "1+2"}),
                      says=["the answer", "looked for, in every row: answer, label", "the first row has: prompt (a text), answer (a text)", "--answer-field"])
 
+    def test_rows_that_are_all_too_long_for_the_model(self):
+        self.refused("sft", self.rows({"prompt": "1+1=" * 40, "completion": "2"}), says=["the shortest of the first rows has", "shorter rows"])
+
     def test_no_prompt(self):
         self.refused("sft", self.rows({"words": "a", "n": 3, "flag": True, "list": [1]}),
                      says=["the prompt", "words (a text), n (a number), flag (true or false), list (a list)", "--prompt-field"])

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import DONE, MODEL, ROOT, Case, run, skip_or_fail
+from support import DONE, MODEL, PROGRAM, ROOT, Case, run, skip_or_fail
 
 MOST_BYTES = 5_000_000
 HOSTILE = ['</script><script>document.title = "broken out"</script>', "<!--<script>", "<img src=x onerror='document.title = \"broken out\"'>", "]]>\u2028&amp;\"'`${1}",
@@ -154,6 +154,21 @@ class Content(Report):
         broken = self.made_run()
         (broken / "metrics.jsonl").write_text('{"iteration": 0}\n[1]\n')
         self.assert_refused(run("report", broken), "metrics.jsonl, line 2 is no metrics")
+
+    def test_another_file_is_not_overwritten(self):
+        folder, page = self.made_run(), self.folder / "page.html"
+        for _ in range(2):  # a report is
+            self.assertEqual(run("report", folder, "-o", page).returncode, 0)
+        pipeline = folder / "pipeline.toml"
+        before = pipeline.read_text()
+        self.assert_refused(run("report", folder, "-o", pipeline), f"{pipeline} exists, and is no report")
+        self.assertEqual(pipeline.read_text(), before)
+
+    def test_what_cannot_be_written_is_told(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, "report", self.made_run()], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output cannot be written", done.stderr)
 
 
 class Hostile(Report):

@@ -80,6 +80,17 @@ class RunFolder(Case):
         lines = (self.folder / "again/metrics.jsonl").read_text().splitlines()
         self.assertEqual(repeatable(map(json.loads, lines)), repeatable(self.finished.metrics))
 
+    def test_paths_of_its_pipeline_mean_the_same_elsewhere(self):
+        """Those within tables too: a run folder has a copy of the pipeline."""
+        pipeline = ROOT / "examples/07_calculator/calculator_process.toml"
+        shown = run("plan", pipeline, "--config")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn(f'folder = "{pipeline.parent}/"', shown.stdout)
+        (self.folder / "copy.toml").write_text(shown.stdout)
+        again = run("plan", self.folder / "copy.toml", "--config")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertIn(f'folder = "{pipeline.parent}/"', again.stdout)
+
     def test_trace_has_a_named_row_for_each_executor(self):
         names = {event["tid"]: event["args"]["name"] for event in self.finished.trace if event["name"] == "thread_name"}
         self.assertEqual(sorted(names.values()), ["cpu", "cpu:1"])
@@ -116,6 +127,15 @@ class RunFolder(Case):
         first, last = (row["reward/score_mean"] for row in metrics)
         self.assertIn(f"  score       {first:.3f} -> {last:.3f} (the first and the last iteration)\n", self.finished.stdout)
         self.assertIn(str(self.finished.folder), self.finished.stdout)
+
+
+    def test_data_that_end_before_the_iterations_do_are_told(self):
+        data = self.write("three.jsonl", '{"prompt": "1+1=", "label": "2"}\n' * 3)
+        done = run("run", PPO, "--run-dir", self.folder / "short", *sets(**{"nodes.prompts.path": str(data), "nodes.prompts.epochs": 1,
+                   "nodes.prompts.groups_per_iteration": 1, "pipeline.iterations": 5}))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("finished: 3 iterations", done.stdout)
+        self.assertIn("  stopped     the data have ended: 5 iterations were asked for\n", done.stdout)
 
 
 class SameNumbers(Case):

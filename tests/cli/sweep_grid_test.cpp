@@ -55,6 +55,15 @@ TEST(SweptValues, OfStringsTellAnEscapedQuoteFromItsEnd) {
   EXPECT_THAT(values_of(R"(a='\',2)"), ElementsAre(R"('\')", "2"));
 }
 
+// Such as the temperature of all nodes that must have the same.
+TEST(SweptKeys, MayHaveTheSameValue) {
+  const SweepGrid grid = grid_of({"a.t+\"b+c\".t=1,2", "d+e=3"});
+  EXPECT_THAT(grid.sets, ElementsAre("d=3", "e=3"));
+  EXPECT_THAT(names_of(grid), ElementsAre("t=1,seed=1", "t=2,seed=1"));
+  EXPECT_THAT(runs_of(grid).back().sets, ElementsAre("d=3", "e=3", "a.t=2", "\"b+c\".t=2", "pipeline.seed=1"));
+  EXPECT_THAT(problem_of({"a+b=1,2", "b=3"}), HasSubstr("--set has b twice"));
+}
+
 TEST(SweptValues, OneValueStaysAsItWasWritten) {
   const SweepGrid grid = grid_of({"a.b = [1, 2]", "c=", "d=\"x,y\""});
   EXPECT_THAT(grid.sets, ElementsAre("a.b = [1, 2]", "c=", "d=\"x,y\""));

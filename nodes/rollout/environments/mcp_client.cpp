@@ -167,7 +167,7 @@ std::string McpClient::next_line(Clock::time_point until) {
   Subprocess* const only = &process_;
   while (true) {
     const bool late = Clock::now() >= until;  // even of a server that writes without end
-    if (late) fail("it did not answer in time");
+    if (late) fail("it did not answer in time", "start_seconds and timeout_seconds of the environment say how long it may take");
     if (auto line = process_.take_line()) return *std::move(line);
     if (process_.ended()) fail("it " + process_.how_it_ended());
     if (process_.overflowed()) fail("it wrote more than 16 MiB without an end of a line");

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "engine/contract/registry.h"
 #include "tests/engine/known_kinds.h"
 #include "tests/engine/spec_builder.h"
@@ -51,6 +55,7 @@ struct Outer {
   bool flag = false;
   int64_t count = 3;
   double fraction = 0.5;
+  double bound = 2;
   std::string text = "a";
   std::filesystem::path file;
   std::vector<std::filesystem::path> files;
@@ -70,6 +75,7 @@ ParamSet<Outer> outer_params() {
   outer.param("flag", &Outer::flag);
   outer.param("count", &Outer::count).at_least(1).doc("how many");
   outer.param("fraction", &Outer::fraction).between(0, 1).doc("0 none, 1 all");
+  outer.param("bound", &Outer::bound).between(0, std::numeric_limits<double>::infinity()).above(0);
   outer.param("text", &Outer::text);
   outer.param("file", &Outer::file);
   outer.param("files", &Outer::files).must_exist();
@@ -111,6 +117,20 @@ class Params : public ::testing::Test {
   Registry registry_;
   Problems problems_;
 };
+
+// Where inf is the largest number, a bound may be none: and only there.
+TEST_F(Params, MayBeWithoutABound) {
+  EXPECT_TRUE(std::isinf(bound("bound = inf").bound));
+  EXPECT_EQ(bound("bound = 1e300").bound, 1e300);
+  EXPECT_EQ(render(problems_), "");
+  for (const std::string keys : {"bound = -inf", "bound = nan", "fraction = inf", "weights = [inf]"}) {
+    problems_.clear();
+    bound(keys);
+    EXPECT_THAT(render(problems_), ::testing::HasSubstr("this is not finite")) << keys;
+  }
+  const auto infos = outer_params().erased().infos();
+  EXPECT_EQ(expectation(*std::ranges::find(infos, "bound", &ParamInfo::name)), "a number above 0, or inf");
+}
 
 TEST_F(Params, BindsEveryKind) {
   const Outer outer = bound(R"(flag = true
@@ -177,9 +197,10 @@ TEST_F(Params, WritesItsValuesAsTomlThatBindsToTheSame) {
   const Outer outer =
       bound("fraction = 0.1\nstop = [\"x\"]\ninner = { warm_up = 4 }\nobjective = { type = \"scale\", scale = 4 }");
   const std::string text = detail::inline_text(outer_params().erased().texts(&outer));
-  EXPECT_EQ(text,
-            "{ flag = false, count = 3, fraction = 0.1, text = \"a\", weights = [], stop = [\"x\"], finish = \"stop\", "
-            "inner = { rate = 0.1, warm_up = 4 }, objective = { type = \"scale\", scale = 4.0 } }");
+  EXPECT_EQ(
+      text,
+      "{ flag = false, count = 3, fraction = 0.1, bound = 2.0, text = \"a\", weights = [], stop = [\"x\"], finish = \"stop\", "
+      "inner = { rate = 0.1, warm_up = 4 }, objective = { type = \"scale\", scale = 4.0 } }");
 }
 
 TEST_F(Params, SaysWhereARelativePathWasLookedFor) {

@@ -101,7 +101,8 @@ TEST(MailedReductions, OfManyRanksAreCollectedOnTheWay) {
         const Contribution of_all = result(std::move(futures[static_cast<size_t>(rank)]));
         ASSERT_EQ(names_of(of_all), names);
         EXPECT_EQ(of_all.at(0).numbers.sum.value(), size * (size - 1) / 2);
-        if (rank == 0) EXPECT_EQ(ranks.all[0]->take_given({.iteration = iteration}).size(), static_cast<size_t>(size - 1));
+        if (rank > 0) continue;
+        EXPECT_EQ(ranks.all[0]->take_given({.iteration = iteration}).size(), static_cast<size_t>(size - 1));
       }
     }
     for (const auto& rank : ranks.all) EXPECT_EQ(rank->open(), 0u);

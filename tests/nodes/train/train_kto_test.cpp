@@ -144,6 +144,14 @@ TEST_F(TrainKtoTest, TheBaselineIsTheMeanLogRatioOfTheMismatchedSamples) {
   EXPECT_GT(sum_of_baselines, 0.01);
 }
 
+// Such as the last of the data: its mismatched completion is its own.
+TEST_F(TrainKtoTest, ARowAloneHasNoBaseline) {
+  const TinySample own{{5, 17, 42, 8, 11, 90}, 3};
+  const auto one = trainable(0), two = trainable(0, 2);
+  for (const auto& [model, reference] : {std::pair(one, two), std::pair(two, one)})
+    EXPECT_EQ(metric(train(model, with_reference({labelled(own, own, 1)}, reference)), "preference/baseline"), 0);
+}
+
 TEST_F(TrainKtoTest, NeitherMicroBatchesNorPassesChangeTheStep) {
   const auto together = trainable(1e-3, 2), apart = trainable(1e-3, 2), reference = trainable(0);
   const auto groups = with_reference(rows(), reference);

@@ -1,0 +1,31 @@
+#include "base/shell_word.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+
+namespace sluice {
+namespace {
+
+// What `sh` takes it for.
+std::string as_a_shell_reads(const std::string& word) {
+  std::FILE* const shell = ::popen(("printf '%s|' " + word).c_str(), "r");
+  std::string read;
+  for (int c = std::fgetc(shell); c != EOF; c = std::fgetc(shell)) read += static_cast<char>(c);
+  ::pclose(shell);
+  return read;
+}
+
+TEST(ShellWord, IsOneWordToAShell) {
+  for (const std::string text : {"runs/ppo", "a b", "", "it's", "$HOME/*", "a;rm", "~x", "é\"`\\", "'", "line\nend", "-x"})
+    EXPECT_EQ(as_a_shell_reads(shell_word(text)), text + "|");
+}
+
+TEST(ShellWord, StaysAsItIsWhereThatIsTheSame) {
+  EXPECT_EQ(shell_word("runs/ppo-2,seed=1/é.toml"), "runs/ppo-2,seed=1/é.toml");
+  EXPECT_EQ(shell_word("my run"), "'my run'");
+}
+
+}  // namespace
+}  // namespace sluice
