@@ -198,9 +198,8 @@ void write_export(const CheckpointsArguments& arguments, const ResumePoint& poin
   sync_folder(to);
 }
 
-// Also where links lead there.
 bool is_in_folder(const fs::path& path, const fs::path& folder) {
-  const fs::path inside = fs::weakly_canonical(path), outside = fs::weakly_canonical(folder);
+  const fs::path inside = absolute_path(path).lexically_normal(), outside = absolute_path(folder).lexically_normal();
   return std::mismatch(outside.begin(), outside.end(), inside.begin(), inside.end()).first == outside.end();
 }
 

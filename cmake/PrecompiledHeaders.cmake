@@ -12,6 +12,8 @@ set(_operator_headers ${_tensor_headers} <ATen/ops/cat.h> <ATen/ops/empty.h> <AT
 set(_test_headers ${_standard_headers} <gmock/gmock.h> <gtest/gtest.h>)
 set(_program_headers ${_standard_headers})  # as a program is compiled, not as a library
 set(_tensor_test_headers ${_test_headers} ${_operator_headers})
+set(_address_test_headers ${_tensor_test_headers})  # with a sanitizer
+set(_thread_test_headers ${_tensor_test_headers})   # likewise
 
 # sluice_precompile(sluice_nodes tensor): the target reads that set, from the target that did so first.
 function(sluice_precompile target set)

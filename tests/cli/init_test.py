@@ -136,7 +136,7 @@ class Fields(Init):
                      says=["the answer", "looked for, in every row: answer, label", "the first row has: prompt (a text), answer (a text)", "--answer-field"])
 
     def test_rows_that_are_all_too_long_for_the_model(self):
-        self.refused("sft", self.rows({"prompt": "1+1=" * 40, "completion": "2"}), says=["the shortest of the first rows has", "shorter rows"])
+        self.refused("sft", self.rows({"prompt": "1+1=" * 4000, "completion": "2"}), says=["the shortest of the first rows has", "shorter rows"])
 
     def test_no_prompt(self):
         self.refused("sft", self.rows({"words": "a", "n": 3, "flag": True, "list": [1]}),

@@ -195,7 +195,7 @@ class Costs(SimulateCase):
 class Refused(SimulateCase):
     def test_a_setting_that_the_pipeline_does_not_know(self):
         done = run("simulate", PPO, "--what-if", "budget.token_in_flight=1")
-        self.assert_refused(done, "--what-if:1:1: error", "did you mean tokens_in_flight?")
+        self.assert_refused(done, "--what-if:1:8: error", "did you mean tokens_in_flight?")
         self.assert_refused(run("simulate", PPO, "--what-if", ""), "--what-if is empty")
 
     def test_a_setting_with_which_the_run_would_stall(self):
