@@ -81,7 +81,7 @@ class Memory(RanksCase):
         for sharing in (4, 2):
             with self.subTest(sharing=sharing):
                 more = {} if sharing == 4 else {"cluster.shard_ranks": sharing}
-                self.assert_as_planned(self.run_on(4, "ppo.toml", **SHARDED, **more, **self.wide()), self.plan(4, **SHARDED, **more)[1])
+                self.assert_as_planned(self.run_on(4, "ppo.toml", f"-{sharing}", **SHARDED, **more, **self.wide()), self.plan(4, **SHARDED, **more)[1])
 
     def assert_as_planned(self, folder, plan):
         planned = classes_of(plan)
