@@ -15,7 +15,7 @@ void add_resume(Command& program) {
                                  "rlhf-run resume runs/ppo --set pipeline.iterations=200", "rlhf-run resume runs/ppo --from 80"});
   const auto taken = std::make_shared<ResumeArguments>();
   resume.argument("folder", taken->run_folder, Values::folder(), "the run folder").required();
-  resume.option("--from", taken->from, Values::any("NUMBER"), "an older checkpoint, by its count of iterations");
+  resume.option("--from", taken->from, Values::whole_number(1, INT32_MAX), "an older checkpoint, by its count of iterations");
   resume.list("--set", taken->sets, Values::any("KEY=VALUE"),
               "override one key: --set pipeline.iterations=200 (may be repeated)");
   take_plugins(resume, taken->plugins);
@@ -139,7 +139,7 @@ void add_verify_checkpoints(Command& checkpoints) {
   Command& verify = checkpoints.add("verify", "read every byte; damage is named by file and tensor",
                                     {"rlhf-run checkpoints verify runs/ppo", "rlhf-run checkpoints verify runs/ppo 80"});
   const Checkpoints taken = take_run(verify);
-  verify.argument("iterations", taken->iterations, Values::any("NUMBER"), "only the one after so many iterations");
+  verify.argument("iterations", taken->iterations, Values::whole_number(1, INT32_MAX), "only the one after so many iterations");
   verify.runs([taken] { return verify_checkpoints(*taken); });
 }
 
@@ -163,7 +163,7 @@ void add_export(Command& checkpoints) {
                                    "rlhf-run checkpoints export runs/ppo 80 --to my-model --dtype bfloat16",
                                    "rlhf-run checkpoints export runs/lora --to my-adapter --save adapter --license apache-2.0"});
   const Checkpoints taken = take_run(copy);
-  copy.argument("iterations", taken->iterations, Values::any("NUMBER"),
+  copy.argument("iterations", taken->iterations, Values::whole_number(1, INT32_MAX),
                 "after so many iterations (default: the newest intact one)");
   copy.option("--model", taken->model, Values::any(), "its name in the pipeline (default: the only one)");
   copy.option("--to", taken->target, Values::folder(), "a new folder").required();

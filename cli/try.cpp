@@ -88,6 +88,14 @@ std::vector<ColumnSpec> known_columns(std::vector<ColumnSpec> reads) {
 
 std::string read_all(std::istream& in) { return {std::istreambuf_iterator<char>(in), {}}; }
 
+// A node that writes something of each action is asked for nothing where no column says how many there are.
+void require_actions(const engine::NodeNeeds& needs, const engine::Layout& layout) {
+  const auto written = std::ranges::find(needs.writes, engine::Extent::kAction, &ColumnSpec::extent);
+  if (written == needs.writes.end() || layout.samples() == 0 || layout.tokens() > layout.samples()) return;
+  throw UserError("'" + written->name + "' has a number for each action, and no column says how many actions a sample has",
+                  "a column with a list for each sample tells it, such as \"rollout_logprobs\": [[-0.1, -0.2], ...]");
+}
+
 Json try_node_type(const Registry& registry, const NodeType& type, const engine::Table& table, const engine::PresetScope& preset,
                    std::istream& in) {
   Problems problems;
@@ -105,6 +113,7 @@ Json try_node_type(const Registry& registry, const NodeType& type, const engine:
   for (const engine::ReadsChoice& choice : needs.choices)
     columns.insert(columns.end(), choice.columns.begin(), choice.columns.end());
   const ColumnsInput input(read_all(in), known_columns(std::move(columns)));
+  require_actions(needs, input.layout());
   const auto outcome =
       engine::try_node({.type = &type, .params = params, .resources = {}, .groups = input.groups(), .groups_per_batch = {}});
   Json result{{"columns", columns_to_json(outcome.columns, input.layout())}};

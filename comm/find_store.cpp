@@ -32,9 +32,10 @@ bool is_store(const Descriptor& socket, Clock::time_point until) {
 [[noreturn]] void throw_not_found(const std::string& host, int port, double seconds, bool somebody_listens) {
   const std::string place = host + ":" + std::to_string(port), time = fixed(seconds, 0) + " s";
   if (somebody_listens) {
-    throw UserError(
-        "what listens at " + place + " is not the store of a run, or does not answer; this rank has tried for " + time,
-        "give all ranks the host of rank 0 and a port that is free there");
+    throw UserError("what listens at " + place +
+                        " is not the store of a run, or rank 0, which serves it, does not answer; this rank has tried for " +
+                        time,
+                    "look at what rank 0 does; or give all ranks its host and a port that is free there");
   }
   throw UserError("nobody has served the store of the run at " + place + " for " + time,
                   "start rank 0, and give all ranks its host and port");

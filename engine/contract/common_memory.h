@@ -50,7 +50,7 @@ class OwnMemory final : public CommonMemory {
   void meet() override {}
 
  private:
-  const SharingRanks ranks_;
+  const SharingRanks ranks_ = {};
 };
 
 }  // namespace sluice::engine

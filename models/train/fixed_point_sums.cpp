@@ -45,7 +45,7 @@ bool add_sums(int64_t* sums, const int64_t* others, int64_t count) {
   bool fits = true;
   for (int64_t i = 0; i < count; ++i) {
     const bool overflows = __builtin_add_overflow(sums[i], others[i], &sums[i]);
-    fits = fits && !overflows && others[i] != kNotFinite && std::abs(sums[i]) <= kLargestSum;
+    fits = fits && !overflows && others[i] != kNotFinite && -kLargestSum <= sums[i] && sums[i] <= kLargestSum;
   }
   return fits;
 }

@@ -36,8 +36,8 @@ TrainedModel::TrainedModel(const ForwardModel& live, const Training& training, e
       learning_rate_(training.learning_rate),
       world_(training.world),
       first_slot_(training.slots.last > training.slots.first ? training.slots.first : training.world.mine().first),
-      common_(training.common),
       optimizer_(live.transformer().weights().trainable(), training.optimizer, share_of(training)),
+      common_(training.common),
       saved_versions_(saved_by(training.world.rank, versions), optimizer_.parameters().weight_buffer(), next),
       snapshot_(live.transformer(), optimizer_, saved_versions_, training.world.of_owners(), training.saved_adapter) {
   const auto bytes = [](int64_t floats) { return floats * static_cast<int64_t>(sizeof(float)); };

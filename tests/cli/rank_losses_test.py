@@ -44,9 +44,9 @@ class RankLosses(Case):
         self.assertLessEqual(seconds, SECONDS_TO_END, said)
         done = launched.returncode == DONE or re.search(r"(?m)^done", out)  # all others were done already
         if not done:
-            named = rf"rank {lost} \(host .*, pid {pids[lost]}\)|rank {lost} \(pid .*\) was killed|rank {lost} of {ranks} did not come"
+            named = rf"rank {lost} \(host .*, pid {pids[lost]}\)|rank {lost} \(pid .*\) was killed|rank {lost} of {ranks} did not come|rank {lost} has not said"
             if lost == 0:
-                named += "|nobody has served the store of the run"
+                named += "|nobody has served the store of the run|rank 0, which serves it, does not answer"
             self.assertRegex(out + said, named)
         return f"rank {lost} of {ranks} {how.name}: {seconds:.1f} s"
 
