@@ -174,6 +174,10 @@ void ColumnsInput::read_columns(const Json& columns, const std::vector<ColumnSpe
   }
 }
 
+bool ColumnsInput::tells_lengths() const {
+  return std::ranges::any_of(columns_, [](const Entries& column) { return is_ragged(column.spec.extent); });
+}
+
 void ColumnsInput::read_groups(const Json& groups) {
   groups_given_ = true;
   const auto is_count = [](const Json& value) { return value.is_number_unsigned() && value.get<uint64_t>() <= INT32_MAX; };

@@ -26,6 +26,9 @@ class ColumnsInput {
   const engine::Layout& layout() const { return layout_; }
   std::vector<std::string> names() const;
 
+  /// Whether some column has a list for each sample. Else no sample has an action.
+  bool tells_lengths() const;
+
   /// One group each, with all columns.
   std::vector<engine::Group> groups() const;
 

@@ -89,9 +89,9 @@ std::vector<ColumnSpec> known_columns(std::vector<ColumnSpec> reads) {
 std::string read_all(std::istream& in) { return {std::istreambuf_iterator<char>(in), {}}; }
 
 // A node that writes something of each action is asked for nothing where no column says how many there are.
-void require_actions(const engine::NodeNeeds& needs, const engine::Layout& layout) {
+void require_actions(const engine::NodeNeeds& needs, const ColumnsInput& input) {
   const auto written = std::ranges::find(needs.writes, engine::Extent::kAction, &ColumnSpec::extent);
-  if (written == needs.writes.end() || layout.samples() == 0 || layout.tokens() > layout.samples()) return;
+  if (written == needs.writes.end() || input.layout().samples() == 0 || input.tells_lengths()) return;
   throw UserError("'" + written->name + "' has a number for each action, and no column says how many actions a sample has",
                   "a column with a list for each sample tells it, such as \"rollout_logprobs\": [[-0.1, -0.2], ...]");
 }
@@ -113,7 +113,7 @@ Json try_node_type(const Registry& registry, const NodeType& type, const engine:
   for (const engine::ReadsChoice& choice : needs.choices)
     columns.insert(columns.end(), choice.columns.begin(), choice.columns.end());
   const ColumnsInput input(read_all(in), known_columns(std::move(columns)));
-  require_actions(needs, input.layout());
+  require_actions(needs, input);
   const auto outcome =
       engine::try_node({.type = &type, .params = params, .resources = {}, .groups = input.groups(), .groups_per_batch = {}});
   Json result{{"columns", columns_to_json(outcome.columns, input.layout())}};

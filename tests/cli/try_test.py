@@ -131,6 +131,10 @@ class Gae(TryCase):
         self.assert_near(out["columns"]["returns"], [[0.5, 1], [], [4], [0.5, 1, 2]])
         self.assert_near(out["columns"]["advantages"], [[-0.5, 0], [], [3], [0.5, 0, 2]])
 
+    def test_lengths_that_no_column_tells(self):
+        done = run("try", "grpo", stdin='{"groups": [2], "columns": {"score": [1, 0]}}')
+        self.assert_refused(done, "'advantages' has a number for each action, and no column says how many actions a sample has")
+
     def test_no_action_at_all(self):
         out = self.try_one("gae", {"token_rewards": [[], []], "values": [[], []]}, whiten='"iteration"')
         self.assertEqual(out["columns"], {"advantages": [[], []], "returns": [[], []]})
