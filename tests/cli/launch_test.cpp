@@ -86,6 +86,7 @@ class Launched : public testing::Test {
     return wait();
   }
 
+  pid_t launcher() const { return launcher_; }
   void send(int signal) { ASSERT_EQ(::kill(launcher_, signal), 0); }
   std::string file(const std::string& name) const { return content_of(folder_.path() / name); }
   std::string out() const { return file("out"); }
@@ -314,6 +315,7 @@ TEST_F(Launched, CtrlZStopsAllUntilTheLauncherGoesOn) {
   const std::vector<pid_t> ranks = pids();
   send(SIGTSTP);
   for (const pid_t pid : ranks) EXPECT_TRUE(wait_for([&] { return halted(pid); }));
+  EXPECT_TRUE(wait_for([&] { return state_of(launcher()) == "T"; }));  // the last to stop: a shell waits for it, too
   send(SIGCONT);
   for (const pid_t pid : ranks) EXPECT_TRUE(wait_for([&] { return !halted(pid); }));
   folder_.write("go", "");
