@@ -13,19 +13,19 @@
 #include "comm/exchange.h"
 #include "comm/gradient_cut.h"
 #include "comm/gradient_sum.h"
-#include "comm/transfers.h"
 
 namespace sluice::comm {
 
 // What the thread works with.
 class GlooGradients::Worker {
  public:
-  Worker(std::shared_ptr<c10d::Backend> ranks, int slots, int64_t most_staged)
+  Worker(std::shared_ptr<c10d::Backend> ranks, int slots, int64_t most_staged, Reach reach)
       : cut_({ranks->getRank(), ranks->getSize()}, slots, most_staged / static_cast<int64_t>(sizeof(float))),
-        transfers_(std::move(ranks), GradientSum::kBatches),
+        transfers_(std::move(ranks), GradientSum::kBatches, reach),
         sum_(cut_, transfers_) {}
 
   void announce(Announcement announcement) {
+    if (announced_ == 0) transfers_.find_near();
     announcement.sequence = announced_++;
     comm::announce(cut_.world(), transfers_, announcement);
   }
@@ -44,9 +44,9 @@ class GlooGradients::Worker {
   int64_t announced_ = 0;
 };
 
-GlooGradients::GlooGradients(std::shared_ptr<c10d::Backend> ranks, int slots, Failed failed, int64_t most_staged)
+GlooGradients::GlooGradients(std::shared_ptr<c10d::Backend> ranks, int slots, Failed failed, int64_t most_staged, Reach reach)
     : failed_(std::move(failed)),
-      worker_(std::make_unique<Worker>(std::move(ranks), slots, most_staged)),
+      worker_(std::make_unique<Worker>(std::move(ranks), slots, most_staged, reach)),
       thread_([this] { carry_out(); }) {}
 
 GlooGradients::~GlooGradients() {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "comm/announcement.h"
+#include "comm/transfers.h"
 #include "engine/contract/gradient_group.h"
 
 namespace c10d {
@@ -25,7 +26,8 @@ namespace sluice::comm {
 /// as subtrees_of() says.
 ///
 /// Ownership: `ranks` belongs to this alone. Threads: operations may be asked for on any; one thread of this carries them out in
-/// order, and calls `added`, `done` and `failed`. Beside the gradients it needs `most_staged` bytes, at most.
+/// order, and calls `added`, `done` and `failed`. Beside the gradients it needs `most_staged` bytes, at most. All ranks have the
+/// same `reach`.
 ///
 /// Every operation is announced before anybody enters it (comm/announcement.h), so ranks that do not do the same fail at once.
 ///
@@ -37,7 +39,8 @@ class GlooGradients final : public engine::GradientGroup {
   using Failed = std::function<void(std::exception_ptr)>;
   static constexpr int64_t kMostStaged = 64 << 20;
 
-  GlooGradients(std::shared_ptr<c10d::Backend> ranks, int slots, Failed failed, int64_t most_staged = kMostStaged);
+  GlooGradients(std::shared_ptr<c10d::Backend> ranks, int slots, Failed failed, int64_t most_staged = kMostStaged,
+                Reach reach = Reach::kMemory);
   ~GlooGradients() override;
 
   void all_reduce(std::span<float* const> parts, int64_t count, std::function<void()> done) override;

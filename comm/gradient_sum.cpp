@@ -8,6 +8,7 @@ namespace sluice::comm {
 namespace {
 
 constexpr int kTagOfParts = 0, kTagOfSums = 1;
+constexpr int64_t kStretch = 1024;  // floats
 
 int64_t staged_parts(const GradientCut& cut) { return cut.parts() - cut.parts_of(cut.world().rank); }
 
@@ -21,7 +22,8 @@ GradientSum::GradientSum(const GradientCut& cut, Transfers& transfers)
     : cut_(cut),
       transfers_(transfers),
       staging_(std::make_unique_for_overwrite<float[]>(
-          static_cast<size_t>(GradientCut::kRounds * staged_parts(cut) * cut.piece_size()))) {}
+          static_cast<size_t>(GradientCut::kRounds * staged_parts(cut) * cut.piece_size()))),
+      partial_(static_cast<size_t>(cut.parts() * kStretch)) {}
 
 void GradientSum::run(std::span<float* const> parts, int64_t count, Result result, const engine::GradientGroup::Added& added) {
   SLUICE_CHECK(std::ssize(parts) == cut_.parts_of(cut_.world().rank), "not one buffer for each subtree of this rank");
@@ -90,16 +92,24 @@ void GradientSum::add(int64_t round, const engine::GradientGroup::Added& added) 
     transfers_.send(others(round), parts_[0] + own.begin, own.size(), (rank + i) % size, kTagOfSums);
 }
 
-// A block at a time, which stays in the cache until all of it is added. Moves `values` behind it.
-void GradientSum::add_block(std::vector<float*>& values, float* sum, int64_t count) const {
-  const auto value = [&](int part) { return values[static_cast<size_t>(part)]; };
+// Moves `values` behind the block.
+void GradientSum::add_block(std::vector<float*>& values, float* sum, int64_t count) {
+  for (int64_t begin = 0; begin < count; begin += kStretch)
+    add_stretch(values, begin, std::min(kStretch, count - begin), sum + begin);
+  for (float*& one : values) one += count;
+}
+
+// What parts of the tree come to stays in the nearest cache: each value is read once from farther away, and each sum written once.
+void GradientSum::add_stretch(const std::vector<float*>& values, int64_t begin, int64_t count, float* sum) {
+  std::vector<const float*> at(values.size());
+  std::ranges::transform(values, at.begin(), [begin](const float* value) { return value + begin; });
   const auto& additions = cut_.additions();
   for (size_t i = 0; i < additions.size(); ++i) {
-    const auto [first, second] = additions[i];
-    const bool last = i + 1 == additions.size();
-    add_floats(value(first), value(second), last ? sum : value(first), count);
+    const auto first = static_cast<size_t>(additions[i].first), second = static_cast<size_t>(additions[i].second);
+    float* const into = i + 1 == additions.size() ? sum : partial_.data() + first * kStretch;
+    add_floats(at[first], at[second], into, count);
+    at[first] = into;
   }
-  for (float*& one : values) one += count;
 }
 
 bool GradientSum::holds_sum(size_t part, int owner) const {

@@ -42,15 +42,17 @@ class GradientSum {
 
   void exchange_parts(int64_t round);
   void add(int64_t round, const engine::GradientGroup::Added& added);
-  void add_block(std::vector<float*>& values, float* sum, int64_t count) const;
+  void add_block(std::vector<float*>& values, float* sum, int64_t count);
+  void add_stretch(const std::vector<float*>& values, int64_t begin, int64_t count, float* sum);
   void finish(int64_t round);
   bool holds_sum(size_t part, int owner) const;
 
   const GradientCut& cut_;
   Transfers& transfers_;
   std::unique_ptr<float[]> staging_;
-  std::vector<float*> parts_;  // of the sum that runs
-  int64_t count_ = 0;          // likewise
+  std::vector<float> partial_;  // sums of a stretch, one for each part
+  std::vector<float*> parts_;   // of the sum that runs
+  int64_t count_ = 0;           // likewise
   Result result_ = Result::kWhole;
 };
 

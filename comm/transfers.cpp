@@ -2,54 +2,155 @@
 
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
 
 namespace sluice::comm {
 namespace {
 
+constexpr int kTagOfSamples = 5;     // those before are of sums, of what is gathered, announced and exchanged
+constexpr int kHasRead = 8;          // added to a tag: of what says that floats with that tag were read
+constexpr int64_t kSlice = 1 << 20;  // floats that are copied before somebody may give up
+
 std::vector<at::Tensor> as_tensors(float* floats, int64_t count) { return {at::from_blob(floats, {count}, at::kFloat)}; }
+
+float* as_floats(MemorySample& sample) { return reinterpret_cast<float*>(&sample); }
+constexpr int64_t kFloatsOfASample = sizeof(MemorySample) / sizeof(float);
 
 }  // namespace
 
-Transfers::Transfers(std::shared_ptr<c10d::Backend> ranks, int batches)
-    : ranks_(std::move(ranks)), batches_(static_cast<size_t>(batches)) {}
+Transfers::Transfers(std::shared_ptr<c10d::Backend> ranks, int batches, Reach reach)
+    : ranks_(std::move(ranks)), reach_(reach), batches_(static_cast<size_t>(batches)) {}
 
 Transfers::~Transfers() { close(); }
 
-void Transfers::send(int batch_number, const float* from, int64_t count, int rank, int tag) {
+void Transfers::find_near() {
+  if (reach_ == Reach::kNetwork) return;
+  let_siblings_read();
+  const int own = ranks_->getRank();
+  const auto size = static_cast<size_t>(ranks_->getSize());
+  const auto with_each_other = [&](auto&& begin) {
+    for (int rank = 0; rank < static_cast<int>(size); ++rank)
+      if (rank != own) begin(rank);
+    wait(0);
+  };
+  std::vector<MemorySample> samples(size);
+  MemorySample mine = sample_.sample();
+  with_each_other([&](int rank) {
+    receive(0, as_floats(samples[static_cast<size_t>(rank)]), kFloatsOfASample, rank, kTagOfSamples);
+    send(0, as_floats(mine), kFloatsOfASample, rank, kTagOfSamples);
+  });
+  std::vector<float> reads(size), is_read(size);
+  std::ranges::transform(samples, reads.begin(), [](const MemorySample& sample) { return can_read(sample) ? 1.0F : 0.0F; });
+  with_each_other([&](int rank) {
+    receive(0, &is_read[static_cast<size_t>(rank)], 1, rank, kTagOfSamples);
+    send(0, &reads[static_cast<size_t>(rank)], 1, rank, kTagOfSamples);
+  });
+  for (const MemorySample& sample : samples) processes_.push_back(sample.process);
+  near_ = std::move(reads);
+  near_to_ = std::move(is_read);
+}
+
+bool Transfers::is_near(const std::vector<float>& ranks, int rank, int64_t count) const {
+  return !ranks.empty() && ranks[static_cast<size_t>(rank)] > 0 && count > kFewFloats;
+}
+
+Transfers::Work Transfers::begin_send(const float* from, int64_t count, int rank, int tag) {
   auto tensors = as_tensors(const_cast<float*>(from), count);
+  return ranks_->send(tensors, rank, tag);
+}
+
+Transfers::Work Transfers::begin_receive(float* into, int64_t count, int rank, int tag) {
+  auto tensors = as_tensors(into, count);
+  return ranks_->recv(tensors, rank, tag);
+}
+
+void Transfers::send(int batch_number, const float* from, int64_t count, int rank, int tag) {
   const std::lock_guard lock(mutex_);
-  if (given_up_) throw GivenUp();
-  batch(batch_number).push_back(ranks_->send(tensors, rank, tag));
+  throw_if_given_up();
+  Batch& to = batch(batch_number);
+  if (!is_near(near_to_, rank, count)) return to.works.push_back(begin_send(from, count, rank, tag));
+  Note& where = to.notes.emplace_back();
+  static_assert(sizeof where == sizeof from);
+  std::memcpy(&where, &from, sizeof where);
+  Note& has_read = to.notes.emplace_back();
+  to.works.push_back(begin_receive(has_read.data(), 1, rank, tag + kHasRead));
+  to.works.push_back(begin_send(where.data(), std::ssize(where), rank, tag));
 }
 
 void Transfers::receive(int batch_number, float* into, int64_t count, int rank, int tag) {
-  auto tensors = as_tensors(into, count);
   const std::lock_guard lock(mutex_);
-  if (given_up_) throw GivenUp();
-  batch(batch_number).push_back(ranks_->recv(tensors, rank, tag));
+  throw_if_given_up();
+  Batch& to = batch(batch_number);
+  if (!is_near(near_, rank, count)) return to.works.push_back(begin_receive(into, count, rank, tag));
+  Note& where = to.notes.emplace_back();
+  to.arrivals.push_back({.told = begin_receive(where.data(), std::ssize(where), rank, tag),
+                         .where = &where,
+                         .into = into,
+                         .count = count,
+                         .rank = rank,
+                         .tag = tag});
 }
 
+// What others wait for is done first. Without the lock, which give_up() needs: only this thread changes the batch.
 void Transfers::wait(int batch_number) {
-  // Without the lock, which give_up() needs: only this thread changes the batch.
-  for (const Work& work : batch(batch_number))
+  Batch& all = batch(batch_number);
+  for (const Arrival& arrival : all.arrivals) fetch(all, arrival);
+  for (const Work& work : all.works)
     if (!work->wait()) throw GivenUp();
   const std::lock_guard lock(mutex_);
-  batch(batch_number).clear();
+  all = {};
 }
 
+void Transfers::fetch(Batch& of, const Arrival& arrival) {
+  if (!arrival.told->wait()) throw GivenUp();
+  uint64_t from = 0;
+  std::memcpy(&from, arrival.where, sizeof from);
+  copy(from, arrival);
+  const std::lock_guard lock(mutex_);
+  throw_if_given_up();
+  of.works.push_back(begin_send(of.notes.emplace_back().data(), 1, arrival.rank, arrival.tag + kHasRead));
+}
+
+void Transfers::copy(uint64_t from, const Arrival& arrival) {
+  for (int64_t begin = 0; begin < arrival.count; begin += kSlice) {
+    {
+      const std::lock_guard lock(mutex_);
+      throw_if_given_up();
+    }
+    const auto offset = static_cast<uint64_t>(begin) * sizeof(float);
+    const auto size = static_cast<uint64_t>(std::min(kSlice, arrival.count - begin)) * sizeof(float);
+    if (!read_memory(processes_[static_cast<size_t>(arrival.rank)], from + offset, arrival.into + begin, size))
+      throw std::runtime_error("rank " + std::to_string(arrival.rank) + " has ended, or left the others");
+  }
+}
+
+void Transfers::throw_if_given_up() {
+  if (given_up_) throw GivenUp();
+}
+
+// Also ends a wait that begins later.
 void Transfers::give_up() {
   const std::lock_guard lock(mutex_);
   given_up_ = true;
-  for (const auto& works : batches_)
-    for (const Work& work : works) work->abort();  // also ends a wait that begins later
+  for (const Batch& batch : batches_) {
+    for (const Work& work : batch.works) work->abort();
+    for (const Arrival& arrival : batch.arrivals) arrival.told->abort();
+  }
 }
 
 void Transfers::close() {
   const std::lock_guard lock(mutex_);
   given_up_ = true;
-  for (auto& works : batches_) works.clear();  // returns when nothing touches their memory any more
+  for (Batch& batch : batches_) {  // returns when nothing touches their memory any more
+    batch.works.clear();
+    batch.arrivals.clear();
+    batch.notes.clear();
+  }
   ranks_.reset();  // as long as it were open, Gloo would look again and again for what has come and whereto
 }
 

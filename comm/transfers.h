@@ -2,10 +2,14 @@
 
 #include <c10/util/intrusive_ptr.h>
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
+
+#include "comm/near_memory.h"
 
 namespace c10d {
 class Backend;
@@ -17,26 +21,38 @@ namespace sluice::comm {
 /// What wait() and whoever begins a transfer throw once transfers are given up.
 struct GivenUp {};
 
+/// How floats may come from other ranks.
+enum class Reach {
+  kMemory,  // out of the memory of ranks that allow it (comm/near_memory.h), from others over the network
+  kNetwork
+};
+
 /// Floats on their way to and from other ranks, straight out of and into the caller's memory. Transfers are in batches, which are
-/// numbered and waited for as a whole.
+/// numbered and waited for as a whole. A near rank, once find_near() has found it, is told where many floats lie, copies them
+/// itself, and says when it has; few floats, and those to other ranks, go over the connections.
 ///
-/// Transfers between two ranks with one tag arrive in the order in which they were begun. The memory belongs to the transfers until
-/// their batch was waited for, or close() returned.
+/// Transfers between two ranks with one tag arrive in the order in which they were begun; ranks wait for the batches of their
+/// receives in that order, too. The memory belongs to the transfers until their batch was waited for, or close() returned.
 ///
 /// Threads: one begins, waits and closes; any other may give_up(). Failure: throws what Gloo throws when a rank is lost; then
-/// nothing but close() makes sense.
+/// nothing but close() makes sense. Ranks that were given up may still read what was sent, for nobody's use.
 class Transfers {
  public:
-  Transfers(std::shared_ptr<c10d::Backend> ranks, int batches);
+  static constexpr int64_t kFewFloats = 1 << 12;  // up to so many: telling and answering cost more than a second copy
+
+  Transfers(std::shared_ptr<c10d::Backend> ranks, int batches, Reach reach = Reach::kMemory);
   ~Transfers();
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
+
+  /// Waits for: all ranks to do the same, before the first of their transfers; with another reach, nobody. Ends as wait() does.
+  void find_near();
 
   void send(int batch, const float* from, int64_t count, int rank, int tag);
   void receive(int batch, float* into, int64_t count, int rank, int tag);
 
   /// Waits for: all transfers of the batch, after which it is empty. Ends when: they are done, a rank is lost, or they are given
-  /// up.
+  /// up. All ranks that send something to this one must have begun that before they wait for what depends on its arrival.
   void wait(int batch);
 
   /// All waits end, now and later.
@@ -47,12 +63,40 @@ class Transfers {
 
  private:
   using Work = c10::intrusive_ptr<c10d::Work>;
+  using Note = std::array<float, 2>;  // an address; or nothing, but that it comes
 
-  std::vector<Work>& batch(int number) { return batches_[static_cast<size_t>(number)]; }
+  // What a near rank is to tell, and where it goes.
+  struct Arrival {
+    Work told;
+    const Note* where;
+    float* into;
+    int64_t count;
+    int rank;
+    int tag;
+  };
+
+  struct Batch {
+    std::vector<Work> works;
+    std::vector<Arrival> arrivals;
+    std::deque<Note> notes;  // what small messages come from and go to
+  };
+
+  Batch& batch(int number) { return batches_[static_cast<size_t>(number)]; }
+  bool is_near(const std::vector<float>& ranks, int rank, int64_t count) const;
+  Work begin_send(const float* from, int64_t count, int rank, int tag);
+  Work begin_receive(float* into, int64_t count, int rank, int tag);
+  void fetch(Batch& batch, const Arrival& arrival);
+  void copy(uint64_t from, const Arrival& arrival);
+  void throw_if_given_up();
 
   std::shared_ptr<c10d::Backend> ranks_;
-  std::mutex mutex_;  // of batches_, which only one thread changes, and given_up_
-  std::vector<std::vector<Work>> batches_;
+  const Reach reach_;
+  const OwnSample sample_;
+  std::vector<uint64_t> processes_;  // of the ranks
+  std::vector<float> near_;          // 1: this rank reads the memory of that one
+  std::vector<float> near_to_;       // 1: that rank reads the memory of this one
+  std::mutex mutex_;                 // of batches_, which only one thread changes, and given_up_
+  std::vector<Batch> batches_;
   bool given_up_ = false;
 };
 

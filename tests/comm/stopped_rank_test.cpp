@@ -27,17 +27,19 @@ c10::intrusive_ptr<c10d::Store> store_in(const TemporaryFolder& folder) {
 }
 
 // Adds again and again, until it is killed.
-[[noreturn]] void be_rank_1(const TemporaryFolder& folder) noexcept {
+[[noreturn]] void be_rank_1(const TemporaryFolder& folder, Reach reach) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto store = store_in(folder);
-  GlooGradients group(connect_ranks(*store, "ranks", {1, 2}), 2, [](const std::exception_ptr&) { ::_exit(0); });
+  GlooGradients group(
+      connect_ranks(*store, "ranks", {1, 2}), 2, [](const std::exception_ptr&) { ::_exit(0); }, GlooGradients::kMostStaged,
+      reach);
   while (true) BegunSum(group, {Floats(kFloats)}).done().wait();
 }
 
 class RankOfItsOwn {
  public:
-  explicit RankOfItsOwn(const TemporaryFolder& folder) : process_(::fork()) {
-    if (process_ == 0) be_rank_1(folder);
+  RankOfItsOwn(const TemporaryFolder& folder, Reach reach) : process_(::fork()) {
+    if (process_ == 0) be_rank_1(folder, reach);
   }
   ~RankOfItsOwn() {
     send(SIGKILL);
@@ -57,12 +59,14 @@ struct Lost {
   GlooGradients::Failed failed = [this](std::exception_ptr why) { reason.set_value(std::move(why)); };
 };
 
-TEST(FaultOfARank, KilledWhileGradientsAreAddedFailsTheOthers) {
+class FaultOfARank : public testing::TestWithParam<Reach> {};
+
+TEST_P(FaultOfARank, KilledWhileGradientsAreAddedFailsTheOthers) {
   const TemporaryFolder folder;
-  const RankOfItsOwn other(folder);
+  const RankOfItsOwn other(folder, GetParam());
   const auto store = store_in(folder);
   Lost lost;
-  GlooGradients group(connect_ranks(*store, "ranks", {0, 2}), 2, lost.failed);
+  GlooGradients group(connect_ranks(*store, "ranks", {0, 2}), 2, lost.failed, GlooGradients::kMostStaged, GetParam());
   BegunSum(group, {Floats(kFloats)}).done().wait();
   other.send(SIGKILL);
   std::vector<std::unique_ptr<BegunSum>> sums;
@@ -70,14 +74,14 @@ TEST(FaultOfARank, KilledWhileGradientsAreAddedFailsTheOthers) {
   EXPECT_EQ(lost.reason.get_future().wait_for(10s), std::future_status::ready);
 }
 
-TEST(FaultOfARank, StoppedWhileGradientsAreAddedDoesNotHoldUpTheEnd) {
+TEST_P(FaultOfARank, StoppedWhileGradientsAreAddedDoesNotHoldUpTheEnd) {
   const TemporaryFolder folder;
-  const RankOfItsOwn other(folder);
+  const RankOfItsOwn other(folder, GetParam());
   const auto store = store_in(folder);
   Lost lost;
   std::vector<std::unique_ptr<BegunSum>> sums;
   std::optional<GlooGradients> group;
-  group.emplace(connect_ranks(*store, "ranks", {0, 2}), 2, lost.failed);
+  group.emplace(connect_ranks(*store, "ranks", {0, 2}), 2, lost.failed, GlooGradients::kMostStaged, GetParam());
   for (int i = 0; i < 10; ++i) sums.push_back(std::make_unique<BegunSum>(*group, std::vector<Floats>{Floats(kFloats)}));
   sums.front()->done().wait();
   other.send(SIGSTOP);
@@ -87,6 +91,9 @@ TEST(FaultOfARank, StoppedWhileGradientsAreAddedDoesNotHoldUpTheEnd) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
   EXPECT_EQ(lost.reason.get_future().wait_for(0s), std::future_status::timeout);  // it was not the sum that failed
 }
+
+INSTANTIATE_TEST_SUITE_P(, FaultOfARank, testing::Values(Reach::kMemory, Reach::kNetwork),
+                         [](const auto& info) { return info.param == Reach::kMemory ? "ByMemory" : "ByNetwork"; });
 
 }  // namespace
 }  // namespace sluice::comm
