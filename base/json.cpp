@@ -11,10 +11,11 @@ namespace {
 constexpr size_t kDeepest = 512;     // nlohmann destroys values recursively
 constexpr size_t kMostKeys = 4'096;  // its ordered objects search for a key from the first to the last
 
-SourceSpan span_at(std::string_view text, const std::string& name, size_t byte) {
-  auto source = std::make_shared<SourceText>(SourceText{name, std::string(text)});
+SourceSpan span_at(std::string_view text, const std::string& name, size_t byte, int64_t first_line) {
+  const auto first = static_cast<int>(first_line);
+  auto source = std::make_shared<SourceText>(SourceText{.name = name, .text = std::string(text), .first_line = first});
   const std::string_view before = text.substr(0, std::min(byte == 0 ? 0 : byte - 1, text.size()));
-  const auto line = 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
+  const auto line = first + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
   const size_t start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
   const std::string_view passed = before.substr(start);
   const auto code_points =
@@ -79,12 +80,12 @@ std::string reason_of_json_error(const std::string& what) {
   return unexpected == std::string::npos ? "this is not JSON" : what.substr(unexpected);
 }
 
-Json parse_json(std::string_view text, const std::string& name) {
+Json parse_json(std::string_view text, const std::string& name, int64_t first_line) {
   check_limits(text, name);
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
-    throw UserError(Problem{.where = span_at(text, name, error.byte),
+    throw UserError(Problem{.where = span_at(text, name, error.byte, first_line),
                             .message = "invalid JSON",
                             .caret = reason_of_json_error(error.what()),
                             .notes = {},

@@ -1,6 +1,8 @@
 #include "cli/command.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include "base/strings.h"
@@ -10,6 +12,18 @@ namespace {
 
 std::string examples_text(const std::vector<std::string>& examples) {
   return examples.empty() ? std::string() : "Examples:\n  " + join(examples, "\n  ");
+}
+
+template <class T>
+bool reads_as(const std::string& written) {
+  T value{};
+  const char* const end = written.data() + written.size();
+  const auto read = std::from_chars(written.data(), end, value);
+  return read.ec == std::errc() && read.ptr == end;
+}
+
+bool reads_as_number(const std::string& written, bool whole) {
+  return whole ? reads_as<std::int64_t>(written) : reads_as<double>(written);
 }
 
 Values number(std::string what, std::function<bool(double)> allowed) {
@@ -55,6 +69,20 @@ Values Values::whole_number(std::int64_t first, std::int64_t last) {
 
 Values Values::share() {
   return number("number from 0 to 1", [](double value) { return value >= 0 && value <= 1; });
+}
+
+Values Values::share_above_0() {
+  return number("number above 0 and at most 1", [](double value) { return value > 0 && value <= 1; });
+}
+
+Values Values::that_are_numbers(bool whole) const {
+  Values values = *this;
+  values.problem = [whole, also = problem](const std::string& written) -> std::string {
+    if (std::string wrong = also ? also(written) : std::string(); !wrong.empty()) return wrong;
+    return reads_as_number(written, whole) ? std::string()
+                                           : sluice::quoted(written) + (whole ? " is not a whole number" : " is not a number");
+  };
+  return values;
 }
 
 Command::Command(const std::string& name, const std::string& help, const std::string& version)

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct Values {
   static Values any(std::string shown = {}) { return {std::move(shown)}; }
   static Values number_above_0();
   static Values number_from_0();
-  static Values share();  // from 0 to 1
+  static Values share();          // from 0 to 1
+  static Values share_above_0();  // likewise, without 0
   static Values whole_number(std::int64_t first, std::int64_t last);
   static Values file() { return {"FILE", Offer::kFiles}; }
   static Values pipeline() { return {"FILE", Offer::kPipelines}; }
@@ -30,6 +32,9 @@ struct Values {
   static Values described_type() { return {"TYPE", Offer::kDescribedTypes}; }
   static Values tried_type() { return {"TYPE", Offer::kTriedTypes}; }
   static Values one_of(std::vector<std::string> words);
+
+  /// These, as far as they are numbers, or whole numbers.
+  Values that_are_numbers(bool whole) const;
 };
 
 /// A command and what belongs to it in one place: what it is for, what it takes, examples, subcommands, and what it does. The
@@ -54,13 +59,13 @@ class Command {
   /// What is written without an option, in the order of the calls. Required where the caller says so.
   template <class T>
   CLI::Option& argument(const std::string& name, T& value, Values values, const std::string& help) {
-    return keep(*app_->add_option(name, value, help), std::move(values), arguments_);
+    return keep(*app_->add_option(name, value, help), number_in<T>(std::move(values)), arguments_);
   }
 
   /// `name` is that of an option, such as --run-dir.
   template <class T>
   CLI::Option& option(const std::string& name, T& value, Values values, const std::string& help) {
-    return keep(*app_->add_option(name, value, help), std::move(values), options_);
+    return keep(*app_->add_option(name, value, help), number_in<T>(std::move(values)), options_);
   }
 
   /// An option that may be written several times, with one value each.
@@ -90,6 +95,14 @@ class Command {
   const CLI::App& app() const { return *app_; }
 
  private:
+  /// Those that a variable of this type can have: CLI11 itself would only say that it cannot convert.
+  template <class T>
+  static Values number_in(Values values) {
+    if constexpr (std::is_arithmetic_v<T>) return values.that_are_numbers(std::is_integral_v<T>);
+    if constexpr (requires(T number) { number.value_or(0); }) return number_in<typename T::value_type>(std::move(values));
+    return values;
+  }
+
   explicit Command(CLI::App& app);
   CLI::Option& keep(CLI::Option& option, Values values, std::vector<Taken>& among);
 

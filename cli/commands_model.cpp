@@ -95,7 +95,7 @@ void take_sampling(Command& command, SamplingArguments& into, const std::string&
   command.option("--max-new-tokens", into.max_new_tokens, Values::number_above_0(), longest);
   command.option("--temperature", into.temperature, Values::number_from_0(), "0: always the likeliest token");
   command.option("--top-k", into.top_k, Values::number_from_0(), "only the k likeliest tokens; 0: all");
-  command.option("--top-p", into.top_p, Values::share(), "only the likeliest tokens with this much probability");
+  command.option("--top-p", into.top_p, Values::share_above_0(), "only the likeliest tokens with this much probability");
   command.option("--min-p", into.min_p, Values::share(), "only tokens so many times as likely as the likeliest");
   command.option("--repetition-penalty", into.repetition_penalty, Values::number_above_0(),
                  "divides positive logits of tokens that prompt or response have");

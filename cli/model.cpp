@@ -27,7 +27,8 @@ int for_each_line(const std::function<Json(const Json& input, const std::string&
   for (int64_t number = 1; std::getline(std::cin, line); ++number) {
     if (trim(line).empty()) continue;
     const std::string place = "standard input, line " + std::to_string(number);
-    print_text(answer(parse_json(line, place), place).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    print_text(answer(parse_json(line, "standard input", number), place).dump(-1, ' ', false, Json::error_handler_t::replace) +
+               "\n");
     std::fflush(stdout);
   }
   return kDone;

@@ -66,9 +66,9 @@ void answer(const text::ChatTemplate& chat_template, const RenderArguments& argu
 }
 
 // The JSON of one line; nothing when the line is not all of it.
-std::optional<Json> whole_json(const std::string& line, const std::string& place) {
+std::optional<Json> whole_json(const std::string& line) {
   try {
-    return parse_json(line, place);
+    return parse_json(line, "standard input");
   } catch (const UserError&) {
     return std::nullopt;
   }
@@ -86,7 +86,7 @@ int model_render(const RenderArguments& arguments) {
     passed += line + "\n";
     if (trim(line).empty()) continue;
     const std::string place = "standard input, line " + std::to_string(number);
-    const std::optional<Json> input = answered ? parse_json(line, place) : whole_json(line, place);
+    const std::optional<Json> input = answered ? parse_json(line, "standard input", number) : whole_json(line);
     if (!input) {  // the first line is no JSON by itself: all of them together may be
       passed.append(std::istreambuf_iterator<char>(std::cin), {});
       answer(chat_template, arguments, parse_json(passed, "standard input"), "standard input");

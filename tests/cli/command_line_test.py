@@ -79,6 +79,13 @@ class CommandLine(Case):
         self.refuse("model", "sample", "folder", "--top-p", "1.5", says=["--top-p"])
         self.refuse("model", "sample", "folder", "--max-new-tokens", "many", says=["--max-new-tokens"])
 
+    def test_what_is_no_number_is_said_as_it_is(self):
+        for option, wrong in (("--seed", "1e3"), ("--seed", "99999999999999999999"), ("--top-k", "2.5"), ("--max-new-tokens", "1e9")):
+            with self.subTest(option=option, wrong=wrong):
+                self.refuse("model", "sample", "x", option, wrong, says=[f'{option}: "{wrong}" is not a whole number'])
+        self.refuse("model", "sample", "x", "--presence-penalty", "much", says=['"much" is not a number'])
+        self.refuse("simulate", PPO, "--iterations", "1e9", says=['"1e9" is not a whole number'])
+
     def test_unknown_function_of_model(self):
         self.refuse("model", "tokenise", "folder", says=["did you mean tokenize?"])
 

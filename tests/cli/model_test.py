@@ -328,7 +328,7 @@ class WrongLine(Case):
     def test_lines_that_are_not_json(self):
         for function in ("tokenize", "detokenize", "logprobs"):
             with self.subTest(function):
-                self.refuse(function, "[3]\n[3,\n" if function != "tokenize" else '"3"\n"3\n', "standard input, line 2")
+                self.refuse(function, "[3]\n[3,\n" if function != "tokenize" else '"3"\n"3\n', "standard input:2:")
 
     def test_wrong_entries(self):
         for line in ('["3"]', "[1.5]", "[null]", "[18446744073709551615]", "{}", '"3"'):
