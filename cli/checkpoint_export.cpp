@@ -32,6 +32,8 @@ namespace {
 ResumePoint chosen_point(const CheckpointsArguments& arguments) {
   if (arguments.iterations) return point_at(arguments.run_folder, *arguments.iterations);
   const auto newest = newest_point(arguments.run_folder);
+  if (!newest && !is_folder(arguments.run_folder))
+    throw UserError(arguments.run_folder.string() + " is not a folder", "name the folder of a run");
   if (!newest) throw UserError(arguments.run_folder.string() + " has no checkpoints");
   return *newest;
 }
@@ -198,8 +200,15 @@ void write_export(const CheckpointsArguments& arguments, const ResumePoint& poin
   sync_folder(to);
 }
 
+// Of what is not there yet, by the folder above it.
+fs::path where_it_leads(const fs::path& path) {
+  const fs::path whole = absolute_path(path);
+  if (const auto real = real_path(whole)) return *real;
+  return whole.has_relative_path() ? (where_it_leads(whole.parent_path()) / whole.filename()).lexically_normal() : whole;
+}
+
 bool is_in_folder(const fs::path& path, const fs::path& folder) {
-  const fs::path inside = absolute_path(path).lexically_normal(), outside = absolute_path(folder).lexically_normal();
+  const fs::path inside = where_it_leads(path), outside = where_it_leads(folder);
   return std::mismatch(outside.begin(), outside.end(), inside.begin(), inside.end()).first == outside.end();
 }
 

@@ -49,6 +49,14 @@ Values Values::one_of(std::vector<std::string> words) {
   return values;
 }
 
+Values Values::path(std::string shown, Offer offer) {
+  Values values{.shown = std::move(shown), .offer = offer};
+  values.problem = [](const std::string& written) {
+    return written.empty() ? "an empty text names no file and no folder" : std::string();
+  };
+  return values;
+}
+
 Values Values::number_above_0() {
   return number("number above 0", [](double value) { return value > 0; });
 }

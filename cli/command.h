@@ -26,9 +26,10 @@ struct Values {
   static Values share();          // from 0 to 1
   static Values share_above_0();  // likewise, without 0
   static Values whole_number(std::int64_t first, std::int64_t last);
-  static Values file() { return {"FILE", Offer::kFiles}; }
-  static Values pipeline() { return {"FILE", Offer::kPipelines}; }
-  static Values folder() { return {"FOLDER", Offer::kFolders}; }
+  static Values file() { return path("FILE", Offer::kFiles); }
+  static Values pipeline() { return path("FILE", Offer::kPipelines); }
+  static Values folder() { return path("FOLDER", Offer::kFolders); }
+  static Values path(std::string shown, Offer offer);  // not empty, as a variable of a shell may be that nobody has set
   static Values described_type() { return {"TYPE", Offer::kDescribedTypes}; }
   static Values tried_type() { return {"TYPE", Offer::kTriedTypes}; }
   static Values one_of(std::vector<std::string> words);

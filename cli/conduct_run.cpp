@@ -16,6 +16,7 @@
 #include "base/printable.h"
 #include "base/shell_word.h"
 #include "base/strings.h"
+#include "cli/accepted_changes.h"
 #include "cli/conduct_assistance.h"
 #include "cli/display.h"
 #include "cli/exit_codes.h"
@@ -304,6 +305,7 @@ int conduct_run(const LoadedPipeline& loaded, const RunStart& start) {
   Conduct conduct(loaded.plan, start);
   if (start.from) {
     print_start(loaded.plan, *start.from);
+    note_accepted(start.folder, start.from->manifest, loaded.plan, start.accept_changes);
     write_pipeline(start.folder, loaded.plan);
   }
   return conduct.execute();

@@ -120,6 +120,24 @@ class FieldSearch {
     return name == names.end() ? std::string() : *name;
   }
 
+  // Of what some rows have; empty: none has any.
+  std::string first_without(const Names& names, const Fits& fits) const {
+    const auto fits_in = [&](const Json& row, const std::string& name) {
+      const Json* value = data::find_field(row, name);
+      return value != nullptr && fits(*value);
+    };
+    for (const std::string& name : names) {
+      const auto has = [&](const Json& row) { return fits_in(row, name); };
+      const auto count = std::ranges::count_if(data_.rows, has);
+      if (count == 0) continue;
+      const auto without = std::ranges::find_if_not(data_.rows, has);
+      const auto number = without - data_.rows.begin() + 1;
+      return sluice::quoted(name) + " is in " + std::to_string(count) + " of " + plural(std::ssize(data_.rows), "row") +
+             ", and not in row " + std::to_string(number) + ", which has: " + fields_text(*without);
+    }
+    return {};
+  }
+
   std::string conversation_that_ends_with(const std::string& role) const {
     const Names names = given_.prompt.empty() ? conversation_names() : Names{given_.prompt};
     return found(names, [&](const Json& value) { return is_conversation(value) && last_role(value) == role; });
@@ -144,6 +162,7 @@ class FieldSearch {
     Problem problem{.message = given.empty() ? "no field of " + file_ + " has a name that " + what + " usually has"
                                              : "not every row of " + file_ + " has " + what + " in " + sluice::quoted(given)};
     problem.notes.push_back("looked for, in every row: " + join(tried, ", ") + also);
+    if (const std::string lacking = first_without(tried, fits); !lacking.empty()) problem.notes.push_back(lacking);
     problem.notes.push_back("the first row has: " + fields_text(data_.rows.front()));
     problem.help = option.empty() ? "pairs are rows with prompt, chosen and rejected"
                                   : option + " NAME names it; a.b is the field b of the object a";

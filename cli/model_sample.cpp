@@ -36,7 +36,7 @@ int64_t longest_sample(const SamplePrompts& prompts, const SamplingArguments& ar
     const auto prompt = static_cast<int64_t>(prompts.at(row).ids.size());
     const int64_t tokens = prompt + new_tokens(arguments, config, prompt), room = config.steady_positions();
     longest = std::max(longest, tokens);
-    const std::string message = prompt == 0     ? "the prompt is empty"
+    const std::string message = prompt == 0     ? "the prompt has no tokens: it is empty, or the tokenizer knows none of its text"
                                 : tokens > room ? "a prompt of " + plural(prompt, "token") + " and a response of " +
                                                       plural(tokens - prompt, "token") + " do not fit into the model's " +
                                                       plural(room, "position")

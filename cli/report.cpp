@@ -25,6 +25,7 @@ constexpr std::string_view kBeginsAReport = "<!doctype html>";  // as report/pag
 
 // A name that is one letter wrong may be that of a file which nobody can make again.
 void require_no_other_file(const std::filesystem::path& output) {
+  if (is_folder(output)) throw UserError(output.string() + " is a folder", "-o FILE.html names the page that is written");
   if (path_kind(output) != PathKind::kFile) return;
   const MappedFile there(output);
   const std::string_view text(reinterpret_cast<const char*>(there.bytes().data()), there.bytes().size());

@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "base/shell_word.h"
 #include "base/strings.h"
+#include "cli/accepted_changes.h"
 #include "cli/commands.h"
 #include "cli/conduct_run.h"
 #include "cli/exit_codes.h"
@@ -19,6 +20,7 @@
 #include "comm/left_behind.h"
 #include "engine/contract/run_folder.h"
 #include "engine/observe/status.h"
+#include "engine/run/resume.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;
@@ -51,8 +53,10 @@ int run_from_the_beginning(const LoadedPipeline& loaded, const RunStart& start, 
 }
 
 // From the point of `start`, if there is one.
-int go_on(const LoadedPipeline& loaded, const RunStart& start, RunLock& lock) {
+int go_on(const LoadedPipeline& loaded, RunStart start, RunLock& lock) {
+  if (start.from && were_accepted(start.folder, start.from->manifest, loaded.plan)) start.accept_changes = true;
   if (start.from && is_complete(start.folder, *start.from, loaded.plan)) {
+    engine::refuse_changes(start.from->manifest, loaded.plan, start.accept_changes);
     start.ranks.tell(told_of_nothing());
     std::printf("%s is complete: %s, the last checkpoint is %s\n", loaded.plan.pipeline.name.c_str(),
                 plural(start.from->manifest.iterations, "iteration").c_str(),

@@ -52,7 +52,8 @@ void clear_run_folder(const fs::path& folder, const engine::Plan& plan) {
   ConfinedFileSystem files({folder});
   for (const fs::path& entry : entries_of(folder)) {
     const std::string name = entry.filename().string();
-    if (name == engine::kMetricsFile || name.starts_with(engine::kEventFilePrefix)) remove_tree(entry, files);
+    const bool is_of_before = name == engine::kMetricsFile || name == engine::kAcceptedChangesFile;
+    if (is_of_before || name.starts_with(engine::kEventFilePrefix)) remove_tree(entry, files);
   }
   for (const engine::PlanNode& node : plan.nodes) {
     for (const engine::FileNeed& file : node.needs.files) remove_tree(folder / file.path, files);

@@ -78,6 +78,12 @@ bool is_binary(const RowPlace& place, const std::string& field) {
          });
 }
 
+constexpr const char* kMakeJsonLines =
+    "make JSON lines of it: python3 -c 'import csv, json, sys; [print(json.dumps(row)) for row in csv.DictReader(sys.stdin)]' "
+    "< IN.csv > OUT.jsonl";
+
+bool is_comma_separated(const std::string& file) { return file.ends_with(".csv") || file.ends_with(".tsv"); }
+
 // What is wrong with a field's value; nothing if it is as it should be.
 std::optional<std::string> fault_of(FieldKind kind, const Json& value) {
   if (kind == FieldKind::kFlag) return is_flag(value) ? std::nullopt : std::optional("it is " + type_text(value.type()));
@@ -177,7 +183,10 @@ bool RowProblems::full() const { return problems_.size() >= kMostProblems; }
 
 bool RowProblems::check(const RowParser& parser, const RowPlace& place) {
   Row row;
-  if (auto fault = parser.parse(place.content(), row, text_of(place.unit))) {
+  if (auto fault = parser.parse(place.content(), row, text_of(place.unit)); fault && is_comma_separated(place.file)) {
+    if (!is_repeated(fields_.size(), {}, place.unit)) report(place, 0, 1, "this is no JSON", "CSV is not read", kMakeJsonLines);
+    return false;
+  } else if (fault) {
     report(place, fault->byte.value_or(0), fault->byte ? 1 : place.length, std::move(fault->message), std::move(fault->caret));
     return false;
   }

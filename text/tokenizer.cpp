@@ -31,6 +31,7 @@ std::vector<AddedToken> select(const std::vector<AddedToken>& tokens, bool norma
 std::optional<std::string> token_named(const JsonPart& config, const char* key) {
   if (!config.has(key)) return std::nullopt;
   const JsonPart part = config.at(key);
+  if (!part.is_string() && !part.is_object()) part.fail("a token was expected here: a text, or an object with its content");
   return part.is_string() ? part.string() : part.at("content").string();
 }
 

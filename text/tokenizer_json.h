@@ -27,6 +27,7 @@ class JsonPart {
 
   bool is_null() const { return value_->is_null(); }
   bool is_string() const { return value_->is_string(); }
+  bool is_object() const { return value_->is_object(); }
   const nlohmann::json& value() const { return *value_; }
 
   bool has(const char* key) const;     // false as well when this is no object or the value is null

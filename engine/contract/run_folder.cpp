@@ -11,9 +11,9 @@
 namespace sluice::engine {
 namespace {
 
-constexpr std::array kOwnNames = {kPipelineFile, kPipelineGraphFile, kMetricsFile,         kTraceFile,
-                                  kStatusFile,   kCostsFile,         kMemoryFile,          kPluginsFile,
-                                  kLockFile,     kCheckpointsFolder, kNewestCheckpointLink};
+constexpr std::array kOwnNames = {kPipelineFile, kPipelineGraphFile, kMetricsFile,          kTraceFile,
+                                  kStatusFile,   kCostsFile,         kMemoryFile,           kPluginsFile,
+                                  kLockFile,     kCheckpointsFolder, kNewestCheckpointLink, kAcceptedChangesFile};
 constexpr std::array kEndings = {"", ".tmp", ".old", ".removed"};  // of what is being written, replaced and removed
 
 bool is_own_name(std::string_view name) {

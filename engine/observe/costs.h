@@ -68,10 +68,10 @@ struct Costs {
   double seconds = 0;      // from the beginning of the run to the end of its last work
   double gap_us = 0;       // between two pieces of work of an executor that has more to do
   std::map<std::string, NodeCosts> nodes;
-  std::vector<Lengths> lengths;                 // by first_iteration, ascending; the first is 0
+  std::vector<Lengths> lengths;                 // by first_iteration, ascending; the first is above 0 of a run that went on
   std::map<std::string, Guesses> guesses = {};  // by rollout; not in the file, since the pipeline that is simulated says it
 
-  /// Those of an iteration. There must be some.
+  /// Those of an iteration; before the first, of the first. There must be some.
   const Lengths& lengths_of(int64_t iteration) const;
 
   bool operator==(const Costs&) const = default;

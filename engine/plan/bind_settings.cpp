@@ -93,6 +93,7 @@ void take_slots_of_ranks(Plan& plan) {
   EffectiveKey& key = *std::ranges::find_if(plan.effective, is_slots);
   key.text = std::to_string(plan.owners());
   key.origin = "as many as ranks";
+  key.why = "as many as ranks, since no file says it: --set cluster.slots=N goes on with N";
 }
 
 // Every rank has as many slots as every other.

@@ -16,6 +16,8 @@ namespace sluice::engine {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr size_t kMostChanges = 20;  // that are named
+
 void refuse_larger_lag(const Manifest& manifest, const Plan& plan) {
   for (const PlanModel& model : plan.models) {
     if (model.usage.versions.saved_with(manifest.iterations).oldest >= manifest.oldest_version) continue;
@@ -81,7 +83,13 @@ void refuse_changes(const Manifest& manifest, const Plan& plan, bool accept) {
   for (const PipelineChange& change : pipeline_changes(manifest.pipeline, keys_to_compare(plan))) {
     if (!change.harmless) problem.notes.push_back(change_text(change));
   }
-  if (!problem.notes.empty()) throw UserError(std::move(problem));
+  if (problem.notes.empty()) return;
+  if (problem.notes.size() > kMostChanges) {  // it is another pipeline
+    const auto left_out = static_cast<int64_t>(problem.notes.size() - kMostChanges);
+    problem.notes.resize(kMostChanges);
+    problem.notes.push_back("and " + plural(left_out, "more key"));
+  }
+  throw UserError(std::move(problem));
 }
 
 std::map<std::string, int64_t> known_growing_files(const Manifest& manifest, const Plan& plan, bool accept,

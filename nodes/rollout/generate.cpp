@@ -21,6 +21,14 @@ namespace {
 
 constexpr const char* kDroppedPrompts = "rollout/dropped_prompts";
 
+[[noreturn]] void fail_because_of_no_tokens(const Group& group) {
+  const std::string& prompt = group.read(columns::kPrompt)[0];
+  throw UserError(
+      "the prompt of group " + std::to_string(group.index) + " " +
+          (prompt.empty() ? "is empty" : "has no tokens: the tokenizer knows none of its text, " + sluice::quoted(prompt)),
+      "remove it from the prompts; rlhf-run validate FILE.toml --data names its row");
+}
+
 std::vector<int64_t> end_of_sequence_ids(const models::ModelConfig& config, const ModelText& text) {
   std::vector<int64_t> ids = config.end_of_sequence;
   if (const auto id = text.tokenizer().end_of_sequence(); id && std::ranges::find(ids, *id) == ids.end()) ids.push_back(*id);
@@ -163,8 +171,7 @@ const std::vector<int64_t>& Generate::prompt_tokens(const Group& group) const {
   const auto [place, missing] = tokenized_.try_emplace({group.iteration, group.index});
   if (missing) place->second = text_->tokenizer().encode(group.read(columns::kPrompt)[0], adds_special_tokens(group));
   const std::vector<int64_t>& tokens = place->second;
-  if (tokens.empty())
-    throw UserError("the prompt of group " + std::to_string(group.index) + " is empty", "remove it from the prompts");
+  if (tokens.empty()) fail_because_of_no_tokens(group);
   return tokens;
 }
 

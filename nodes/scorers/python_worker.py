@@ -192,7 +192,8 @@ def number(value):
     else:
         raise Unusable(f"it returned a value of type {type(value).__name__} instead of a number")
     if not abs(value) <= LARGEST:
-        raise Unusable(f"it returned {value} for this sample")
+        reason = "" if value != value or math.isinf(value) else f", and no number may be larger than {LARGEST:.4g}"
+        raise Unusable(f"it returned {value} for this sample{reason}")
     return value
 
 

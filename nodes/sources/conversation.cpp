@@ -17,12 +17,21 @@ text::ChatOptions options_of(const ChatExtras& extras, bool add_generation_promp
   return {.add_generation_prompt = add_generation_prompt, .tools = extras.tools, .variables = extras.variables};
 }
 
+// As templates look for it: of the tool, or of its function.
+bool has_name(const Json& tool) {
+  const Json& named = tool.contains("function") && tool["function"].is_object() ? tool["function"] : tool;
+  return named.contains("name") && named["name"].is_string() && !named["name"].get_ref<const std::string&>().empty();
+}
+
 Json read_tools(const std::filesystem::path& file) {
   const char* help = "rlhf-run tools PIPELINE -o FILE writes what the servers of an environment have";
   if (!is_there(file)) throw UserError("there is no file " + file.string() + " of tools", help);
   Json tools = read_json(file);
   const bool is_list = tools.is_array() && std::ranges::all_of(tools, [](const Json& tool) { return tool.is_object(); });
   if (!is_list) throw UserError(file.string() + " is no list of tools, each a JSON object", help);
+  for (const Json& tool : tools) {
+    if (!has_name(tool)) throw UserError(file.string() + " has a tool without a name: " + tool.dump().substr(0, 200), help);
+  }
   return tools;
 }
 

@@ -61,6 +61,8 @@ std::optional<RowCheck::Fault> refused(const PromptRows::Prompt& prompt, const e
                                        const std::string& node) {
   const bool add_special = limit.add_special.value_or(prompt.messages.is_null());
   const auto tokens = static_cast<int64_t>(model.tokenizer().encode(prompt.text, add_special).size());
+  if (tokens == 0 && !prompt.text.empty())
+    return RowCheck::Fault{"the prompt has no tokens: the tokenizer knows none of its text", "remove the row"};
   if (tokens == 0) return RowCheck::Fault{"the prompt is empty", "remove the row"};
   if (tokens <= limit.tokens || limit.leaves_out_longer) return std::nullopt;
   return RowCheck::Fault{"the prompt has " + plural(tokens, "token") + ", max_prompt_tokens of node '" + node + "' is " +

@@ -63,6 +63,11 @@ class BadData(Case):
                 done = run("validate", PPO, *sets(**{"nodes.prompts.path": str(self.folder / path)}))
                 self.assert_refused(done, text)
 
+    def test_comma_separated_values_are_said_to_be_that(self):
+        path = self.write("rows.csv", "prompt,label\n1+1=,2\n1+2=,3\n")
+        done = run("validate", PPO, "--data", *sets(**{"nodes.prompts.path": str(path)}))
+        self.assert_refused(done, "rows.csv:1:1: error: this is no JSON", "CSV is not read", "likewise in 2 more lines", "csv.DictReader")
+
     def test_weights_that_do_not_fit_the_paths(self):
         path = str(self.write("data.jsonl", GOOD))
         done = run("validate", PPO, *sets(**{"nodes.prompts.path": path, "nodes.prompts.weights": [1, 2]}))

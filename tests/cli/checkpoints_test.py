@@ -300,9 +300,14 @@ class Export(Checkpoints):
         self.assertIn("| `reward/score_mean` | 0.5 | 0.375 | 0.75 (iteration 3) |", self.card())
 
     def test_a_checkpoint_of_the_run_is_no_place_for_it(self):
-        place = self.run_folder / "checkpoints/99"
-        self.assert_refused(run("checkpoints", "export", self.run_folder, "--to", place, "--model", "actor"), "is among the checkpoints of the run")
-        self.assertFalse(place.exists())
+        for place in ("checkpoints/99", "checkpoint/actor/best", "./checkpoint/../99"):
+            with self.subTest(place):
+                self.assert_refused(run("checkpoints", "export", self.run_folder, "--to", self.run_folder / place, "--model", "actor"),
+                                    "is among the checkpoints of the run")
+                self.assertFalse((self.run_folder / place).exists())
+
+    def test_what_is_no_folder_has_no_model(self):
+        self.assert_refused(run("checkpoints", "export", self.folder / "none", "--to", self.folder / "x"), "none is not a folder")
 
     def test_damaged_metrics_are_warned_of_and_the_model_is_exported(self):
         (self.run_folder / "metrics.jsonl").write_text("[]\n")

@@ -86,6 +86,10 @@ class CommandLine(Case):
         self.refuse("model", "sample", "x", "--presence-penalty", "much", says=['"much" is not a number'])
         self.refuse("simulate", PPO, "--iterations", "1e9", says=['"1e9" is not a whole number'])
 
+    def test_a_variable_of_the_shell_that_is_not_set_names_no_file(self):
+        self.refuse("run", PPO, "--run-dir", "", says=["--run-dir: an empty text names no file and no folder"])
+        self.refuse("resume", "", says=["an empty text names no file and no folder"])
+
     def test_unknown_function_of_model(self):
         self.refuse("model", "tokenise", "folder", says=["did you mean tokenize?"])
 

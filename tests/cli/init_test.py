@@ -133,7 +133,8 @@ class Fields(Init):
 
     def test_a_field_that_some_row_lacks_is_not_taken(self):
         self.refused("grpo", self.rows({"prompt": "1+1", "answer": "2"}, {"prompt": "1+2"}),
-                     says=["the answer", "looked for, in every row: answer, label", "the first row has: prompt (a text), answer (a text)", "--answer-field"])
+                     says=["the answer", "looked for, in every row: answer, label", "the first row has: prompt (a text), answer (a text)", "--answer-field",
+                           '"answer" is in 1 of 2 rows, and not in row 2, which has: prompt (a text)'])
 
     def test_rows_that_are_all_too_long_for_the_model(self):
         self.refused("sft", self.rows({"prompt": "1+1=" * 4000, "completion": "2"}), says=["the shortest of the first rows has", "shorter rows"])

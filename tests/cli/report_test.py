@@ -162,6 +162,7 @@ class Content(Report):
         pipeline = folder / "pipeline.toml"
         before = pipeline.read_text()
         self.assert_refused(run("report", folder, "-o", pipeline), f"{pipeline} exists, and is no report")
+        self.assert_refused(run("report", folder, "-o", self.folder), f"{self.folder} is a folder", "-o FILE.html")
         self.assertEqual(pipeline.read_text(), before)
 
     def test_what_cannot_be_written_is_told(self):

@@ -11,7 +11,7 @@ import subprocess
 import time
 import unittest
 
-from support import DONE, FAILED, ROOT, SMALL, Case, repeatable, run, sets, start
+from support import DONE, FAILED, ROOT, SMALL, WRONG_PIPELINE, Case, repeatable, run, sets, start, wait_for
 
 KILLS = int(os.environ.get("SLUICE_KILLS", "20"))
 SEED = int(os.environ.get("SLUICE_SEED", "1"))
@@ -342,6 +342,35 @@ class Resume(Survival):
         self.assert_goes_on(accepted, 2)
         self.assertIn("going on with [nodes.generate] max_new_tokens: 6 -> 5 (accepted: results change)\n", accepted.stdout)
         self.assertIn("going on with [budget] micro_batch_tokens: 512 -> 256\n", accepted.stdout)
+
+    def test_what_was_accepted_is_not_asked_for_again(self):
+        self.run_for(2)
+        changed = {"models.actor.optimizer.learning_rate": 1e-5}
+        killed = start("resume", self.run_folder, "--accept-changes", *sets(**{"pipeline.iterations": 500, "checkpoint.every_iterations": 0}, **changed))
+        wait_for("an iteration", lambda: len((self.run_folder / "metrics.jsonl").read_text().splitlines()) > 2)
+        killed.kill()
+        killed.wait()
+        self.assertIn("learning_rate", (self.run_folder / "accepted_changes.json").read_text())
+        self.assert_refused(self.resume(**{"nodes.generate.max_new_tokens": 5}), "max_new_tokens: 6 -> 5")
+        self.assert_goes_on(self.resume(), 2)
+        again = self.resume(**{"pipeline.iterations": 6})
+        self.assertNotIn("accepted", again.stdout)
+        self.assertFalse((self.run_folder / "accepted_changes.json").exists())
+
+    def test_a_run_that_is_complete_is_not_that_of_another_pipeline(self):
+        self.run_for(5)
+        self.assertIn("is complete", self.resume().stdout)
+        self.assert_refused(self.resume(**{"models.actor.optimizer.learning_rate": 1e-5}), "learning_rate", "--accept-changes")
+        other = run("run", ROOT / "pipelines/sft.toml", "--run-dir", self.run_folder, "--resume", "auto", "--set", "pipeline.iterations=5")
+        self.assertEqual(other.returncode, WRONG_PIPELINE, other.stdout)
+        self.assertIn("the pipeline has changed since the checkpoint was saved", other.stderr)
+        self.assertRegex(other.stderr, r"\n +(= )?and \d+ more keys\n")
+
+    def test_a_run_that_went_on_is_simulated(self):
+        self.run_for(2)
+        self.assert_goes_on(self.resume(), 2)
+        done = run("simulate", self.run_folder / "pipeline.toml", "--costs", self.run_folder)
+        self.assertEqual(done.returncode, DONE, done.stderr)
 
     def test_what_is_no_run_is_refused(self):
         self.assert_refused(run("resume", self.folder / "nothing"), "is not a folder")

@@ -44,22 +44,28 @@ std::string last_words_of(const std::string& errors) {
   return join(lines, " | ");
 }
 
-// A part of an answer, as text.
-std::string text_of_part(const Json& part) {
-  if (!part.is_object()) return {};
+// A part of an answer, as text. Nothing: it is none of the protocol.
+std::optional<std::string> text_of_part(const Json& part) {
+  if (!part.is_object()) return std::nullopt;
   const std::string type = string_in(part, "type");
-  if (type == "text") return string_in(part, "text");
+  const auto text = part.find("text");
+  if (type == "text") return text != part.end() && text->is_string() ? std::optional(text->get<std::string>()) : std::nullopt;
   if (type == "resource" && part.contains("resource") && part["resource"].contains("text"))
     return string_in(part["resource"], "text");
   return "[" + (type.empty() ? "something that is no text" : type) + "]";
 }
 
-std::string text_of_result(const Json& result) {
+// Likewise.
+std::optional<std::string> text_of_result(const Json& result) {
+  const auto content = result.find("content"), structured = result.find("structuredContent");
+  const bool has_content = content != result.end();
+  if (has_content && !content->is_array()) return std::nullopt;
   std::vector<std::string> texts;
-  if (const auto content = result.find("content"); content != result.end() && content->is_array()) {
-    for (const Json& part : *content) texts.push_back(text_of_part(part));
+  for (const Json& part : has_content ? *content : Json::array()) {
+    const auto text = text_of_part(part);
+    if (!text) return std::nullopt;
+    texts.push_back(*text);
   }
-  const auto structured = result.find("structuredContent");
   if (texts.empty() && structured != result.end()) return structured->dump(-1, ' ', false, Json::error_handler_t::replace);
   return join(texts, "\n");
 }
@@ -107,7 +113,9 @@ ToolAnswer McpClient::call(const std::string& name, const Json& arguments, Clock
   if (!response.result) return {.text = "error: " + response.error, .failed = true};
   const auto error = response.result->find("isError");
   const bool failed = error != response.result->end() && error->is_boolean() && error->get<bool>();
-  return {.text = text_of_result(*response.result), .failed = failed};
+  const auto text = text_of_result(*response.result);
+  if (!text) return {.text = "error: the answer of the tool is none of its protocol", .failed = true};
+  return {.text = *text, .failed = failed};
 }
 
 Json McpClient::result_of(const char* method, Json params, Clock::time_point until) {
@@ -152,13 +160,16 @@ Json McpClient::next_message(Clock::time_point until) {
   std::string line = next_line(until);
   while (trim(line).empty()) line = next_line(until);
   Json message;
+  std::string why;
   try {
     message = parse_json(line, "message");
-  } catch (const UserError&) {
-    message = nullptr;
+  } catch (const UserError& error) {
+    const Problem& problem = error.problems().front();
+    why = " (" + (problem.caret.empty() ? problem.message : problem.caret) + ")";
   }
   if (!message.is_object())
-    fail("it wrote a line that is no JSON-RPC message: " + shown_text(line, kShownMessage), "what is for people goes to stderr");
+    fail("it wrote a line that is no JSON-RPC message: " + shown_text(line, kShownMessage) + why,
+         "what is for people goes to stderr");
   return message;
 }
 

@@ -66,8 +66,14 @@ TEST(Costs, AFileThatIsWrongIsRefusedWithThePlace) {
               HasSubstr("lengths[0].prompt must not be empty"));
   EXPECT_THAT(refusal(with("{}", R"([{"first_iteration":0,"prompt":[[4,99999999999]],"response":[[2,1]]}])")),
               HasSubstr("pairs"));
-  EXPECT_THAT(refusal(with("{}", R"([{"first_iteration":3,"prompt":[[4,1]],"response":[[2,1]]}])")),
-              HasSubstr("first_iteration must be 0"));
+  EXPECT_THAT(refusal(with("{}", R"([{"first_iteration":3,"prompt":[[4,1]],"response":[[2,1]]},
+                                     {"first_iteration":3,"prompt":[[4,1]],"response":[[2,1]]}])")),
+              HasSubstr("lengths[1].first_iteration must ascend"));
+}
+
+TEST(Costs, OfARunThatWentOnBeginWithTheLengthsOfItsFirstIteration) {
+  const Costs costs = parse_costs(with("{}", R"([{"first_iteration":3,"prompt":[[4,1]],"response":[[2,1]]}])"), "costs.json");
+  EXPECT_EQ(costs.lengths_of(0), costs.lengths_of(3));
 }
 
 TEST(LengthHistogram, DrawsEveryLengthAsOftenAsItWasCounted) {

@@ -341,7 +341,8 @@ TEST(PythonScorer, WhatIsNoFiniteNumberIsAnError) {
 }
 
 TEST(PythonScorer, NumberThatIsNoFloat32IsAnError) {
-  EXPECT_THAT(Scorer("def f(response): return 1e300").error(), HasSubstr("1e+300"));
+  EXPECT_THAT(Scorer("def f(response): return 1e300").error(),
+              HasSubstr("it returned 1e+300 for this sample, and no number may be larger than 3.403e+38"));
 }
 
 TEST(PythonScorer, ResponseThatIsNotUtf8Arrives) {

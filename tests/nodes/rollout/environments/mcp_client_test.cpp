@@ -80,12 +80,20 @@ def call(name, arguments):
 TEST_F(McpClientTest, AnAnswerMayHaveSeveralPartsOrNone) {
   EXPECT_EQ(answer(R"(
 def call(name, arguments): return {"content": [{"type": "text", "text": "a"}, {"type": "image", "data": ""},
-    {"type": "resource", "resource": {"uri": "x", "text": "b"}}, 3]}
+    {"type": "resource", "resource": {"uri": "x", "text": "b"}}]}
 )")
                 .text,
-            "a\n[image]\nb\n");
+            "a\n[image]\nb");
   EXPECT_EQ(answer("def call(name, arguments): return {\"structuredContent\": {\"sum\": 5}}\n").text, R"({"sum":5})");
   EXPECT_EQ(answer("def call(name, arguments): return {}\n").text, "");
+}
+
+TEST_F(McpClientTest, AnAnswerThatIsNoneOfTheProtocolHasFailed) {
+  for (const std::string content : {"'x'", "[3]", "[{'type': 'text'}]", "[{'type': 'text', 'text': 5}]"}) {
+    const ToolAnswer told = answer("def call(name, arguments): return {'content': " + content + "}\n");
+    EXPECT_EQ(told.text, "error: the answer of the tool is none of its protocol") << content;
+    EXPECT_TRUE(told.failed) << content;
+  }
 }
 
 TEST_F(McpClientTest, AnErrorThatTheServerTellsIsAnAnswer) {
@@ -121,6 +129,7 @@ TEST_F(McpClientTest, AServerThatAnswersRubbishIsAnErrorThatShowsIt) {
   };
   EXPECT_THAT(said("'debug: 3'"), HasSubstr("a line that is no JSON-RPC message: \"debug: 3\""));
   EXPECT_THAT(said("'[1]'"), HasSubstr("no JSON-RPC message"));
+  EXPECT_THAT(said("'\"\\\\ud800\"'"), HasSubstr("invalid string: surrogate"));
   EXPECT_THAT(said("'[' * 100000"), HasSubstr("no JSON-RPC message"));
   EXPECT_THAT(said("'\\x1b[2J'"), HasSubstr("\\u001B[2J"));
   EXPECT_THAT(fate("def call(name, arguments): say(id=99, result={})\n"), HasSubstr("it answered what nobody asked"));
