@@ -21,7 +21,7 @@ class GlooGradients::Worker {
  public:
   Worker(std::shared_ptr<c10d::Backend> ranks, int slots, int64_t most_staged, Reach reach)
       : cut_({ranks->getRank(), ranks->getSize()}, slots, most_staged / static_cast<int64_t>(sizeof(float))),
-        transfers_(std::move(ranks), GradientSum::kBatches, reach),
+        transfers_(std::move(ranks), GradientSum::kBatches, std::move(reach)),
         sum_(cut_, transfers_) {}
 
   void announce(Announcement announcement) {
@@ -46,7 +46,7 @@ class GlooGradients::Worker {
 
 GlooGradients::GlooGradients(std::shared_ptr<c10d::Backend> ranks, int slots, Failed failed, int64_t most_staged, Reach reach)
     : failed_(std::move(failed)),
-      worker_(std::make_unique<Worker>(std::move(ranks), slots, most_staged, reach)),
+      worker_(std::make_unique<Worker>(std::move(ranks), slots, most_staged, std::move(reach))),
       thread_([this] { carry_out(); }) {}
 
 GlooGradients::~GlooGradients() {

@@ -40,7 +40,7 @@ class GlooGradients final : public engine::GradientGroup {
   static constexpr int64_t kMostStaged = 64 << 20;
 
   GlooGradients(std::shared_ptr<c10d::Backend> ranks, int slots, Failed failed, int64_t most_staged = kMostStaged,
-                Reach reach = Reach::kMemory);
+                Reach reach = {});
   ~GlooGradients() override;
 
   void all_reduce(std::span<float* const> parts, int64_t count, std::function<void()> done) override;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kTagOfSamples = 5;     // those before are of sums, of what is gathered, announced and exchanged
 constexpr int kHasRead = 8;          // added to a tag: of what says that floats with that tag were read
+constexpr int kNotRead = 16;         // likewise: of floats that nobody can read
 constexpr int64_t kSlice = 1 << 20;  // floats that are copied before somebody may give up
 
 std::vector<at::Tensor> as_tensors(float* floats, int64_t count) { return {at::from_blob(floats, {count}, at::kFloat)}; }
@@ -24,12 +25,12 @@ constexpr int64_t kFloatsOfASample = sizeof(MemorySample) / sizeof(float);
 }  // namespace
 
 Transfers::Transfers(std::shared_ptr<c10d::Backend> ranks, int batches, Reach reach)
-    : ranks_(std::move(ranks)), reach_(reach), batches_(static_cast<size_t>(batches)) {}
+    : ranks_(std::move(ranks)), reach_(std::move(reach)), batches_(static_cast<size_t>(batches)) {}
 
 Transfers::~Transfers() { close(); }
 
 void Transfers::find_near() {
-  if (reach_ == Reach::kNetwork) return;
+  if (!reach_.read) return;
   let_siblings_read();
   const int own = ranks_->getRank();
   const auto size = static_cast<size_t>(ranks_->getSize());
@@ -69,16 +70,29 @@ Transfers::Work Transfers::begin_receive(float* into, int64_t count, int rank, i
   return ranks_->recv(tensors, rank, tag);
 }
 
+// What nobody else can read this process cannot read in this way, either.
+bool Transfers::others_can_read(const float* from, int64_t count) const {
+  const uint64_t process = sample_.sample().process;
+  const auto can = [&](const float* place) {
+    float value = 0;
+    return reach_.read(process, reinterpret_cast<uint64_t>(place), &value, sizeof value);
+  };
+  return can(from) && can(from + count - 1);
+}
+
 void Transfers::send(int batch_number, const float* from, int64_t count, int rank, int tag) {
   const std::lock_guard lock(mutex_);
   throw_if_given_up();
   Batch& to = batch(batch_number);
   if (!is_near(near_to_, rank, count)) return to.works.push_back(begin_send(from, count, rank, tag));
   Note& where = to.notes.emplace_back();
-  static_assert(sizeof where == sizeof from);
-  std::memcpy(&where, &from, sizeof where);
-  Note& has_read = to.notes.emplace_back();
-  to.works.push_back(begin_receive(has_read.data(), 1, rank, tag + kHasRead));
+  if (others_can_read(from, count)) {
+    static_assert(sizeof where == sizeof from);
+    std::memcpy(&where, &from, sizeof where);
+    to.works.push_back(begin_receive(to.notes.emplace_back().data(), 1, rank, tag + kHasRead));
+  } else {
+    to.works.push_back(begin_send(from, count, rank, tag + kNotRead));
+  }
   to.works.push_back(begin_send(where.data(), std::ssize(where), rank, tag));
 }
 
@@ -110,10 +124,11 @@ void Transfers::fetch(Batch& of, const Arrival& arrival) {
   if (!arrival.told->wait()) throw GivenUp();
   uint64_t from = 0;
   std::memcpy(&from, arrival.where, sizeof from);
-  copy(from, arrival);
+  if (from != 0) copy(from, arrival);
   const std::lock_guard lock(mutex_);
   throw_if_given_up();
-  of.works.push_back(begin_send(of.notes.emplace_back().data(), 1, arrival.rank, arrival.tag + kHasRead));
+  of.works.push_back(from != 0 ? begin_send(of.notes.emplace_back().data(), 1, arrival.rank, arrival.tag + kHasRead)
+                               : begin_receive(arrival.into, arrival.count, arrival.rank, arrival.tag + kNotRead));
 }
 
 void Transfers::copy(uint64_t from, const Arrival& arrival) {
@@ -124,7 +139,7 @@ void Transfers::copy(uint64_t from, const Arrival& arrival) {
     }
     const auto offset = static_cast<uint64_t>(begin) * sizeof(float);
     const auto size = static_cast<uint64_t>(std::min(kSlice, arrival.count - begin)) * sizeof(float);
-    if (!read_memory(processes_[static_cast<size_t>(arrival.rank)], from + offset, arrival.into + begin, size))
+    if (!reach_.read(processes_[static_cast<size_t>(arrival.rank)], from + offset, arrival.into + begin, size))
       throw std::runtime_error("rank " + std::to_string(arrival.rank) + " has ended, or left the others");
   }
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -21,15 +22,17 @@ namespace sluice::comm {
 /// What wait() and whoever begins a transfer throw once transfers are given up.
 struct GivenUp {};
 
-/// How floats may come from other ranks.
-enum class Reach {
-  kMemory,  // out of the memory of ranks that allow it (comm/near_memory.h), from others over the network
-  kNetwork
+/// How floats may come from other ranks: out of the memory of those that allow it, and from others over the connections. A plain
+/// value.
+struct Reach {
+  std::function<bool(uint64_t process, uint64_t address, void* into, uint64_t size)> read =
+      read_memory;  // empty: no memory is read
 };
 
 /// Floats on their way to and from other ranks, straight out of and into the caller's memory. Transfers are in batches, which are
 /// numbered and waited for as a whole. A near rank, once find_near() has found it, is told where many floats lie, copies them
-/// itself, and says when it has; few floats, and those to other ranks, go over the connections.
+/// itself, and says when it has. Over the connections go few floats, those to other ranks, and those that nobody can read, as in
+/// memory that a device shares.
 ///
 /// Transfers between two ranks with one tag arrive in the order in which they were begun; ranks wait for the batches of their
 /// receives in that order, too. The memory belongs to the transfers until their batch was waited for, or close() returned.
@@ -40,12 +43,12 @@ class Transfers {
  public:
   static constexpr int64_t kFewFloats = 1 << 12;  // up to so many: telling and answering cost more than a second copy
 
-  Transfers(std::shared_ptr<c10d::Backend> ranks, int batches, Reach reach = Reach::kMemory);
+  Transfers(std::shared_ptr<c10d::Backend> ranks, int batches, Reach reach = {});
   ~Transfers();
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  /// Waits for: all ranks to do the same, before the first of their transfers; with another reach, nobody. Ends as wait() does.
+  /// Waits for: all ranks to do the same, before the first of their transfers; where no memory is read, nobody. Ends as wait() does.
   void find_near();
 
   void send(int batch, const float* from, int64_t count, int rank, int tag);
@@ -63,7 +66,7 @@ class Transfers {
 
  private:
   using Work = c10::intrusive_ptr<c10d::Work>;
-  using Note = std::array<float, 2>;  // an address; or nothing, but that it comes
+  using Note = std::array<float, 2>;  // an address, null for what comes over the connection; or nothing, but that it comes
 
   // What a near rank is to tell, and where it goes.
   struct Arrival {
@@ -87,6 +90,7 @@ class Transfers {
   Work begin_receive(float* into, int64_t count, int rank, int tag);
   void fetch(Batch& batch, const Arrival& arrival);
   void copy(uint64_t from, const Arrival& arrival);
+  bool others_can_read(const float* from, int64_t count) const;
   void throw_if_given_up();
 
   std::shared_ptr<c10d::Backend> ranks_;

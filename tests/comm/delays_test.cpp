@@ -60,7 +60,7 @@ TEST(Delays, BetweenRanksChangeNoBit) {
                                                             100 * seed + static_cast<uint64_t>(world.rank), 2000, delays);
       GlooGradients group(
           backend, slots, [](const std::exception_ptr&) { ADD_FAILURE() << "it failed"; }, 1 << 20,
-          seed % 2 == 0 ? Reach::kMemory : Reach::kNetwork);
+          reach_of(static_cast<Way>(seed % 3)));
       std::vector<Floats> parts = gradient.parts_of(world);
       std::vector<float*> pointers;
       for (Floats& part : parts) pointers.push_back(part.data());

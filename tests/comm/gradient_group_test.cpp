@@ -61,18 +61,18 @@ struct Spread {
   int slots;
 };
 
-class SpreadGradients : public testing::TestWithParam<std::tuple<Spread, Reach>> {};
+class SpreadGradients : public testing::TestWithParam<std::tuple<Spread, Way>> {};
 
 TEST_P(SpreadGradients, HaveTheBitsOfOneProcess) {
-  const auto [spread, reach] = GetParam();
+  const auto [spread, way] = GetParam();
   const auto [size, slots] = spread;
   std::map<int64_t, Floats> expected;
   for (const int64_t count : {1, 15, 16384, 100003, (1 << 20) + 7})
     expected[count] = MadeUpGradient{.seed = 1, .slots = slots, .count = count}.sum();
   const auto store = c10::make_intrusive<c10d::HashStore>();
-  run_ranks(size, [&, slots = slots, reach = reach](World world) {
+  run_ranks(size, [&, slots = slots, way = way](World world) {
     GlooGradients group(connect_ranks(*store, "ranks", world), slots, never(),
-                        /*most_staged=*/2 << 20, reach);  // so that rounds are many
+                        /*most_staged=*/2 << 20, reach_of(way));  // so that rounds are many
     for (const auto& [count, floats] : expected) {
       BegunSum sum(group, MadeUpGradient{.seed = 1, .slots = slots, .count = count}.parts_of(world));
       expect_sum(sum, floats, "rank " + std::to_string(world.rank) + ", " + std::to_string(count) + " floats");
@@ -80,17 +80,16 @@ TEST_P(SpreadGradients, HaveTheBitsOfOneProcess) {
   });
 }
 
-std::string name_of(const testing::TestParamInfo<std::tuple<Spread, Reach>>& info) {
-  const auto [spread, reach] = info.param;
-  return std::to_string(spread.slots) + "SlotsOn" + std::to_string(spread.size) +
-         (reach == Reach::kMemory ? "ByMemory" : "ByNetwork");
+std::string name_of(const testing::TestParamInfo<std::tuple<Spread, Way>>& info) {
+  const auto [spread, way] = info.param;
+  return std::to_string(spread.slots) + "SlotsOn" + std::to_string(spread.size) + name_of(way);
 }
 
 constexpr std::array kSpreads{Spread{1, 1}, Spread{1, 2}, Spread{1, 6}, Spread{1, 8}, Spread{2, 2}, Spread{2, 4},
                               Spread{2, 6}, Spread{2, 8}, Spread{3, 3}, Spread{3, 6}, Spread{4, 4}, Spread{4, 8}};
 
 INSTANTIATE_TEST_SUITE_P(, SpreadGradients,
-                         testing::Combine(testing::ValuesIn(kSpreads), testing::Values(Reach::kMemory, Reach::kNetwork)),
+                         testing::Combine(testing::ValuesIn(kSpreads), testing::Values(Way::kMemory, Way::kNetwork, Way::kBoth)),
                          name_of);
 
 // Sums of two models in the order that each rank happens to come to them; those of one model are in the same order.

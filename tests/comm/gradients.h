@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <future>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/sum_tree.h"
+#include "comm/transfers.h"
 #include "engine/contract/gradient_group.h"
 #include "engine/contract/world.h"
 
@@ -72,6 +74,21 @@ class BegunSum {
   std::shared_ptr<std::promise<void>> promise_ = std::make_shared<std::promise<void>>();
   std::future<void> done_;
 };
+
+/// Ways that floats may take: out of each other's memory, over the connections, and out of memory of which some cannot be read.
+enum class Way { kMemory, kNetwork, kBoth };
+
+inline const char* name_of(Way way) { return way == Way::kMemory ? "ByMemory" : way == Way::kNetwork ? "ByNetwork" : "ByBoth"; }
+
+inline Reach reach_of(Way way) {
+  if (way == Way::kMemory) return {};
+  if (way == Way::kNetwork) return {.read = {}};
+  const auto tries = std::make_shared<std::atomic<int>>(0);
+  return {.read = [tries](uint64_t process, uint64_t address, void* into, uint64_t size) {
+    const bool is_a_look = size == sizeof(float);  // of who has the memory
+    return (!is_a_look || (*tries)++ % 3 != 0) && read_memory(process, address, into, size);
+  }};
+}
 
 /// Ranks as threads of this process; returns when all have returned.
 template <class Rank>

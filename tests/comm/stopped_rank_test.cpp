@@ -27,19 +27,19 @@ c10::intrusive_ptr<c10d::Store> store_in(const TemporaryFolder& folder) {
 }
 
 // Adds again and again, until it is killed.
-[[noreturn]] void be_rank_1(const TemporaryFolder& folder, Reach reach) noexcept {
+[[noreturn]] void be_rank_1(const TemporaryFolder& folder, Way way) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto store = store_in(folder);
   GlooGradients group(
       connect_ranks(*store, "ranks", {1, 2}), 2, [](const std::exception_ptr&) { ::_exit(0); }, GlooGradients::kMostStaged,
-      reach);
+      reach_of(way));
   while (true) BegunSum(group, {Floats(kFloats)}).done().wait();
 }
 
 class RankOfItsOwn {
  public:
-  RankOfItsOwn(const TemporaryFolder& folder, Reach reach) : process_(::fork()) {
-    if (process_ == 0) be_rank_1(folder, reach);
+  RankOfItsOwn(const TemporaryFolder& folder, Way way) : process_(::fork()) {
+    if (process_ == 0) be_rank_1(folder, way);
   }
   ~RankOfItsOwn() {
     send(SIGKILL);
@@ -59,14 +59,14 @@ struct Lost {
   GlooGradients::Failed failed = [this](std::exception_ptr why) { reason.set_value(std::move(why)); };
 };
 
-class FaultOfARank : public testing::TestWithParam<Reach> {};
+class FaultOfARank : public testing::TestWithParam<Way> {};
 
 TEST_P(FaultOfARank, KilledWhileGradientsAreAddedFailsTheOthers) {
   const TemporaryFolder folder;
   const RankOfItsOwn other(folder, GetParam());
   const auto store = store_in(folder);
   Lost lost;
-  GlooGradients group(connect_ranks(*store, "ranks", {0, 2}), 2, lost.failed, GlooGradients::kMostStaged, GetParam());
+  GlooGradients group(connect_ranks(*store, "ranks", {0, 2}), 2, lost.failed, GlooGradients::kMostStaged, reach_of(GetParam()));
   BegunSum(group, {Floats(kFloats)}).done().wait();
   other.send(SIGKILL);
   std::vector<std::unique_ptr<BegunSum>> sums;
@@ -81,7 +81,7 @@ TEST_P(FaultOfARank, StoppedWhileGradientsAreAddedDoesNotHoldUpTheEnd) {
   Lost lost;
   std::vector<std::unique_ptr<BegunSum>> sums;
   std::optional<GlooGradients> group;
-  group.emplace(connect_ranks(*store, "ranks", {0, 2}), 2, lost.failed, GlooGradients::kMostStaged, GetParam());
+  group.emplace(connect_ranks(*store, "ranks", {0, 2}), 2, lost.failed, GlooGradients::kMostStaged, reach_of(GetParam()));
   for (int i = 0; i < 10; ++i) sums.push_back(std::make_unique<BegunSum>(*group, std::vector<Floats>{Floats(kFloats)}));
   sums.front()->done().wait();
   other.send(SIGSTOP);
@@ -92,8 +92,8 @@ TEST_P(FaultOfARank, StoppedWhileGradientsAreAddedDoesNotHoldUpTheEnd) {
   EXPECT_EQ(lost.reason.get_future().wait_for(0s), std::future_status::timeout);  // it was not the sum that failed
 }
 
-INSTANTIATE_TEST_SUITE_P(, FaultOfARank, testing::Values(Reach::kMemory, Reach::kNetwork),
-                         [](const auto& info) { return info.param == Reach::kMemory ? "ByMemory" : "ByNetwork"; });
+INSTANTIATE_TEST_SUITE_P(, FaultOfARank, testing::Values(Way::kMemory, Way::kNetwork),
+                         [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
 }  // namespace sluice::comm
