@@ -113,11 +113,23 @@ void Transfers::receive(int batch_number, float* into, int64_t count, int rank, 
 // What others wait for is done first. Without the lock, which give_up() needs: only this thread changes the batch.
 void Transfers::wait(int batch_number) {
   Batch& all = batch(batch_number);
-  for (const Arrival& arrival : all.arrivals) fetch(all, arrival);
-  for (const Work& work : all.works)
-    if (!work->wait()) throw GivenUp();
+  try {
+    for (const Arrival& arrival : all.arrivals) fetch(all, arrival);
+    for (const Work& work : all.works)
+      if (!work->wait()) throw GivenUp();
+  } catch (...) {  // the memory may be the caller's own, and go with it
+    let_go(all);
+    throw;
+  }
+  let_go(all);
+}
+
+// Returns when nothing touches its memory any more.
+void Transfers::let_go(Batch& of) {
   const std::lock_guard lock(mutex_);
-  all = {};
+  of.works.clear();
+  of.arrivals.clear();
+  of.notes.clear();
 }
 
 void Transfers::fetch(Batch& of, const Arrival& arrival) {
@@ -159,13 +171,11 @@ void Transfers::give_up() {
 }
 
 void Transfers::close() {
-  const std::lock_guard lock(mutex_);
-  given_up_ = true;
-  for (Batch& batch : batches_) {  // returns when nothing touches their memory any more
-    batch.works.clear();
-    batch.arrivals.clear();
-    batch.notes.clear();
+  {
+    const std::lock_guard lock(mutex_);
+    given_up_ = true;
   }
+  for (Batch& batch : batches_) let_go(batch);
   ranks_.reset();  // as long as it were open, Gloo would look again and again for what has come and whereto
 }
 

@@ -88,7 +88,8 @@ class Transfers {
   bool is_near(const std::vector<float>& ranks, int rank, int64_t count) const;
   Work begin_send(const float* from, int64_t count, int rank, int tag);
   Work begin_receive(float* into, int64_t count, int rank, int tag);
-  void fetch(Batch& batch, const Arrival& arrival);
+  void let_go(Batch& of);
+  void fetch(Batch& of, const Arrival& arrival);
   void copy(uint64_t from, const Arrival& arrival);
   bool others_can_read(const float* from, int64_t count) const;
   void throw_if_given_up();
