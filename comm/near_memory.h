@@ -8,7 +8,7 @@ namespace sluice::comm {
 /// Systems allow it for processes of one user, or do not (other users, containers, security modules): whoever wants to read tries
 /// it first with a sample, which also shows that the number of the process means the same process to both.
 ///
-/// Failure: functions that return false leave it to the caller what that means.
+/// Threads: any. Failure: functions that return false leave it to the caller what that means.
 
 /// Some bytes of a process, and where they are: what it tells others.
 struct MemorySample {
