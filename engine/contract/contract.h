@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -55,11 +56,14 @@ struct ReadsChoice {
   bool required = false;  // one of them must be there
 };
 
-/// Which prompts a rollout takes. Others end the run when they are drawn, so whoever looks at all data before a run can tell.
+/// Which prompts a rollout takes. Others end the run when they are drawn, so a source tells of them before.
 struct PromptLimit {
   int64_t tokens = 0;               // the longest; an empty one it never takes
   bool leaves_out_longer = false;   // and the run goes on
   std::optional<bool> add_special;  // whether the tokenizer adds its tokens; unset: but to a conversation, which has them
+  // The plan fills these in: the rollout, and the model that it samples with the folder of its tokenizer.
+  std::string node, model;
+  std::filesystem::path folder;
 };
 
 /// A contract with given parameters: what the checks and the plan work on.

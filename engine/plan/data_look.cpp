@@ -30,14 +30,6 @@ std::string DataLook::sampled_model() const {
   return found == models.end() ? std::string() : found->model;
 }
 
-std::string DataLook::rollout() const {
-  return path_.rollout ? plan_.nodes[static_cast<size_t>(*path_.rollout)].name : std::string();
-}
-
-std::optional<PromptLimit> DataLook::prompt_limit() const {
-  return path_.rollout ? plan_.nodes[static_cast<size_t>(*path_.rollout)].needs.prompt_limit : std::nullopt;
-}
-
 void DataLook::error(std::string_view key, std::string message, std::string help) {
   add(kUnusable, Severity::kError, key, std::move(message), {}, std::move(help));
 }

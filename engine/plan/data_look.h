@@ -34,11 +34,8 @@ class DataLook {
   /// The model that samples what this source gives; empty: nothing samples.
   std::string sampled_model() const;
 
-  /// The name of the node that does so; empty: nothing samples.
-  std::string rollout() const;
-
-  /// What that node takes; nothing: it does not say.
-  std::optional<PromptLimit> prompt_limit() const;
+  /// What the node that does so takes; nothing: it does not say.
+  std::optional<PromptLimit> prompt_limit() const { return plan_.prompt_limit(node_); }
 
   /// Of text columns that the node writes, what nodes that read them know.
   std::vector<KnownValues> known_values() const { return plan_.known_values(node_); }

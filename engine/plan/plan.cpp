@@ -154,6 +154,21 @@ std::vector<KnownValues> Plan::known_values(const PlanNode& writer) const {
   return known;
 }
 
+std::optional<PromptLimit> Plan::prompt_limit(const PlanNode& source) const {
+  const std::optional<int> rollout = paths[static_cast<size_t>(source.path)].rollout;
+  if (source.type->kind != NodeKind::kSource || !rollout) return std::nullopt;
+  const PlanNode& node = nodes[static_cast<size_t>(*rollout)];
+  std::optional<PromptLimit> limit = node.needs.prompt_limit;
+  const auto sampled = std::ranges::find(node.needs.models, ModelUse::kSamples, &ModelNeed::use);
+  if (!limit || sampled == node.needs.models.end()) return std::nullopt;
+  const auto model = std::ranges::find(models, sampled->model, &PlanModel::name);
+  if (model == models.end() || model->facts.folder.empty()) return std::nullopt;
+  limit->node = node.name;
+  limit->model = model->name;
+  limit->folder = model->facts.folder;
+  return limit;
+}
+
 std::vector<int> Plan::last_readers(const PlanColumn& column) const {
   std::vector<bool> leads_to_reader(nodes.size());  // a reader is behind it
   std::vector<int> last;

@@ -240,12 +240,13 @@ struct Plan {
   bool shares_making() const;      // of some path
   int64_t token_capacity() const;  // of all budgets of a rank
 
-  int index_of(const std::string& node) const;                          // -1: no such node
-  const PlanPath& path_of(int node) const;                              // on which a node lies
-  const PlanPath& main_path() const;                                    // the first that does not measure
-  bool is_inside_rollout(int node) const;                               // a source whose work is part of its rollout's
-  int64_t share_of(const PlanPath& path, int64_t tokens) const;         // of a budget of so many tokens
-  std::vector<KnownValues> known_values(const PlanNode& writer) const;  // of its text columns, by each node that says which
+  int index_of(const std::string& node) const;                            // -1: no such node
+  const PlanPath& path_of(int node) const;                                // on which a node lies
+  const PlanPath& main_path() const;                                      // the first that does not measure
+  bool is_inside_rollout(int node) const;                                 // a source whose work is part of its rollout's
+  int64_t share_of(const PlanPath& path, int64_t tokens) const;           // of a budget of so many tokens
+  std::vector<KnownValues> known_values(const PlanNode& writer) const;    // of its text columns, by each node that says which
+  std::optional<PromptLimit> prompt_limit(const PlanNode& source) const;  // of the rollout that takes its prompts, if one says
   std::vector<int> last_readers(const PlanColumn& column) const;  // those behind which no other reader comes: with them it dies
 };
 

@@ -56,46 +56,16 @@ std::string known_text(const std::vector<std::string>& values) {
   return join(texts, ", ");
 }
 
-// Of a prompt that its own row has nothing against: what the node that samples would end the run with.
-std::optional<RowCheck::Fault> refused(const PromptRows::Prompt& prompt, const engine::PromptLimit& limit, const ModelText& model,
-                                       const std::string& node) {
-  const bool add_special = limit.add_special.value_or(prompt.messages.is_null());
-  const auto tokens = static_cast<int64_t>(model.tokenizer().encode(prompt.text, add_special).size());
-  if (tokens == 0 && !prompt.text.empty())
-    return RowCheck::Fault{"the prompt has no tokens: the tokenizer knows none of its text", "remove the row"};
-  if (tokens == 0) return RowCheck::Fault{"the prompt is empty", "remove the row"};
-  if (tokens <= limit.tokens || limit.leaves_out_longer) return std::nullopt;
-  return RowCheck::Fault{"the prompt has " + plural(tokens, "token") + ", max_prompt_tokens of node '" + node + "' is " +
-                             std::to_string(limit.tokens),
-                         "max_prompt_tokens >= " + std::to_string(tokens) + " in [nodes." + node +
-                             "], or leave such prompts out with prompt_too_long = \"drop\""};
-}
-
-// All that the run would say of a prompt, one after the other.
-std::function<std::optional<RowCheck::Fault>(const PromptRows::Prompt&)> faults_in_a_run(const PromptRows& prompts,
-                                                                                         const engine::DataLook& look) {
-  const auto limit = look.prompt_limit();
-  const std::string sampled = look.sampled_model();
-  const auto of_rows = [&prompts](const PromptRows::Prompt& prompt) { return prompts.fault_of(prompt); };
-  if (!limit || look.folder_of(sampled).empty()) return of_rows;
-  auto model = std::make_shared<ModelText>(sampled, look.folder_of(sampled));
-  return [of_rows, limit, model, node = look.rollout()](const PromptRows::Prompt& prompt) {
-    auto fault = of_rows(prompt);
-    return fault ? fault : refused(prompt, *limit, *model, node);
-  };
-}
-
 // Before a run: all rows as the run will see them, or the first without counting tokens.
 void look_at_prompts(const JsonlPromptsParams& params, engine::DataLook& look) {
   const PromptFormat format = prompt_format(params);
   if (!has_needed_template(format, params.model, look)) return;
-  const ModelText model(params.model, look.folder_of(params.model));
-  const PromptRows prompts(params, params.model.empty() ? nullptr : &model, look.known_values());
+  const auto model = params.model.empty() ? nullptr : std::make_shared<ModelText>(params.model, look.folder_of(params.model));
+  const PromptRows prompts(params, model, look.known_values(), look.all() ? look.prompt_limit() : std::nullopt);
   data::Dataset rows(rows_to_look_at(params, look), prompts.fields());
-  const auto of_all = look.all() ? faults_in_a_run(prompts, look) : nullptr;
   RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) {
     const PromptRows::Prompt prompt = prompts.prompt(rows.values(id));
-    return of_all ? of_all(prompt) : prompts.unknown_value(prompt);
+    return look.all() ? prompts.fault_of(prompt) : prompts.unknown_value(prompt);
   });
   warn_of_skipped_template(format, params.model, prompts.prompt(rows.values({0, 0})).text, look);
   warn_of_skipped_input(format, rows_to_look_at(params, look), look);
@@ -146,12 +116,18 @@ void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
   describe_dropped(c);
 }
 
-PromptRows::PromptRows(const JsonlPromptsParams& params, const ModelText* model, std::vector<engine::KnownValues> known)
+PromptRows::PromptRows(const JsonlPromptsParams& params, std::shared_ptr<const ModelText> model,
+                       std::vector<engine::KnownValues> known, std::optional<engine::PromptLimit> limit)
     : params_(params),
-      model_(model),
+      model_(std::move(model)),
       chat_extras_(chat_extras(params.chat_variables, params.tools)),
       reader_(prompt_format(params)),
-      known_(std::move(known)) {}
+      known_(std::move(known)) {
+  if (!limit) return;
+  const bool is_own = model_ != nullptr && limit->model == params_.model;
+  const auto text = is_own ? model_ : std::make_shared<const ModelText>(limit->model, limit->folder);
+  taken_.emplace(std::move(*limit), text);
+}
 
 std::vector<data::JsonlField> PromptRows::fields() const {
   std::vector<data::JsonlField> fields = reader_.fields();
@@ -194,6 +170,11 @@ std::optional<RowCheck::Fault> PromptRows::unknown_value(const Prompt& prompt) c
 
 std::optional<RowCheck::Fault> PromptRows::fault_of(const Prompt& prompt) const {
   if (auto unknown = unknown_value(prompt)) return unknown;
+  if (auto longer = longer_than_allowed(prompt)) return longer;
+  return taken_ ? taken_->fault_of(prompt.text, !prompt.messages.is_null()) : std::nullopt;
+}
+
+std::optional<RowCheck::Fault> PromptRows::longer_than_allowed(const Prompt& prompt) const {
   if (params_.max_prompt_tokens == 0) return std::nullopt;
   const bool add_special = prompt.messages.is_null();
   const auto tokens = static_cast<int64_t>(model_->tokenizer().encode(prompt.text, add_special).size());
@@ -205,8 +186,8 @@ std::optional<RowCheck::Fault> PromptRows::fault_of(const Prompt& prompt) const 
 
 JsonlPrompts::JsonlPrompts(const JsonlPromptsParams& params, engine::NodeResources& resources)
     : metrics_(resources.metrics),
-      model_(params.model.empty() ? nullptr : model_text(resources, params.model)),
-      prompts_(params, model_.get(), resources.known_values),
+      prompts_(params, params.model.empty() ? nullptr : model_text(resources, params.model), resources.known_values,
+               resources.prompt_limit),
       rows_(dataset_options(params, resources), prompts_.fields()),
       check_(params.too_long) {
   if (!prompts_.checks()) return;

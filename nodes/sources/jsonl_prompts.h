@@ -14,6 +14,7 @@
 #include "nodes/sources/prompt_reader.h"
 #include "nodes/sources/row_cursor.h"
 #include "nodes/sources/row_source.h"
+#include "nodes/sources/taken_prompts.h"
 
 namespace sluice::nodes {
 
@@ -40,12 +41,14 @@ namespace sluice::nodes {
 ///   max_prompt_tokens = 512         # 0: no limit
 ///   too_long = "drop"               # leave such prompts out; "refuse": they are errors
 ///
-/// Writes prompt[G], label[G] and `columns`[G]; with chat or messages_field also messages[G], the conversation as JSON. All rows are checked
-/// before the run starts (see JsonlReader): conversations are rendered, and with max_prompt_tokens prompts are tokenised. What a
+/// Writes prompt[G], label[G] and `columns`[G]; with chat or messages_field also messages[G], the conversation as JSON. What a
 /// chat template writes holds its special tokens, which `generate` sees by that column: it adds none. prefix and suffix of a
-/// conversation stand around what the template writes. A value that a node which reads one of `columns` does not know is an error of
-/// its row. Metric: rows_dropped, the rows that are left out. Not for files that grow
-/// while they are read.
+/// conversation stand around what the template writes.
+///
+/// All rows are checked before the run starts (see JsonlReader): conversations are rendered, and prompts that may be longer than
+/// max_prompt_tokens, here or of the rollout, are tokenised. A prompt that the rollout would not take, and a value that a node
+/// which reads one of `columns` does not know, are errors of their rows. Metric: rows_dropped, the rows that are left out. Not for
+/// files that grow while they are read.
 struct JsonlPromptsParams {
   std::vector<std::filesystem::path> path;
   std::vector<double> weights;
@@ -73,8 +76,10 @@ struct JsonlPromptsParams {
 /// What the rows are as prompts. Immutable: const use from many threads.
 class PromptRows {
  public:
-  /// `model`: null where none is named; outlives it. `known`: of `columns`, by nodes that read them.
-  PromptRows(const JsonlPromptsParams& params, const ModelText* model, std::vector<engine::KnownValues> known);
+  /// `model`: null where none is named. `known`: of `columns`, by nodes that read them. `limit`: of the rollout that takes the
+  /// prompts; none: nothing is known of it.
+  PromptRows(const JsonlPromptsParams& params, std::shared_ptr<const ModelText> model, std::vector<engine::KnownValues> known,
+             std::optional<engine::PromptLimit> limit);
 
   std::vector<data::JsonlField> fields() const;
   const std::vector<std::string>& columns() const { return params_.columns; }
@@ -91,20 +96,25 @@ class PromptRows {
   Prompt prompt(const std::vector<Json>& values) const;
 
   /// Whether rows may have faults.
-  bool checks() const { return params_.max_prompt_tokens > 0 || prompt_format(params_).uses_template() || !known_.empty(); }
+  bool checks() const {
+    return taken_ || params_.max_prompt_tokens > 0 || prompt_format(params_).uses_template() || !known_.empty();
+  }
 
-  /// A prompt of more than max_prompt_tokens, or a value that a node does not know.
+  /// A value that a node does not know, a prompt of more than max_prompt_tokens, or one that the rollout does not take.
   std::optional<RowCheck::Fault> fault_of(const Prompt& prompt) const;
 
   /// The latter alone, which needs no tokens.
   std::optional<RowCheck::Fault> unknown_value(const Prompt& prompt) const;
 
  private:
+  std::optional<RowCheck::Fault> longer_than_allowed(const Prompt& prompt) const;
+
   JsonlPromptsParams params_;
-  const ModelText* model_;
+  std::shared_ptr<const ModelText> model_;
   ChatExtras chat_extras_;
   PromptReader reader_;
   std::vector<engine::KnownValues> known_;
+  std::optional<TakenPrompts> taken_;
 };
 
 class JsonlPrompts final : public engine::Source {
@@ -120,7 +130,6 @@ class JsonlPrompts final : public engine::Source {
 
  private:
   engine::MetricsRecorder* metrics_;
-  std::shared_ptr<const ModelText> model_;  // null: none is needed
   PromptRows prompts_;
   data::Dataset rows_;
   RowCursor cursor_;

@@ -54,6 +54,11 @@ class Look(Case):
         empty = sets(**self.data(GOOD + '{"prompt": "", "label": "2"}\n'), **{"nodes.generate.add_special_tokens": "false"})
         self.assert_refused(run("validate", "--data", PPO, *empty), "data.jsonl:2:1: error: the prompt is empty")
 
+    def test_a_run_looks_at_all_prompts_before_it_begins(self):
+        late = sets(**self.data(GOOD * 1000 + '{"prompt": "11111111+1=", "label": "2"}\n'), **{"nodes.generate.max_prompt_tokens": 8})
+        done = run("run", PPO, "--run-dir", self.folder / "late", *late)
+        self.assert_refused(done, "data.jsonl:1001:1: error: the prompt has 11 tokens, max_prompt_tokens of node 'generate' is 8")
+
     def test_where_every_row_is_too_long_the_limit_is_named(self):
         limit = {"nodes.prompts.model": "actor", "nodes.prompts.max_prompt_tokens": 8, "nodes.prompts.too_long": "drop"}
         done = run("validate", "--data", PPO, *sets(**self.data('{"prompt": "11111111+1=", "label": "2"}\n'), **limit))
@@ -79,7 +84,8 @@ class Look(Case):
             self.write(f"model/{file}", (TEXT / file).read_bytes())
         models = {f"models.{name}.checkpoint": str(self.folder / "model") for name in ("actor", "reference", "critic")}
         done = run("validate", "--data", GSM8K, *sets(**models))
-        self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual([done.stderr.count(text) for text in ("warning: ", "holds neither model.safetensors")], [3, 3], done.stderr)
 
 
 class Templates(Case):
@@ -139,7 +145,8 @@ groups_per_iteration = 1
     def test_turns_that_end_with_a_token_that_ends_no_sample_are_a_warning(self):
         for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
             self.write(f"model/{file}", (TEXT / file).read_bytes())
-        models = sets(**{f"models.{name}.checkpoint": str(self.folder / "model") for name in ("actor", "reference", "critic")})
+        names = ("actor", "reference", "critic")
+        models = sets(**{f"models.{name}.checkpoint": str(self.folder / "model") for name in names}, **{f"models.{name}.init": "random" for name in names})
         self.write("model/chat_template.jinja", "{% for m in messages %}{{ m.role }}: {{ m.content }}<pad>{% endfor %}")
         done = run("validate", GSM8K, *models)
         self.assertEqual(done.returncode, DONE, done.stderr)

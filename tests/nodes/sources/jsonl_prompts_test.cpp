@@ -16,6 +16,7 @@ namespace sluice::nodes {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -100,6 +101,33 @@ TEST_F(JsonlPromptsTest, ValueThatNoNodeKnowsIsRefused) {
   EXPECT_THAT(told, Not(HasSubstr("data.jsonl:3")));
   resources_.known_values[0].values = {"maths", "math", "code", "7"};
   EXPECT_NO_THROW(open({.columns = {"domain"}}));
+}
+
+// The tokenizer has one token for each character of printable ASCII, and none for others.
+TEST_F(JsonlPromptsTest, PromptThatTheRolloutDoesNotTakeIsRefused) {
+  const testing::TinyFolder model;
+  resources_.prompt_limit = {.tokens = 8, .add_special = false, .node = "generate", .model = "actor", .folder = model.path()};
+  write(R"({"prompt": "1+1=", "label": ""}
+{"prompt": "123456789", "label": ""}
+{"prompt": "12345678", "label": ""}
+{"prompt": "", "label": ""}
+{"prompt": "äöü", "label": ""}
+)");
+  const std::string told = message_of<UserError>([&] { open(); });
+  EXPECT_THAT(told, HasSubstr("data.jsonl:2:1: error: the prompt has 9 tokens, max_prompt_tokens of node 'generate' is 8"));
+  EXPECT_THAT(told, HasSubstr("max_prompt_tokens >= 9 in [nodes.generate]"));
+  EXPECT_THAT(told, HasSubstr("data.jsonl:4:1: error: the prompt is empty"));
+  EXPECT_THAT(told, HasSubstr("data.jsonl:5:1: error: the prompt has no tokens"));
+  EXPECT_THAT(told, Not(AnyOf(HasSubstr("data.jsonl:1"), HasSubstr("data.jsonl:3"))));
+}
+
+TEST_F(JsonlPromptsTest, LongerPromptsThatTheRolloutLeavesOutStay) {
+  const testing::TinyFolder model;
+  resources_.prompt_limit = {
+      .tokens = 2, .leaves_out_longer = true, .node = "generate", .model = "actor", .folder = model.path()};
+  write("{\"prompt\": \"123456789\", \"label\": \"\"}\n");
+  JsonlPrompts source = open();
+  EXPECT_EQ(prompt(source, 0, 0), "123456789");
 }
 
 TEST_F(JsonlPromptsTest, GroupHasPromptAndLabelAndNoSamples) {
