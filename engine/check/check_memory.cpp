@@ -163,10 +163,10 @@ std::string remedies(const Plan& plan, const MemoryNeed& need) {
   if (const int64_t others = need.is_host() ? sharded_bytes(plan, need.rank) : 0; tokens == 0 && others > 0)
     ways.push_back("shard = \"parameters\" in [cluster], with all ranks that train on one host, takes " + human(others) +
                    " less");
-  if (const std::vector<PassRanks> more = more_pass_ranks(plan); trains && need.is_host() && tokens == 0 && !more.empty()) {
+  if (const std::vector<PassRanks> more = more_pass_ranks(plan); trains && tokens == 0 && !more.empty()) {
     const std::string ring = more.back().ring > 1 ? " and ring = " + std::to_string(more.back().ring) : "";
     ways.push_back("sequence_parallel = " + std::to_string(more.back().ranks) + ring + " in [cluster] takes up to " +
-                   human(shared_pass_bytes(plan, more.back())) + " less");
+                   human(shared_pass_bytes(plan, more.back(), need.place)) + " less");
   }
   if (trains && need.is_host() && plan.checkpoint_copy == CheckpointCopy::kMemory && snapshot_bytes(plan) > 0)
     ways.push_back("copy = \"none\" in [checkpoint] takes " + human(snapshot_bytes(plan)) + " less");

@@ -91,20 +91,37 @@ void check_common(Draft& draft, const DraftModel& model) {
       {}, "shard = \"optimizer\", or device = \"cpu\" in [models." + model.spec->name.text + "]");
 }
 
+// A model that passes are computed of.
+bool is_in_passes(const DraftModel& model) {
+  return (model.updater >= 0 || model.has_live_reader) && model.params != nullptr && model.facts.base_of.empty();
+}
+
+// Of a ring all ranks compute with each other's keys: with kernels of the CPU.
+void check_ring(Draft& draft) {
+  std::vector<std::string> elsewhere;
+  for (const DraftModel& model : draft.models)
+    if (is_in_passes(model) && model.facts.device != "cpu")
+      elsewhere.push_back("'" + model.spec->name.text + "' is on " + model.facts.device);
+  if (draft.plan.ring() == 1 || elsewhere.empty()) return;
+  draft.error("setting-unusable", place_of(draft.spec.cluster, "ring", draft.spec.where),
+              "ranks compute attention around a ring on the CPU: " + join(elsewhere, ", "), {},
+              "remove ring, with a sequence_parallel that divides the heads of keys and values");
+}
+
 // Of the ranks that compute passes together each one of a block has some heads of all models, told once of all that do not allow it.
 void check_shared_passes(Draft& draft) {
   if (!draft.settings_bound || draft.plan.pass_ranks() == 1) return;
+  check_ring(draft);
   const int64_t together = draft.plan.pass_ranks(), ranks = together / draft.plan.ring();
   int64_t common = 0;  // the largest number of ranks that divides all of them
+  bool all_on_cpu = true;
   std::vector<std::string> unfit;
   for (const DraftModel& model : draft.models) {
-    const bool in_passes = model.updater >= 0 || model.has_live_reader;
-    if (!in_passes || model.params == nullptr || !model.facts.base_of.empty()) continue;
-    const int64_t heads = model.facts.device == "cpu" ? model.facts.key_heads : 1;
+    if (!is_in_passes(model)) continue;
+    const int64_t heads = model.facts.key_heads;
+    all_on_cpu &= model.facts.device == "cpu";
     common = std::gcd(common, heads);
-    if (heads > 0 && heads % ranks == 0) continue;
-    unfit.push_back("'" + model.spec->name.text + "' " +
-                    (model.facts.device == "cpu" ? "has " + std::to_string(heads) : "is on " + model.facts.device));
+    if (heads == 0 || heads % ranks != 0) unfit.push_back("'" + model.spec->name.text + "' has " + std::to_string(heads));
   }
   if (unfit.empty()) return;
   std::vector<std::string> fitting;
@@ -112,11 +129,11 @@ void check_shared_passes(Draft& draft) {
     if (common % fit == 0) fitting.push_back(std::to_string(fit));
   std::vector<std::string> ways;
   if (!fitting.empty()) ways.push_back("sequence_parallel = " + join(fitting, " or "));
-  if (common > 0) ways.push_back("ring = " + std::to_string(together / std::gcd(together, common)));
+  if (common > 0 && all_on_cpu) ways.push_back("ring = " + std::to_string(together / std::gcd(together, common)));
   draft.error("setting-unusable", place_of(draft.spec.cluster, "sequence_parallel", draft.spec.where),
               plural(ranks, "rank") +
                   (draft.plan.ring() > 1 ? " of each block of the ring divide" : " that compute passes together divide") +
-                  " the heads of keys and values among them, on the CPU: " + join(unfit, ", "),
+                  " the heads of keys and values among them: " + join(unfit, ", "),
               {}, ways.empty() ? "remove sequence_parallel" : join(ways, ", or "));
 }
 
@@ -154,8 +171,8 @@ void check_shared_experts(Draft& draft) {
   for (const DraftModel& model : draft.models) {
     if (model.params == nullptr || !model.facts.base_of.empty() || !model.facts.is_mixture()) continue;
     common = std::gcd(common, model.facts.experts);
-    const bool is_sampled_alone = model.sampler >= 0 && draft.plan.roles.empty() && model.facts.device != "cpu";
-    if (is_sampled_alone)
+    const bool is_sampled = model.sampler >= 0 && draft.plan.roles.empty();
+    if ((is_sampled || is_in_passes(model)) && model.facts.device != "cpu")
       unfit.push_back("'" + model.spec->name.text + "' is on " + model.facts.device);
     else if (model.facts.experts % ranks != 0)
       unfit.push_back("'" + model.spec->name.text + "' has " + std::to_string(model.facts.experts));

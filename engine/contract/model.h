@@ -78,7 +78,7 @@ struct ModelFacts {
   std::string head;                   // "language_model", "value" or "policy+value", which is both
   int64_t experts = 0;                // of a layer, some of which its routers send a token to; 0: it is no mixture of experts
   int64_t route_bytes_per_token = 0;  // where they do, written down
-  int64_t key_heads = 0;  // heads of keys and values, which ranks of a block that share a pass divide among them; 0: they cannot
+  int64_t key_heads = 0;  // heads of keys and values, which ranks of a block that share a pass divide among them; 0: not known
   std::string sampled_alone;  // why ranks cannot sample from it together, which divide the same heads; empty: they can
 
   bool follows_iterations = false;  // how it is trained depends on [pipeline] iterations, as a learning rate that decays does

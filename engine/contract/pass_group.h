@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,10 @@ class PassGroups {
 
   /// All of its ranks ask for the same names. `first`: it has the first so many of those that compute passes together; 0: all.
   virtual PassGroup& of(const std::string& name, int first = 0) = 0;
+
+  /// Whoever leads holds it while it runs a backward on a device: LibTorch has one thread there for those of all models, which waits
+  /// for the other ranks of a pass. So they come one after the other, on all ranks in the same order.
+  virtual std::mutex& backward_on(const std::string& device) = 0;
 
   /// This rank's run has failed, or is over: who waits learns it. From any thread.
   virtual void abandon() = 0;

@@ -77,21 +77,25 @@ std::vector<PassRanks> more_pass_ranks(const Plan& plan) {
   const auto averages = [](const PlanModel& model) { return !model.facts.average_of.empty(); };
   if (std::ranges::any_of(plan.models, averages)) return {};
   int64_t heads = 0;  // the largest number of ranks that divides those of all models
+  bool all_on_host = true;
   for (const PlanModel& model : plan.models) {
     if (!model.usage.updated && !model.usage.read) continue;
-    if (model.facts.device != kHost || model.facts.key_heads == 0) return {};
+    if (model.facts.key_heads == 0) return {};
+    all_on_host &= model.facts.device == kHost;
     heads = std::gcd(heads, model.facts.key_heads);
   }
   std::vector<PassRanks> more;
-  for (int ranks = plan.pass_ranks() + 1; ranks <= plan.training_ranks(); ++ranks)
-    if (plan.training_ranks() % ranks == 0) more.push_back({ranks, ranks / static_cast<int>(std::gcd<int64_t>(ranks, heads))});
+  for (int ranks = plan.pass_ranks() + 1; ranks <= plan.training_ranks(); ++ranks) {
+    const int ring = ranks / static_cast<int>(std::gcd<int64_t>(ranks, heads));
+    if (plan.training_ranks() % ranks == 0 && (ring == 1 || all_on_host)) more.push_back({ranks, ring});
+  }
   return more;
 }
 
-int64_t shared_pass_bytes(const Plan& plan, const PassRanks& ranks) {
+int64_t shared_pass_bytes(const Plan& plan, const PassRanks& ranks, const std::string& place) {
   Plan shared = plan;
   shared.cluster.sequence_parallel = ranks.ranks, shared.cluster.ring = ranks.ring;
-  const auto activations = [](const Plan& of) { return worst_activation_bytes(of, of.training_tokens()); };
+  const auto activations = [&](const Plan& of) { return worst_activation_bytes(of, of.training_tokens(), 0, place); };
   return activations(plan) - activations(shared);
 }
 

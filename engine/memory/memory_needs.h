@@ -45,11 +45,11 @@ struct PassRanks {
 };
 
 /// Those that could, more than do: they divide the ranks that train, and make the least ring whose blocks divide the heads of keys of
-/// all models whose passes they are. Ascending.
+/// all models whose passes they are; none where some of these are on a device, which computes no ring. Ascending.
 std::vector<PassRanks> more_pass_ranks(const Plan& plan);
 
-/// What a rank that trains has less of activations with these.
-int64_t shared_pass_bytes(const Plan& plan, const PassRanks& shared);
+/// What a rank that trains has less of activations at a place with these.
+int64_t shared_pass_bytes(const Plan& plan, const PassRanks& shared, const std::string& place);
 
 /// Whether most of it is trained: neither adapters alone, nor what a freeze leaves.
 bool trains_most_of(const PlanModel& model);

@@ -142,6 +142,11 @@ PassGroup& ParcelPassGroups::of(const std::string& name, int first) {
   return *group;
 }
 
+std::mutex& ParcelPassGroups::backward_on(const std::string& device) {
+  const std::lock_guard lock(mutex_);
+  return backwards_[device];
+}
+
 void ParcelPassGroups::abandon() {
   const std::lock_guard lock(mutex_);
   is_over_ = true;

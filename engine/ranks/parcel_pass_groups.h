@@ -26,6 +26,7 @@ class ParcelPassGroups final : public PassGroups {
   ~ParcelPassGroups() override;
 
   PassGroup& of(const std::string& name, int first = 0) override;
+  std::mutex& backward_on(const std::string& device) override;
   void abandon() override;
 
  private:
@@ -37,6 +38,7 @@ class ParcelPassGroups final : public PassGroups {
   std::mutex mutex_;  // guards what follows
   bool is_over_ = false;
   std::map<std::string, std::unique_ptr<Group>> groups_;
+  std::map<std::string, std::mutex> backwards_;  // by device
 };
 
 }  // namespace sluice::engine

@@ -39,10 +39,12 @@ at::Tensor Transformer::hidden_states(const at::Tensor& tokens, std::span<const 
                "weights in a narrower dtype than float32 do not train");
   check_routes(config_, tokens, routes);
   const bool recomputes = compute_.checkpointing == ActivationCheckpointing::kLayer;
-  SLUICE_CHECK(segment.is_whole() || device().is_cpu(), "ranks share passes on the CPU alone");
-  if (!device().is_cpu())
+  if (!device().is_cpu()) {
+    SLUICE_CHECK(segment.ring == 1 && !segment.shares_experts(), "a ring and shared-out experts are the CPU's");
+    const at::Tensor there = routes.defined() ? routes.to(device()) : routes;
     return portable::hidden_states(config_, weights_, tokens, sample_offsets,
-                                   {compute_.precision, recomputes, routers_, routes.defined() ? routes.to(device()) : routes});
+                                   {compute_.precision, recomputes, routers_, there, segment});
+  }
   if (embedding.defined() && computes_narrow(embedding, compute_.precision)) {
     SLUICE_CHECK(segment.is_whole(), "a pass that is rounded everywhere is computed by one rank");
     return narrow_hidden_states(config_, weights_, tokens, sample_offsets, routes).to(at::kFloat);

@@ -58,8 +58,8 @@ class Transformer {
                            const at::Tensor& routes = {}) const;
 
   /// Likewise of the tokens of a segment, [n], of the samples that begin at `sample_offsets` in the whole pass: [n,H]. The other
-  /// ranks compute theirs at the same time, and all of them their backward. The bits are those of the whole pass; the gradients
-  /// of weights are what the rows of the segment add. On the CPU.
+  /// ranks compute theirs at the same time, and all of them their backward. On the CPU the bits are those of the whole pass; the
+  /// gradients of weights are what the rows of the segment add. On a device there is no ring, and experts are not shared out.
   at::Tensor hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets, const Segment& segment,
                            const at::Tensor& routes = {}) const;
 

@@ -82,6 +82,11 @@ int64_t layer_moment(const ModelConfig& config, const Widths& of) {
   return kFloat * (4 * (of.hidden + of.copies) + 4 * std::max(of.inner, of.query + 2 * of.key + apart));
 }
 
+// Queries, keys and values or their gradients once more, as rows or as heads, and what goes to one of the other ranks side by side.
+int64_t exchanged_moment(const DevicePass& pass, const Widths& of) {
+  return pass.ranks == 1 ? 0 : 2 * operand_size(pass) * (of.query + 2 * of.key);
+}
+
 // A matrix as it is multiplied, and the gradient of one before it is added.
 int64_t of_matrix(const DevicePass& pass, const Widths& of) {
   const int64_t largest = of.hidden * std::max(of.widest, of.query);
@@ -127,7 +132,7 @@ int64_t activation_bytes(const ModelConfig& config, const DevicePass& pass) {
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const Widths of = widths_of(config, layer);
     const int64_t kept = pass.tokens * layer_kept(config, pass, of);
-    const int64_t moment = pass.tokens * layer_moment(config, of) + of_matrix(pass, of);
+    const int64_t moment = pass.tokens * (layer_moment(config, of) + exchanged_moment(pass, of)) + of_matrix(pass, of);
     all_kept += kept;
     most_kept = std::max(most_kept, kept);
     most_moment = std::max(most_moment, moment);

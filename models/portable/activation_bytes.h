@@ -12,9 +12,10 @@ struct DevicePass {
   bool training = false;    // forward, backward and optimizer step; otherwise a forward without gradient
   bool value_head = false;  // one number a token instead of log-probabilities
   bool adapters = false;    // training: of these alone
-  int64_t tokens = 0;       // of the micro-batch, every one taken to be an action
+  int64_t tokens = 0;       // of the micro-batch, every one taken to be an action; of what this rank computes of it
   Precision precision = Precision::kFloat32;
   bool recompute = false;  // a layer keeps its input alone
+  int64_t ranks = 1;       // that compute the pass together
 };
 
 /// What a pass takes of the device at its peak beside weights, gradients and optimizer state. An upper bound: tensors that

@@ -26,13 +26,13 @@ std::shared_ptr<void> memory_of(int64_t bytes) {
 engine::ColumnData column_of(const at::Tensor& tensor) {
   const int64_t bytes = bytes_of(tensor);
   std::shared_ptr<void> memory = memory_of(bytes);
-  at::from_blob(memory.get(), tensor.sizes(), tensor.options().requires_grad(false)).copy_(tensor);
+  at::from_blob(memory.get(), tensor.sizes(), at::TensorOptions(tensor.scalar_type())).copy_(tensor);
   return {engine::DType::kUint8, static_cast<size_t>(bytes), std::move(memory)};
 }
 
 void copy_column(const engine::ColumnData& column, const at::Tensor& tensor) {
   SLUICE_CHECK(column.bytes() == bytes_of(tensor), "a rank of a pass gives something else than is asked of it");
-  tensor.copy_(at::from_blob(column.entries<uint8_t>().data(), tensor.sizes(), tensor.options()));
+  tensor.copy_(at::from_blob(column.entries<uint8_t>().data(), tensor.sizes(), at::TensorOptions(tensor.scalar_type())));
 }
 
 void GroupExchange::exchange(std::span<const Tensors> to, std::span<const Tensors> from) {

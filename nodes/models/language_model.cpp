@@ -76,7 +76,10 @@ void LanguageModel::share_passes(engine::PassGroups& groups) {
   groups_ = &groups;
   engine::PassGroup& passes = groups.of(name());
   if (passes.place() != 0) return;
-  forward_.set_lead(std::make_unique<PassLead>(passes, trained_part() != nullptr ? &groups.of(saves_of(name())) : nullptr));
+  const at::Tensor& live = forward_.transformer().weights().final_norm;  // undefined: it is only sampled from
+  const bool on_host = !live.defined() || live.is_cpu();
+  forward_.set_lead(std::make_unique<PassLead>(passes, trained_part() != nullptr ? &groups.of(saves_of(name())) : nullptr,
+                                               on_host ? nullptr : &groups.backward_on(live.device().str())));
   if (!sampled_.share().is_whole()) sampled_.set_lead(std::make_unique<SamplingLead>(sampling_group(), sampled_));
   if (ReceivedWeights* const received = received_part()) {
     versions_lead_ = std::make_unique<VersionsLead>(groups.of(versions_of(name())));

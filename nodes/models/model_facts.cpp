@@ -31,15 +31,17 @@ std::function<int64_t(const engine::ModelPass&)> activations_on_device(const mod
                                                                        const LanguageModelParams& params) {
   const models::Head head = head_of(params);
   return [config, head, params](const engine::ModelPass& pass) {
-    const int64_t of_second_head = head == models::Head::kPolicyAndValue ? value_head_bytes(config, pass.tokens) : 0;
+    const int64_t tokens = (pass.tokens + pass.ranks - 1) / pass.ranks;  // of a segment
+    const int64_t of_second_head = head == models::Head::kPolicyAndValue ? value_head_bytes(config, tokens) : 0;
     const int64_t of_sampler = pass.sampling ? models::portable::Sampler::most_bytes(pass.tokens, config.vocab_size) : 0;
     return of_second_head + of_sampler +
            models::portable::activation_bytes(config, {.training = pass.training,
                                                        .value_head = !models::has_language_head(head),
                                                        .adapters = params.lora.has_value(),
-                                                       .tokens = pass.tokens,
+                                                       .tokens = tokens,
                                                        .precision = params.dtype,
-                                                       .recompute = recomputes(params, pass.recompute)});
+                                                       .recompute = recomputes(params, pass.recompute),
+                                                       .ranks = pass.ranks});
   };
 }
 
@@ -204,7 +206,7 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
       .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
       .experts = config.experts.any() ? config.experts.count : 0,
       .route_bytes_per_token = models::route_form(config).token_bytes(),
-      .key_heads = params.device == "cpu" ? config.kv_heads : 0,
+      .key_heads = config.kv_heads,
       .sampled_alone = why_sampled_alone(params),
       .groups = groups_of(params, bytes),
       .has_base = trainable && params.lora && models::has_language_head(head_of(params)),

@@ -72,6 +72,7 @@ std::vector<PassLead::Tensors> PassLead::gather(const PassRequest& whole, const 
 
 // All at once, since each waits for the others in its layers.
 void PassLead::run_backward_of_all(const PassRequest& whole, const Tensors& own, const Tensors& gradients) {
+  const std::unique_lock turn = turn_ != nullptr ? std::unique_lock(*turn_) : std::unique_lock<std::mutex>();
   const std::lock_guard lock(mutex_);
   PassCommand command{.kind = PassCommand::Kind::kBackward};
   for (const at::Tensor& gradient : gradients) command.has_gradient.push_back(gradient.defined());

@@ -22,8 +22,10 @@ namespace sluice::nodes {
 /// without one have been computed. Failure: as PassGroup.
 class PassLead {
  public:
-  /// `saves`: for what is written beside passes; null: the model is frozen.
-  PassLead(engine::PassGroup& passes, engine::PassGroup* saves) : passes_(passes), saves_(saves), exchange_(passes) {}
+  /// `saves`: for what is written beside passes; null: the model is frozen. `turn`: PassGroups::backward_on() of its device; null: it
+  /// is on the host, where each thread runs its own.
+  PassLead(engine::PassGroup& passes, engine::PassGroup* saves, std::mutex* turn)
+      : passes_(passes), saves_(saves), turn_(turn), exchange_(passes) {}
 
   /// As outputs_of(), of a whole pass with at least one place. The backward of one that is differentiated comes before the next of
   /// those.
@@ -52,6 +54,7 @@ class PassLead {
 
   engine::PassGroup& passes_;
   engine::PassGroup* const saves_;
+  std::mutex* const turn_;
   std::mutex mutex_;  // guards passes_
   GroupExchange exchange_;
 };

@@ -143,6 +143,17 @@ class FakeDevicePipelines(PipelineCase):
                 self.assert_planned_memory(f"ranks-{shard}")
                 self.assert_alike(there, self.rows(path, f"one-{shard}", **overrides))
 
+    # Each has some heads of the models, and what they give each other goes over the host. Actor and critic may be on one device.
+    def test_ranks_that_share_passes_give_the_numbers_of_one(self):
+        path = ROOT / "pipelines/ppo.toml"
+        overrides = small(path) | {"cluster.slots": 2}
+        here = self.rows(path, "one", **overrides)
+        for name, there in (("apart", devices(path)), ("together", dict.fromkeys(devices(path), "fake:0"))):
+            with self.subTest(name):
+                shared = self.rows(path, name, "launch", "--ranks", "2", path, **overrides, **there, **{"cluster.sequence_parallel": 2})
+                self.assert_planned_memory(name)
+                self.assert_alike(shared, here)
+
     # Flash attention and products of narrow matrices: what training computes is near what was sampled, as on the CPU.
     def test_bfloat16_trains_what_it_sampled(self):
         path = ROOT / "pipelines/grpo.toml"

@@ -247,7 +247,7 @@ class Planning(SequenceCase):
 
     def test_refuses_what_ranks_cannot_share(self):
         for ranks, together, says in ((3, 2, "3 ranks cannot be parted into groups of 2"),
-                                      (4, 4, "divide the heads of keys and values among them, on the CPU: 'actor' has 2, 'reference' has 2")):
+                                      (4, 4, "divide the heads of keys and values among them: 'actor' has 2, 'reference' has 2")):
             refused = self.plan(ranks, "grpo.toml", **{"cluster.slots": 12}, **pairs(together))
             self.assertEqual(refused.returncode, REFUSED)
             self.assertIn(says, refused.stderr)

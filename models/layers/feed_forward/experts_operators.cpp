@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "models/layers/feed_forward/experts.h"
+#include "models/layers/feed_forward/joined_routings.h"
 
 namespace sluice::models {
 namespace {
@@ -68,7 +69,7 @@ std::vector<int64_t> counts_told(const ExpertsConfig& experts, const Chosen& cho
   const std::vector<SampleRouting> samples = routings_of(experts, chosen, router);
   std::vector<int64_t> counts(static_cast<size_t>(experts.count));
   for (const SampleRouting& sample : samples) std::ranges::transform(counts, sample.through, counts.begin(), std::plus<>());
-  const auto slopes = router.training.add(experts, router.layer, samples);
+  const auto slopes = router.training.add(experts, router.layer, of_all_segments(router.segment, samples));
   if (slopes.empty()) return counts;
   std::vector<float> side_by_side;
   for (const std::vector<float>& of_sample : slopes) side_by_side.insert(side_by_side.end(), of_sample.begin(), of_sample.end());
