@@ -2,10 +2,10 @@
 // bench/weight_sync.py asks all at once. The first OWNERS ranks own the weights, the others receive them. STORE and ADDRESS: of
 // rank 0, and of this rank.
 //
-//   {"ask": "publish", "wire": "memory"}   one version, from all owners to all receivers (comm/weights)
+//   {"ask": "publish", "wire": "memory"}   one version, from all owners to all receivers (comm/weights): written from the weights
 //   {"ask": "from rank 0", "wire": ...}    the same bytes, each receiver gets all of them from rank 0 (comm/parcels)
 //   {"ask": "broadcast"}                   tensor by tensor from rank 0, by Gloo
-//   {"ask": "pull"}                        each receiver copies all of it out of memory of rank 0 that it has mapped
+//   {"ask": "pull"}                        rank 0 writes all of it to memory that receivers have mapped, and each copies it from there
 //
 // "wire": "memory" or "stream". Each answers {"seconds"}: from when all have begun until this rank is done.
 
@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -22,6 +23,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/float_range.h"
 #include "bench/countdown.h"
@@ -61,6 +63,12 @@ engine::PublicationLayout layout_of(const Options& options) {
   return layout;
 }
 
+std::shared_ptr<std::byte> filled_memory(size_t bytes) {
+  const std::shared_ptr<std::byte> memory(new std::byte[bytes], std::default_delete<std::byte[]>());
+  std::memset(memory.get(), 1, bytes);
+  return memory;
+}
+
 // What one wire has: connections, the publication over them, and a receiver's ring of two versions.
 class Wire {
  public:
@@ -77,6 +85,7 @@ class Wire {
     if (options.receives()) landing_ = parcels_.new_landing(options.bytes());
     if (options.receives()) return;
     source_ = publication_->new_source(options.bytes());
+    weights_ = filled_memory(options.bytes());
     std::memset(source_.get(), 1, options.bytes());
   }
 
@@ -88,7 +97,7 @@ class Wire {
     for (const auto& bucket : layout_of(options_).buckets)
       for (const engine::OwnedBytes& owned : bucket)
         if (owned.owner == options_.world.rank)
-          publication_->offer(version_, owned.range, {source_, source_.get() + owned.range.begin});
+          publication_->offer(version_, owned.range, {source_, source_.get() + owned.range.begin}, written(owned.range));
     opened_->wait();
     ++version_;
   }
@@ -114,6 +123,22 @@ class Wire {
 
  private:
   static constexpr int64_t kPiece = 4 << 20;  // bytes, as of a publication
+  static constexpr size_t kInCache = 64 << 10;
+
+  // As a run does it whose weights are sampled with as they are.
+  std::vector<uint32_t> written(engine::Range range) {
+    std::vector<uint32_t> checksums;
+    for (const engine::Range& stretch : publication_->stretches(range)) {
+      uint32_t checksum = 0;
+      for (size_t begin = stretch.begin; begin < stretch.end; begin += kInCache) {
+        const size_t size = std::min(kInCache, stretch.end - begin);
+        std::memcpy(source_.get() + begin, weights_.get() + begin, size);
+        checksum = crc32c({reinterpret_cast<const char*>(source_.get() + begin), size}, checksum);
+      }
+      checksums.push_back(checksum);
+    }
+    return checksums;
+  }
 
   engine::ParcelKey key(size_t piece) const { return {"from rank 0", round_, static_cast<int64_t>(piece)}; }
 
@@ -122,22 +147,20 @@ class Wire {
   comm::DirectParcels parcels_;
   std::vector<std::shared_ptr<engine::Landing>> ring_;
   std::shared_ptr<comm::Block> landing_;
-  std::shared_ptr<std::byte> source_;
+  std::shared_ptr<std::byte> source_, weights_;
   int64_t version_ = 0, round_ = 0;
   std::unique_ptr<comm::DirectPublication> publication_;
 };
 
 class Rank {
  public:
-  explicit Rank(const Options& options)
-      : options_(options), weights_(new std::byte[options.bytes()], std::default_delete<std::byte[]>()) {
+  explicit Rank(const Options& options) : options_(options), weights_(filled_memory(options.bytes())) {
     c10d::TCPStoreOptions store;
     store.port = options.port;
     store.isServer = options.world.rank == 0;
     store.waitWorkers = false;
     store_ = c10::make_intrusive<c10d::TCPStore>(options.store, store);
     gloo_ = comm::connect_ranks(*store_, "gloo", options.world, {.host = options.address});
-    std::memset(weights_.get(), 1, options.bytes());
   }
 
   Json answer(const Json& question) {
@@ -189,6 +212,8 @@ class Rank {
       pulled_ = std::make_unique<comm::SharedMemory>(memory, options_.bytes());
     }
     return timed([&] {
+      if (options_.world.rank == 0) std::memcpy(pulled_->data(), weights_.get(), options_.bytes());
+      gloo_->barrier()->wait();
       if (options_.receives()) std::memcpy(weights_.get(), pulled_->data(), options_.bytes());
     });
   }

@@ -3,10 +3,10 @@
 
 usage: bench/weight_sync.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--only TEXT]
 
-A publication (comm/weights/) until it is open everywhere, in turn with what it is compared with:
+A publication (comm/weights/) from when its owner begins to write it until it is open everywhere, in turn with what it is compared with:
 
-- On one host, through shared memory: against a broadcast of each tensor from rank 0 by Gloo, and against receivers that copy all of it out of
-  memory of rank 0, all at the same time.
+- On one host, through shared memory: against a broadcast of each tensor from rank 0 by Gloo, and against a plain pull: rank 0 writes all of it to
+  shared memory, and then receivers copy it from there, all at the same time.
 - 1,000 small tensors over TCP, against the same broadcast.
 - From 4 owners to 4 receivers, each on a machine with a link of its own (bench/links.py): against rank 0, which has all bytes already and sends
   them to each receiver, and against bytes by bandwidth of a link.
@@ -86,7 +86,7 @@ def shared_memory(setting, receivers):
                                     "pull": lambda: ranks.seconds(ask="pull")})
         speed = {way: rates(ranks.bytes, each) for way, each in seconds.items()}
         report.show("weight_sync", f"{case}, against a broadcast of each tensor", "GB/s", speed["ours"], speed["broadcast"], at_least=5)
-        report.show("weight_sync", f"{case}, against receivers that copy", "GB/s", speed["ours"], speed["pull"], at_least=0.9)
+        report.show("weight_sync", f"{case}, against a pull", "GB/s", speed["ours"], speed["pull"], at_least=0.9)
 
 
 def small_tensors(setting):

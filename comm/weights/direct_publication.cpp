@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,17 +65,40 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     is_closed_ = true;
   }
 
-  // Who receives too takes the checksums here, since it needs them itself; for others they are taken on the way out.
-  void offer(int64_t number, engine::Range range, const std::shared_ptr<const std::byte>& bytes) {
+  std::vector<engine::Range> stretches(engine::Range range) const {
+    std::vector<engine::Range> all;
+    for (const size_t index : pieces_of(range)) {
+      const engine::Range piece = plan_.pieces()[index].range;
+      for (uint32_t chunk = 0; chunk < ChunkRange::count(piece.size()); ++chunk) {
+        const ChunkRange of = ChunkRange::of(chunk, piece.size());
+        all.push_back({piece.begin + of.begin, piece.begin + of.end});
+      }
+    }
+    return all;
+  }
+
+  // Where nobody has taken the checksums yet, who receives too takes them here, since it needs them itself; for others they are taken
+  // on the way out.
+  void offer(int64_t number, engine::Range range, const std::shared_ptr<const std::byte>& bytes,
+             std::span<const uint32_t> checksums) {
     const std::shared_ptr<Block> source = source_of(bytes);
+    const bool are_taken = !checksums.empty();
     std::map<size_t, ByteParcel> parcels;  // by piece
     for (const size_t index : pieces_of(range)) {
       const engine::Range part = plan_.pieces()[index].range;
       const std::shared_ptr<const std::byte> place(bytes, bytes.get() + (part.begin - range.begin));
-      auto checksums = is_receiver_ ? checksums_of(place.get(), part.size()) : std::vector<uint32_t>();
-      parcels[index] = {place, part.size(), std::move(checksums), source};
+      std::vector<uint32_t> own;
+      if (are_taken) {
+        const size_t count = ChunkRange::count(part.size());
+        SLUICE_CHECK(count <= checksums.size(), text_of(number) + ": too few checksums");
+        own.assign(checksums.begin(), checksums.begin() + static_cast<int64_t>(count));
+        checksums = checksums.subspan(count);
+      } else if (is_receiver_) {
+        own = checksums_of(place.get(), part.size());
+      }
+      parcels[index] = {place, part.size(), std::move(own), source};
     }
-    SLUICE_CHECK(!parcels.empty(), text_of(number) + ": bytes that are no range of this rank");
+    SLUICE_CHECK(checksums.empty(), text_of(number) + ": too many checksums");
     {
       const std::lock_guard lock(mutex_);
       VersionOnItsWay& version = version_of(number);
@@ -156,13 +180,15 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     return nullptr;
   }
 
-  // Those of one of this rank's ranges; nothing where it is none.
+  // Those of one of this rank's ranges.
   std::vector<size_t> pieces_of(engine::Range range) const {
+    const auto& pieces = plan_.pieces();
+    const auto first = std::ranges::lower_bound(pieces, range.begin, {}, [](const PublishedPiece& of) { return of.range.begin; });
     std::vector<size_t> indices;
-    for (size_t i = 0; i < plan_.pieces().size(); ++i) {
-      const PublishedPiece& piece = plan_.pieces()[i];
-      if (piece.owner == rank_ && piece.owned.begin == range.begin && piece.owned.end == range.end) indices.push_back(i);
-    }
+    for (auto piece = first; piece != pieces.end() && piece->range.begin < range.end; ++piece)
+      if (piece->owner == rank_ && piece->owned.begin == range.begin && piece->owned.end == range.end)
+        indices.push_back(static_cast<size_t>(piece - pieces.begin()));
+    SLUICE_CHECK(!indices.empty(), "'" + plan_.layout().model + "': bytes that are no range of this rank");
     return indices;
   }
 
@@ -351,8 +377,11 @@ DirectPublication::~DirectPublication() { state_->close(); }
 
 std::shared_ptr<std::byte> DirectPublication::new_source(size_t bytes) { return state_->new_source(bytes); }
 
-void DirectPublication::offer(int64_t version, engine::Range range, std::shared_ptr<const std::byte> bytes) {
-  state_->offer(version, range, bytes);
+std::vector<engine::Range> DirectPublication::stretches(engine::Range range) const { return state_->stretches(range); }
+
+void DirectPublication::offer(int64_t version, engine::Range range, std::shared_ptr<const std::byte> bytes,
+                              std::vector<uint32_t> checksums) {
+  state_->offer(version, range, bytes, checksums);
 }
 
 std::shared_ptr<engine::Landing> DirectPublication::new_landing() { return state_->new_landing(); }

@@ -26,8 +26,8 @@ struct ReceiverLosses {
 
 /// A publication over parcels: each piece of PublicationPlan is one, and comes straight to its place in the landing. On one host
 /// receivers copy by themselves out of memory of new_source() and of landings; out of other memory the owner copies. The owner
-/// takes the checksums, which travel with the piece: whoever it comes to compares with what was there at the beginning, also where
-/// it was handed on in between.
+/// takes the checksums, or whoever writes the bytes does; they travel with the piece: whoever it comes to compares with what was there
+/// at the beginning, also where it was handed on in between.
 ///
 /// Of a version a receiver tells each owner that it has acknowledged it, with its checksum. An owner that has heard it of all
 /// tells all ranks, with how long that took and who was last, and a version opens where all owners have said so: two short
@@ -45,7 +45,9 @@ class DirectPublication final : public engine::Publication {
   ~DirectPublication() override;
 
   std::shared_ptr<std::byte> new_source(size_t bytes) override;
-  void offer(int64_t version, engine::Range range, std::shared_ptr<const std::byte> bytes) override;
+  std::vector<engine::Range> stretches(engine::Range range) const override;
+  void offer(int64_t version, engine::Range range, std::shared_ptr<const std::byte> bytes,
+             std::vector<uint32_t> checksums) override;
   std::shared_ptr<engine::Landing> new_landing() override;
   void receive(int64_t version, std::shared_ptr<engine::Landing> into) override;
   void acknowledge(int64_t version) override;

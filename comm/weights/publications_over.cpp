@@ -19,8 +19,10 @@ class PublicationsOver::Listed final : public engine::Publication {
   DirectPublication& own() { return own_; }
 
   std::shared_ptr<std::byte> new_source(size_t bytes) override { return own_.new_source(bytes); }
-  void offer(int64_t version, engine::Range range, std::shared_ptr<const std::byte> bytes) override {
-    own_.offer(version, range, std::move(bytes));
+  std::vector<engine::Range> stretches(engine::Range range) const override { return own_.stretches(range); }
+  void offer(int64_t version, engine::Range range, std::shared_ptr<const std::byte> bytes,
+             std::vector<uint32_t> checksums) override {
+    own_.offer(version, range, std::move(bytes), std::move(checksums));
   }
   std::shared_ptr<engine::Landing> new_landing() override { return own_.new_landing(); }
   void receive(int64_t version, std::shared_ptr<engine::Landing> into) override { own_.receive(version, std::move(into)); }

@@ -88,9 +88,14 @@ class Publication {
   /// be offered too; then the owner makes all the copies.
   virtual std::shared_ptr<std::byte> new_source(size_t bytes) = 0;
 
+  /// Owner: the stretches of one of its ranges that have a checksum each, in order. Whoever writes the bytes can take these
+  /// meanwhile, which is cheaper than behind it: the bytes are in a cache. Throws InternalError for what is no range of this rank.
+  virtual std::vector<Range> stretches(Range range) const = 0;
+
   /// Owner: one of its ranges of the version, which `bytes` points to, is as it will be. The bytes are kept, and must not change,
-  /// until those receivers have them that get them from here.
-  virtual void offer(int64_t version, Range range, std::shared_ptr<const std::byte> bytes) = 0;
+  /// until those receivers have them that get them from here. `checksums`: CRC-32C of each of stretches(range); empty: they are taken
+  /// here.
+  virtual void offer(int64_t version, Range range, std::shared_ptr<const std::byte> bytes, std::vector<uint32_t> checksums) = 0;
 
   /// Receiver: memory for a version. It may outlive this.
   virtual std::shared_ptr<Landing> new_landing() = 0;

@@ -5,7 +5,37 @@
 
 #include <algorithm>
 
+#include "base/crc32c.h"
+#include "models/kernels/parallel.h"
+
 namespace sluice::nodes {
+namespace {
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+constexpr size_t kInCache = size_t{64} << 10;  // bytes that a checksum is taken of while they are near
+
+// The part of each tensor that lies in the range. What lies between two tensors is nobody's, and is zero.
+void copy_tensors(const WireLayout& layout, const NamedTensors& trained, engine::Range range, std::byte* to) {
+  const at::NoGradGuard no_gradient;
+  const auto first =
+      std::ranges::partition_point(layout.tensors, [&](const WireTensor& of) { return of.range.end <= range.begin; });
+  size_t written = range.begin;
+  for (auto tensor = first; tensor != layout.tensors.end() && tensor->range.begin < range.end; ++tensor) {
+    const size_t begin = std::max(range.begin, tensor->range.begin), end = std::min(range.end, tensor->range.end);
+    std::fill(to + (written - range.begin), to + (begin - range.begin), std::byte{0});
+    const auto size = static_cast<size_t>(c10::elementSize(tensor->dtype));
+    const auto skipped = static_cast<int64_t>((begin - tensor->range.begin) / size),
+               count = static_cast<int64_t>((end - begin) / size);
+    const at::Tensor& values = trained[static_cast<size_t>(tensor - layout.tensors.begin())].second;
+    at::from_blob(to + (begin - range.begin), {count}, at::TensorOptions(tensor->dtype))
+        .copy_(values.detach().view({-1}).narrow(0, skipped, count));
+    written = end;
+  }
+  std::fill(to + (written - range.begin), to + range.size(), std::byte{0});
+}
+
+}  // namespace
 
 RemotePublisher::RemotePublisher(std::string model, WireLayout layout, std::vector<std::pair<std::string, at::Tensor>> trained,
                                  PublicationRanks ranks, engine::Publications& publications)
@@ -41,26 +71,36 @@ void RemotePublisher::publish(int64_t version) {
   published_ = version;
   std::byte* to = source_.get();
   for (const engine::Range& range : own_) {
-    copy(range, to);
-    publication_->offer(version, range, std::shared_ptr<const std::byte>(source_, to));
+    std::vector<uint32_t> checksums = write(range, to);
+    publication_->offer(version, range, std::shared_ptr<const std::byte>(source_, to), std::move(checksums));
     to += range.size();
   }
 }
 
-// The part of each tensor that lies in the range. What lies between two tensors is nobody's, and is zero.
-void RemotePublisher::copy(engine::Range range, std::byte* to) const {
-  const at::NoGradGuard no_gradient;
-  std::fill_n(to, range.size(), std::byte{0});
-  for (size_t i = 0; i < layout_.tensors.size(); ++i) {
-    const WireTensor& tensor = layout_.tensors[i];
-    const size_t begin = std::max(range.begin, tensor.range.begin), end = std::min(range.end, tensor.range.end);
-    if (begin >= end) continue;
-    const auto size = static_cast<size_t>(c10::elementSize(tensor.dtype));
-    const auto first = static_cast<int64_t>((begin - tensor.range.begin) / size),
-               count = static_cast<int64_t>((end - begin) / size);
-    at::Tensor part = at::from_blob(to + (begin - range.begin), {count}, at::TensorOptions(tensor.dtype));
-    part.copy_(trained_[i].second.detach().view({-1}).narrow(0, first, count));
+// On the host every checksum is taken of what has just been written; what a device writes gets them on its way.
+std::vector<uint32_t> RemotePublisher::write(engine::Range range, std::byte* to) const {
+  if (!trained_.front().second.is_cpu()) {
+    copy_tensors(layout_, trained_, range, to);
+    return {};
   }
+  const std::vector<engine::Range> stretches = publication_->stretches(range);
+  std::vector<uint32_t> checksums(stretches.size());
+  models::parallel_ranges(std::ssize(stretches), 1, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      checksums[i] = write_stretch(stretches[i], to + (stretches[i].begin - range.begin));
+  });
+  return checksums;
+}
+
+uint32_t RemotePublisher::write_stretch(engine::Range range, std::byte* to) const {
+  uint32_t checksum = 0;
+  for (size_t begin = range.begin; begin < range.end; begin += kInCache) {
+    const engine::Range part{begin, std::min(begin + kInCache, range.end)};
+    std::byte* const place = to + (begin - range.begin);
+    copy_tensors(layout_, trained_, part, place);
+    checksum = crc32c({reinterpret_cast<const char*>(place), part.size()}, checksum);
+  }
+  return checksum;
 }
 
 }  // namespace sluice::nodes

@@ -13,8 +13,8 @@
 
 namespace sluice::nodes {
 
-/// Publishes to ranks that sample: copies this rank's part of the live weights, in the precision that they are sampled with, and has
-/// it brought there. The live weights may change as soon as publish() returns; when a version can be sampled from, those ranks know.
+/// Publishes to ranks that sample: copies this rank's part of the live weights, in the precision that they are sampled with, with
+/// checksums, and has it brought there. The live weights may change as soon as publish() returns; when a version can be sampled from, those ranks know.
 ///
 /// Every rank that trains has all of the live weights, and so owns an equal part of each version. Failure: of the ranks that
 /// receive, see engine/contract/publication.h.
@@ -29,7 +29,8 @@ class RemotePublisher final : public WeightPublisher {
 
  private:
   void begin(int64_t first_version);
-  void copy(engine::Range range, std::byte* to) const;
+  std::vector<uint32_t> write(engine::Range range, std::byte* to) const;
+  uint32_t write_stretch(engine::Range range, std::byte* to) const;
 
   const std::string model_;
   const WireLayout layout_;

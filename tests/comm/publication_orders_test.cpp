@@ -130,7 +130,7 @@ class RandomCalls {
         for (const engine::OwnedBytes& owned : bucket)
           if (owned.owner == rank)
             calls.emplace_back(
-                [&own, version, owned] { own.offer(version, owned.range, offered_bytes(own, version, owned.range)); });
+                [&own, version, owned] { own.offer(version, owned.range, offered_bytes(own, version, owned.range), {}); });
       if (!plan_.is_receiver(rank)) continue;
       calls.emplace_back([this, rank, &own, next] {
         own.receive(*next, landings_[static_cast<size_t>(rank)][static_cast<size_t>(*next)]);

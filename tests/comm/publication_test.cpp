@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "base/error.h"
 #include "tests/comm/publishing_ranks.h"
 
@@ -220,7 +221,7 @@ TEST_P(Publications, KeepTheBytesOfAnOwnerNoLongerThanNeeded) {
   const auto layout = layout_of(2, 1, 1, 100'000, 1, 0);
   PublishingRanks ranks(2, GetParam(), layout);
   const auto bytes = testing::bytes_of(0, layout.buckets[0][0].range);
-  ranks[0].offer(0, layout.buckets[0][0].range, bytes);
+  ranks[0].offer(0, layout.buckets[0][0].range, bytes, {});
   EXPECT_GT(bytes.use_count(), 1);
   received(ranks);
   ASSERT_TRUE(ranks.all_opened(1));
@@ -235,7 +236,7 @@ TEST_P(Publications, KeepASourceNoLongerThanNeeded) {
   std::shared_ptr<std::byte> source = ranks[0].new_source(range.size());
   const std::weak_ptr<std::byte> watched = source;
   std::ranges::copy(std::span(testing::bytes_of(0, range).get(), range.size()), source.get());
-  ranks[0].offer(0, range, std::exchange(source, nullptr));
+  ranks[0].offer(0, range, std::exchange(source, nullptr), {});
   EXPECT_FALSE(watched.expired());
   const auto landings = received(ranks);
   ASSERT_TRUE(ranks.all_opened(1));
@@ -244,18 +245,56 @@ TEST_P(Publications, KeepASourceNoLongerThanNeeded) {
   expect_landed(ranks, landings);
 }
 
+std::vector<uint32_t> checksums_of(const engine::Publication& publication, engine::Range range, const std::byte* bytes) {
+  std::vector<uint32_t> checksums;
+  for (const engine::Range& of : publication.stretches(range))
+    checksums.push_back(crc32c({reinterpret_cast<const char*>(bytes) + (of.begin - range.begin), of.size()}));
+  return checksums;
+}
+
+// Of whoever wrote the bytes, also where the owner receives too.
+TEST_P(Publications, GoWithTheChecksumsOfWhoeverWroteThem) {
+  const auto layout = layout_of(3, 2, 2, 3'000'000, 2, 0);
+  PublishingRanks ranks(3, GetParam(), layout);
+  for (const auto& bucket : layout.buckets) {
+    for (const engine::OwnedBytes& owned : bucket) {
+      const auto bytes = testing::bytes_of(0, owned.range);
+      engine::Publication& publication = ranks[owned.owner];
+      std::vector<uint32_t> checksums = checksums_of(publication, owned.range, bytes.get());
+      publication.offer(0, owned.range, bytes, std::move(checksums));
+    }
+  }
+  const auto landings = received(ranks);
+  ASSERT_TRUE(ranks.all_opened(1));
+  expect_landed(ranks, landings);
+}
+
+TEST_P(Publications, AreDamagedWhereTheChecksumsAreOfOtherBytes) {
+  const auto layout = layout_of(2, 1, 1, 100'000, 1, 0);
+  const engine::Range range = layout.buckets[0][0].range;
+  PublishingRanks ranks(2, GetParam(), layout);
+  const auto bytes = testing::bytes_of(0, range);
+  std::vector<uint32_t> checksums = checksums_of(ranks[0], range, bytes.get());
+  ++checksums.front();
+  ranks[0].offer(0, range, bytes, std::move(checksums));
+  received(ranks);
+  EXPECT_THAT(ranks.parcels().failure_of(1), HasSubstr("came damaged from rank 0"));
+}
+
 TEST_P(Publications, RefuseWhatCannotBe) {
   const auto layout = layout_of(3, 1, 1, 100'000, 2, 0);
   PublishingRanks ranks(3, GetParam(), layout, false);
   const engine::Range own = layout.buckets[1][0].range;
   const auto bytes = testing::bytes_of(0, own);
-  EXPECT_THROW(ranks[0].offer(0, {own.begin, own.end - 64}, bytes), InternalError);
-  EXPECT_THROW(ranks[2].offer(0, own, bytes), InternalError);
+  EXPECT_THROW(ranks[0].offer(0, {own.begin, own.end - 64}, bytes, {}), InternalError);
+  EXPECT_THROW(ranks[2].offer(0, own, bytes, {}), InternalError);
   EXPECT_THROW(ranks[0].receive(0, ranks[0].new_landing()), InternalError);
   EXPECT_THROW(ranks[2].receive(1, ranks[2].new_landing()), InternalError);
   EXPECT_THROW(ranks[2].acknowledge(0), InternalError);
-  ranks[0].offer(0, own, bytes);
-  EXPECT_THROW(ranks[0].offer(0, own, bytes), InternalError);
+  EXPECT_THROW(ranks[0].offer(0, own, bytes, {1, 2}), InternalError);
+  EXPECT_THROW(ranks[0].stretches({own.begin, own.end - 64}), InternalError);
+  ranks[0].offer(0, own, bytes, {});
+  EXPECT_THROW(ranks[0].offer(0, own, bytes, {}), InternalError);
 }
 
 TEST_P(Publications, EndWithoutFailureBetweenVersions) {

@@ -94,7 +94,8 @@ class PublishingRanks {
   void offer(int rank, int64_t version) {
     for (const auto& bucket : plan_.layout().buckets)
       for (const engine::OwnedBytes& owned : bucket)
-        if (owned.owner == rank) (*this)[rank].offer(version, owned.range, offered_bytes((*this)[rank], version, owned.range));
+        if (owned.owner == rank)
+          (*this)[rank].offer(version, owned.range, offered_bytes((*this)[rank], version, owned.range), {});
   }
 
   Happened happened(int rank) {

@@ -276,7 +276,7 @@ TEST_P(ParcelsOfReturnedRank, BringVersionsFromTheOneOnThatItIsIn) {
     publications[1]->receive(version, landing);
     for (const auto& bucket : layout.buckets)
       for (const engine::OwnedBytes& owned : bucket)
-        publications[0]->offer(version, owned.range, testing::offered_bytes(*publications[0], version, owned.range));
+        publications[0]->offer(version, owned.range, testing::offered_bytes(*publications[0], version, owned.range), {});
     EXPECT_TRUE(opened[version].came()) << version;
     EXPECT_TRUE(testing::is_version(landing->bytes(), version));
   };

@@ -45,8 +45,9 @@ class UnreadablePublication final : public Publication {
       : publication_(std::move(publication)), left_(readable) {}
 
   std::shared_ptr<std::byte> new_source(size_t bytes) override { return publication_->new_source(bytes); }
-  void offer(int64_t version, Range range, std::shared_ptr<const std::byte> bytes) override {
-    publication_->offer(version, range, std::move(bytes));
+  std::vector<Range> stretches(Range range) const override { return publication_->stretches(range); }
+  void offer(int64_t version, Range range, std::shared_ptr<const std::byte> bytes, std::vector<uint32_t> checksums) override {
+    publication_->offer(version, range, std::move(bytes), std::move(checksums));
   }
   std::shared_ptr<Landing> new_landing() override {
     auto landing = publication_->new_landing();

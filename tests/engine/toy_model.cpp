@@ -56,7 +56,7 @@ void ToyModel::offer(int64_t version) {
   for (const size_t begin : {size_t{0}, size_t{4}}) {
     const int owner = begin > 0 && usage_.world.owners() > 1 ? 1 : 0;
     if (owner == usage_.world.rank)
-      publication_->offer(version, {begin, begin + 4}, std::shared_ptr<const std::byte>(bytes, bytes->data() + begin));
+      publication_->offer(version, {begin, begin + 4}, std::shared_ptr<const std::byte>(bytes, bytes->data() + begin), {});
   }
 }
 

@@ -103,7 +103,8 @@ class PublicationsInOneProcess::Impl::Member final : public Publication {
   }
   ~Member() override { impl_.leave(rank_, model_); }
 
-  void offer(int64_t version, Range range, std::shared_ptr<const std::byte> bytes) override {
+  std::vector<Range> stretches(Range range) const override { return {range}; }
+  void offer(int64_t version, Range range, std::shared_ptr<const std::byte> bytes, std::vector<uint32_t> /*checksums*/) override {
     impl_.offer(rank_, model_, version, range, bytes.get());
   }
   std::shared_ptr<std::byte> new_source(size_t bytes) override {

@@ -57,7 +57,8 @@ class ObedientPublications final : public engine::Publications {
     Member(ObedientPublications& of, size_t bytes, Events events) : of_(of), bytes_(bytes), events_(std::move(events)) {}
 
     std::shared_ptr<std::byte> new_source(size_t) override { throw InternalError("nobody publishes here"); }
-    void offer(int64_t, engine::Range, std::shared_ptr<const std::byte>) override {
+    std::vector<engine::Range> stretches(engine::Range range) const override { return {range}; }
+    void offer(int64_t, engine::Range, std::shared_ptr<const std::byte>, std::vector<uint32_t>) override {
       throw InternalError("nobody publishes here");
     }
     std::shared_ptr<engine::Landing> new_landing() override { return std::make_shared<Place>(bytes_); }
