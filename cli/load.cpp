@@ -21,9 +21,9 @@ namespace sluice::cli {
 namespace fs = std::filesystem;
 namespace {
 
-void require_devices(const LoadedPipeline& loaded) {
-  const Problems missing = missing_devices(loaded.warnings);
-  if (!missing.empty()) throw UserError(missing);
+void require_models(const LoadedPipeline& loaded) {
+  const Problems refused = refused_by_a_run(loaded.warnings);
+  if (!refused.empty()) throw UserError(refused);
   for (const engine::PlanModel& model : loaded.plan.models) {
     if (const auto device = device_name(model.facts.device)) loaded.registry->find_device_kind(device->kind)->use();
   }
@@ -89,7 +89,7 @@ LoadedPipeline with_plan(CheckedPipeline checked) {
 }
 
 LoadedPipeline ready_to_run(LoadedPipeline loaded, Says says) {
-  require_devices(loaded);
+  require_models(loaded);
   if (says == Says::kNothing) return loaded;
   print_warnings(loaded.warnings);
   warn_of_cores(loaded.plan);
@@ -146,14 +146,14 @@ Problems problems_of_data(const engine::Plan& plan, const engine::PipelineSpec& 
   return problems;
 }
 
-Problems missing_devices(const Problems& warnings) {
-  Problems missing;
+Problems refused_by_a_run(const Problems& warnings) {
+  Problems refused;
   for (const Problem& problem : warnings) {
-    if (problem.kind != "device-unavailable") continue;
-    missing.push_back(problem);
-    missing.back().severity = Severity::kError;
+    if (problem.kind != "device-unavailable" && problem.kind != "weights-unusable") continue;
+    refused.push_back(problem);
+    refused.back().severity = Severity::kError;
   }
-  return missing;
+  return refused;
 }
 
 void print_warnings(const Problems& warnings) {

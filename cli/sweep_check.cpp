@@ -137,8 +137,8 @@ LoadedPipeline load_one(const SweepArguments& arguments, const SweptRun& run) {
   pipeline.ranks = 1;
   if (arguments.goes_on) refuse_what_is_to_be_typed(pipeline.file, run);
   LoadedPipeline loaded = arguments.goes_on ? load_pipeline(pipeline) : load_to_launch(pipeline);
-  const Problems missing = missing_devices(loaded.warnings);
-  if (!missing.empty()) throw UserError(missing);
+  const Problems refused = refused_by_a_run(loaded.warnings);
+  if (!refused.empty()) throw UserError(refused);
   return loaded;
 }
 

@@ -47,6 +47,10 @@ struct LoadOptions {
 /// and dtype. On the CPU.
 Transformer load_transformer(const std::filesystem::path& folder, const LoadOptions& options);
 
+/// Throws what load_transformer() would say of the files with the weights: that they are missing, cut off, or of another model. Reads
+/// their headers alone.
+void check_weights(const std::filesystem::path& folder, Head head);
+
 /// What is written of a model with adapters: itself with them merged in, the adapters as PEFT has them (adapter_folder.h), or the
 /// first with the second in its subfolder "adapter". A model without adapters is written as it is.
 enum class SavedAdapter { kMerged, kAdapter, kBoth };

@@ -75,6 +75,14 @@ void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& e
 
 }  // namespace
 
+void check_weights(const std::filesystem::path& folder, Head head) {
+  const ModelConfig config = read_config(folder);
+  Weights weights;
+  const auto expected = expected_weights(config, head, weights);
+  const TensorFolder tensors(folder);
+  throw_tensor_problems(tensor_problems(tensors, expected, config, head, stored_quantisation(folder)), tensors, config);
+}
+
 Transformer load_transformer(const std::filesystem::path& folder, const LoadOptions& options) {
   SLUICE_CHECK(!options.trainable || options.dtype == at::kFloat, "weights that are trained are float32");
   SLUICE_CHECK(!options.loaded || (!options.trainable && options.device.is_cpu()), "weights are taken as they are read");

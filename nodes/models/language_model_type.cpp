@@ -38,6 +38,17 @@ void report(const UserError& error, const char* kind, const engine::ModelSpec& s
   }
 }
 
+// A plan needs config.json alone.
+void warn_of_weights(const engine::ModelSpec& spec, const LanguageModelParams& params, Problems& problems) {
+  try {
+    models::check_weights(*params.checkpoint, head_of(params));
+  } catch (const UserError& error) {
+    const auto first = std::ssize(problems);
+    report(error, "weights-unusable", spec, "checkpoint", problems);
+    for (auto problem = problems.begin() + first; problem != problems.end(); ++problem) problem->severity = Severity::kWarning;
+  }
+}
+
 // A key with another value than its default, which another key makes mean nothing.
 void refuse(const engine::ModelSpec& spec, const char* key, const std::string& why, const std::string& help, Problems& problems) {
   problems.push_back({.kind = "setting-without-effect",
@@ -364,6 +375,7 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
     return nullptr;
   }
   find_unquantisable_folder(spec, *params, context.problems);
+  if (params->init == ModelInit::kCheckpoint) warn_of_weights(spec, *params, context.problems);
   try {
     const ParameterBytes bytes = bytes_of(*config, *params);
     facts = facts_of(*config, *params, bytes);
