@@ -33,9 +33,11 @@ void FailedSamples::settle(const OnErrorParams& params, const std::string& node,
   const auto first = std::ranges::min_element(failed_, {}, &std::pair<size_t, std::string>::first);
   const std::string name = name_of(first->first, batch, texts);
   if (params.on_error == OnError::kFail) {
+    const auto alike = std::ranges::count(failed_, first->second, &std::pair<size_t, std::string>::second);
+    const std::string several = alike > 1 ? plural(alike, "sample") + ", the first of them " : "";
     throw UserError({.where = {},
                      .message = first->second,
-                     .notes = {"it was to score " + name},
+                     .notes = {"it was to score " + several + name},
                      .help = "on_error = \"skip\" or \"value\" goes on without the scores of such samples"});
   }
   metrics.sum("reward/" + node + "/failed_samples", static_cast<double>(failed_.size()));

@@ -9,11 +9,14 @@ Says {"ready": {"function": ..., "form": ...}} or {"failure": ...} once, and the
 """
 
 import asyncio
+import decimal
 import fcntl
+import functools
 import importlib.util
 import inspect
 import json
 import math
+import numbers
 import os
 import random
 import re
@@ -79,7 +82,9 @@ TRL_KNOWN = ("prompts", "completions", "trainer_state", "log_extra", "log_metric
 
 def parameters_of(function):
     kinds = inspect.Parameter
-    return [p for p in inspect.signature(function).parameters.values() if p.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)]
+    given = getattr(function, "keywords", {}) if isinstance(function, functools.partial) else {}
+    return [p for p in inspect.signature(function).parameters.values()
+            if p.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD) and p.name not in given]
 
 
 def takes_any_keyword(function):
@@ -136,6 +141,13 @@ def help_for(error):
     return getattr(error, "help", None)
 
 
+def is_own(value):
+    """Functions of the file, and objects that it has made to be called like them."""
+    if inspect.isfunction(value):
+        return value.__module__ == MODULE
+    return isinstance(value, functools.partial) or (callable(value) and not inspect.isclass(value) and type(value).__module__ == MODULE)
+
+
 def choose(module, name):
     """The function to call, its name and its form."""
     if name:
@@ -143,8 +155,7 @@ def choose(module, name):
         if not callable(function):
             raise Unusable(f"has no function {name}")
     else:
-        own = {n: f for n, f in vars(module).items()
-               if inspect.isfunction(f) and f.__module__ == MODULE and not n.startswith("_")}
+        own = {n: f for n, f in vars(module).items() if is_own(f) and not n.startswith("_")}
         for name in ("reward_func", "compute_score"):
             if callable(getattr(module, name, None)):
                 function = getattr(module, name)
@@ -187,10 +198,12 @@ def number(value):
         value = plain(value[0])
     if value is None:
         raise Unusable("it returned None for this sample")
-    if isinstance(value, bool) or isinstance(value, (int, float)):
-        value = float(value)
-    else:
+    if not isinstance(value, (numbers.Real, decimal.Decimal)):
         raise Unusable(f"it returned a value of type {type(value).__name__} instead of a number")
+    try:
+        value = float(value)
+    except OverflowError:
+        value = math.inf if value > 0 else -math.inf
     if not abs(value) <= LARGEST:
         reason = "" if value != value or math.isinf(value) else f", and no number may be larger than {LARGEST:.4g}"
         raise Unusable(f"it returned {value} for this sample{reason}")
@@ -295,7 +308,7 @@ def slime_sample(request, i):
 
 def call_one_by_one(function, form, request, data_source, result):
     calls = list(arguments_of_samples(function, form, request, data_source))
-    if inspect.iscoroutinefunction(function):
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):
         async def all_of_them():
             return await asyncio.gather(*(function(**arguments) for arguments in calls), return_exceptions=True)
         values = asyncio.run(all_of_them())

@@ -78,6 +78,32 @@ TEST(PythonScorer, ArraysWithTolistCountAsLists) {
               ElementsAre(0.5, 1.5, 2.5, 3.5));
 }
 
+TEST(PythonScorer, NumbersOfOtherTypesCount) {
+  EXPECT_THAT(Scorer("from decimal import Decimal\nfrom fractions import Fraction\n"
+                     "def score(response): return Decimal('0.5') if response == '4' else Fraction(1, 4)\n")
+                  .scores(),
+              ElementsAre(0.5f, 0.25f, 0.5f, 0.25f));
+}
+
+TEST(PythonScorer, ObjectsThatAreCalledAreFunctions) {
+  EXPECT_THAT(Scorer("class Match:\n"
+                     "  def __init__(self, factor): self.factor = factor\n"
+                     "  def __call__(self, response, label): return self.factor * (response == label)\n"
+                     "score = Match(2)\n")
+                  .scores(),
+              ElementsAre(2, 0, 0, 2));
+  EXPECT_THAT(Scorer("import functools\n"
+                     "def _match(response, label, factor): return factor * (response == label)\n"
+                     "compute = functools.partial(_match, factor=3)\n")
+                  .scores(),
+              ElementsAre(3, 0, 0, 3));
+  EXPECT_THAT(Scorer("class Match:\n"
+                     "  async def __call__(self, response, label): return response == label\n"
+                     "score = Match()\n")
+                  .scores(),
+              ElementsAre(1, 0, 0, 1));
+}
+
 TEST(PythonScorer, VerlFunctionIsCalledForEachSampleAndItsOtherNumbersAreRecorded) {
   Scorer scorer(
       "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
@@ -329,7 +355,8 @@ TEST(PythonScorer, FailureNamesTheSampleAndShowsItsText) {
 
 TEST(PythonScorer, WrongCountIsAnError) {
   EXPECT_THAT(Scorer("def reward_func(queries, prompts, labels): return [1, 2, 3]").error(),
-              HasSubstr("it returned 3 scores for 4 samples"));
+              AllOf(HasSubstr("it returned 3 scores for 4 samples"),
+                    HasSubstr("it was to score 4 samples, the first of them sample 0 of group 0, \"4\"")));
   EXPECT_THAT(Scorer("def reward_func(queries, prompts, labels): return None").error(), HasSubstr("NoneType"));
 }
 
