@@ -149,6 +149,8 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"weights-unusable", kWarning,
      "the files with the weights of a model are missing, damaged or of another model; `run` refuses it",
      "the whole folder, or `init = \"random\"`"},
+    {"tokenizer-unusable", kWarning, "a model is sampled from, and its tokenizer is missing or cannot be read; `run` refuses it",
+     "the whole folder"},
     {"executor-of-source", kError, "`on` of a source that has a rollout", "write it in the rollout"},
     {"executors-exceed-cores", kError, "more executors than cores", "fewer executors, or more `cores`"},
     {"executors-share-cores", kWarning, "more executors than cores that the process may use", "fewer executors"},

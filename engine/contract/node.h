@@ -20,6 +20,8 @@
 
 namespace sluice::engine {
 
+class OutsideWork;
+
 /// Once through the graph.
 struct Iteration {
   int64_t index = 0;
@@ -46,6 +48,7 @@ struct NodeResources {
   World world;
   MetricsRecorder* metrics = nullptr;
   Totals* totals = nullptr;
+  OutsideWork* outside = nullptr;  // for who waits for a server or a process (outside_work.h); null: nobody watches
 };
 
 /// What every node has. A node runs on one executor thread; nothing of it is called concurrently.

@@ -403,7 +403,7 @@ RunStatus Run::Impl::status(const std::string& state) {
 // A model that is written while its node waits is no stall, however slow the disk.
 int64_t Run::Impl::progress() {
   if (holds_up()) ++looks_while_saved;
-  return driver->state().work_done() + looks_while_saved;
+  return driver->work_done() + looks_while_saved;
 }
 
 Run::Run(const Plan& plan, RunOptions options) : impl_(std::make_unique<Impl>(plan, std::move(options))) {}

@@ -339,6 +339,7 @@ void Driver::forget_executors() {
 }
 
 void Driver::let_everything_end() {
+  impl_->workload.outside->drop_behind(-1);
   for (auto& [model, gate] : impl_->state.gates) gate.published().abandon();
   for (auto& [model, milestone] : impl_->state.trained) milestone.abandon();
   impl_->state.coming->abandon();
@@ -391,6 +392,7 @@ void Driver::Impl::expect_early_ends() {
 
 // What waits for weights that will not be, or for what other ranks will not add, is handed to its executor, which drops it.
 void Driver::Impl::drop_behind(int64_t last) {
+  workload.outside->drop_behind(last);
   for (auto& [model, gate] : state.gates) gate.published().let_through(last + 1);
   for (auto& [model, milestone] : state.trained) milestone.let_through(last + 1);
   state.coming->drop_behind(last);
@@ -403,6 +405,8 @@ void Driver::Impl::drop_behind(int64_t last) {
 }
 
 std::string Driver::stopped_because() const { return impl_->stop_rule ? impl_->stop_rule->reason() : std::string(); }
+
+int64_t Driver::work_done() const { return impl_->state.work_done() + impl_->workload.outside->looks(); }
 
 Activity& Driver::activity() { return impl_->state.activity; }
 WorkInProgress& Driver::pending() { return impl_->state.pending; }

@@ -78,6 +78,9 @@ class Driver {
   /// Why [pipeline] stop_when has ended the run; empty: it has not.
   std::string stopped_because() const;
 
+  /// Grows whenever a group, a sample or a micro-batch gets on, or a node waits for something outside with a limit.
+  int64_t work_done() const;
+
   Activity& activity();
   WorkInProgress& pending();
   RunState& state();

@@ -92,19 +92,32 @@ inline bool NodeRunner::handle(Packet& packet, const PassOn& pass_on, const std:
 }
 
 bool NodeRunner::run(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on) {
-  if (state_.stopping() || state_.ending.drops(packet.iteration.index)) {
+  if (is_dropped(packet)) {
     state_.activity.end_unseen(executor_);
     return true;
   }
   state_.activity.begin_packet(executor_, packet.iteration.index, packet.batch == nullptr ? -1 : packet.batch->id);
   try {
     return handle(packet, pass_on, go_on);
+  } catch (const WorkDropped&) {
+    fail_unless_dropped(packet);
   } catch (...) {
-    state_.failure.capture(place(packet));
-    state_.activity.end_unseen(executor_);
-    state_.traffic.packet_done(index_);
-    return true;
+    fail(packet);
   }
+  return true;
+}
+
+// In a catch block.
+void NodeRunner::fail(const Packet& packet) {
+  state_.failure.capture(place(packet));
+  state_.activity.end_unseen(executor_);
+  state_.traffic.packet_done(index_);
+}
+
+// Likewise.
+void NodeRunner::fail_unless_dropped(const Packet& packet) {
+  if (!is_dropped(packet)) return fail(packet);
+  state_.activity.end_unseen(executor_);
 }
 
 // A packet that was lost would go unnoticed: the iteration would end without it.

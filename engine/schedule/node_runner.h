@@ -59,7 +59,10 @@ class NodeRunner {
   bool is_barrier() const { return plan_.needs.scope == Scope::kIteration; }
   bool is_filter() const { return plan_.needs.drops_groups; }
   bool has_quota() const { return !quota_.empty(); }
+  bool is_dropped(const Packet& packet) const { return state_.stopping() || state_.ending.drops(packet.iteration.index); }
 
+  void fail(const Packet& packet);
+  void fail_unless_dropped(const Packet& packet);
   void expect(const Packet& packet);
   bool handle(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on);
   bool end_iteration(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on);

@@ -127,6 +127,7 @@ Workload make_workload(const Plan& plan, const RunFolder& run_folder, const Link
     NodeResources resources = resources_of(plan, node, workload, run_folder);
     resources.metrics = part.metrics.get();
     resources.totals = part.totals.get();
+    resources.outside = workload.outside.get();
     if (plan.owners() > 1) resources.run_folder.gathered = part.files.get();
     resources.world = world_of(plan, ranks);
     try {

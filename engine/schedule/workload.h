@@ -7,6 +7,7 @@
 
 #include "engine/contract/common_memory.h"
 #include "engine/contract/node.h"
+#include "engine/contract/outside_work.h"
 #include "engine/plan/plan.h"
 
 namespace sluice::engine {
@@ -22,6 +23,7 @@ struct Workload {
 
   using Models = std::map<std::string, std::shared_ptr<Model>>;
 
+  std::unique_ptr<OutsideWork> outside = std::make_unique<OutsideWork>();    // outlives the nodes
   std::unique_ptr<CommonMemory> own_memory = std::make_unique<OwnMemory>();  // outlives the models
   Models models;
   std::vector<Part> parts;  // by index of Plan::nodes

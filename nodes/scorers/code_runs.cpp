@@ -21,10 +21,12 @@ std::vector<CodeTask> tasks_of(const std::vector<CodeSolution>& solutions) {
   return tasks;
 }
 
-// Waits for: news of a run. Ends at the earliest of their deadlines.
+constexpr std::chrono::milliseconds kLookAtRuns{500};  // between two looks at whether anybody still needs them
+
+// Waits for: news of a run. Ends at the earliest of their deadlines, or after half a second.
 void exchange(const std::vector<std::unique_ptr<CodeRun>>& runs) {
   std::vector<Subprocess*> processes;
-  auto until = Subprocess::Clock::time_point::max();
+  auto until = Subprocess::Clock::now() + kLookAtRuns;
   for (const auto& run : runs) {
     for (Subprocess* process : run->processes()) processes.push_back(process);
     until = std::min(until, run->deadline());
@@ -35,13 +37,14 @@ void exchange(const std::vector<std::unique_ptr<CodeRun>>& runs) {
 }  // namespace
 
 std::vector<std::vector<bool>> run_code(const Sandbox& sandbox, const CodeLimits& limits,
-                                        const std::vector<CodeSolution>& solutions) {
+                                        const std::vector<CodeSolution>& solutions, const engine::OutsideWait& wait) {
   std::vector<std::vector<bool>> passed;
   for (const CodeSolution& solution : solutions) passed.emplace_back(solution.problem->tests(), false);
   const std::vector<CodeTask> tasks = tasks_of(solutions);
   std::vector<uint8_t> failed(solutions.size(), 0);  // a test of it did
   std::vector<std::unique_ptr<CodeRun>> runs;
   for (size_t next = 0; next < tasks.size() || !runs.empty();) {
+    wait.go_on();
     for (; next < tasks.size() && runs.size() < limits.parallel; ++next) {
       const CodeTask& task = tasks[next];
       if (limits.stop_at_fail && failed[task.solution] != 0) continue;

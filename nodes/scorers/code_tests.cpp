@@ -64,7 +64,8 @@ CodeTests::CodeTests(const CodeTestsParams& params, engine::NodeResources& resou
     : params_(params),
       workers_(static_cast<size_t>(params.workers.value_or(std::max(1, resources.threads)))),
       sandbox_(made(params, resources.node)),
-      metrics_(*resources.metrics) {}
+      metrics_(*resources.metrics),
+      outside_(resources.outside) {}
 
 void CodeTests::process(engine::MicroBatch& batch) {
   const auto labels = batch.read(columns::kLabel);  // [G]
@@ -82,7 +83,7 @@ void CodeTests::process(engine::MicroBatch& batch) {
     solutions.push_back({std::move(code), &problems[texts.group_of(i)]});
   }
 
-  const auto passed = run_code(sandbox_, limits_of(params_, workers_), solutions);
+  const auto passed = run_code(sandbox_, limits_of(params_, workers_), solutions, {outside_, batch.iteration()});
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto tests = static_cast<double>(passed[i].size());
     const double share = static_cast<double>(std::ranges::count(passed[i], true)) / tests;

@@ -76,6 +76,7 @@ class CodeTests final : public engine::Node {
   size_t workers_;
   Sandbox sandbox_;
   engine::MetricsRecorder& metrics_;
+  engine::OutsideWork* const outside_;
 };
 
 }  // namespace sluice::nodes

@@ -84,16 +84,27 @@ class HttpClient::Transfers {
   }
 
   ~Transfers() {
-    for (const auto& transfer : running_) end(*transfer);
+    give_up();
     curl_slist_free_all(headers_);
     curl_multi_cleanup(multi_);
   }
 
-  std::vector<HttpReply> post(std::span<const std::string> bodies) {
+  std::vector<HttpReply> post(std::span<const std::string> bodies, const engine::OutsideWait& outside) {
+    try {
+      return replies_to(bodies, outside);
+    } catch (...) {
+      give_up();
+      throw;
+    }
+  }
+
+ private:
+  std::vector<HttpReply> replies_to(std::span<const std::string> bodies, const engine::OutsideWait& outside) {
     const NoPipeSignal no_signal;
     std::vector<HttpReply> replies(bodies.size());
     for (size_t i = 0; i < bodies.size(); ++i) waiting_.push_back({i, next_url_++ % options_.urls.size(), 0, Clock::now()});
     while (!waiting_.empty() || !running_.empty()) {
+      outside.go_on();
       start_what_is_due(bodies);
       int still_running = 0;
       curl_multi_perform(multi_, &still_running);
@@ -106,7 +117,12 @@ class HttpClient::Transfers {
     return replies;
   }
 
- private:
+  void give_up() {
+    for (const auto& transfer : running_) end(*transfer);
+    running_.clear();
+    waiting_.clear();
+  }
+
   struct Attempt {
     size_t request;
     size_t url;
@@ -232,6 +248,8 @@ HttpClient::HttpClient(HttpClientOptions options) {
 
 HttpClient::~HttpClient() = default;
 
-std::vector<HttpReply> HttpClient::post(std::span<const std::string> bodies) { return transfers_->post(bodies); }
+std::vector<HttpReply> HttpClient::post(std::span<const std::string> bodies, const engine::OutsideWait& wait) {
+  return transfers_->post(bodies, wait);
+}
 
 }  // namespace sluice::nodes

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/contract/outside_work.h"
+
 namespace sluice::nodes {
 
 struct HttpClientOptions {
@@ -35,8 +37,8 @@ class HttpClient {
   explicit HttpClient(HttpClientOptions options);
   ~HttpClient();
 
-  /// The replies to the bodies, in their order whatever the timing.
-  std::vector<HttpReply> post(std::span<const std::string> bodies);
+  /// The replies to the bodies, in their order whatever the timing. Throws what `wait` does; then nothing is under way any more.
+  std::vector<HttpReply> post(std::span<const std::string> bodies, const engine::OutsideWait& wait = {});
 
  private:
   class Transfers;

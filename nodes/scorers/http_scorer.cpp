@@ -58,7 +58,11 @@ void HttpScorer::describe(engine::Contract<HttpScorerParams>& c) {
 }
 
 HttpScorer::HttpScorer(const HttpScorerParams& params, engine::NodeResources& resources)
-    : params_(params), node_(resources.node), client_(http_options(params, resources.node)), metrics_(*resources.metrics) {}
+    : params_(params),
+      node_(resources.node),
+      client_(http_options(params, resources.node)),
+      metrics_(*resources.metrics),
+      outside_(resources.outside) {}
 
 void HttpScorer::process(engine::MicroBatch& batch) {
   ScoredTexts texts(params_, batch);
@@ -69,7 +73,7 @@ void HttpScorer::process(engine::MicroBatch& batch) {
   std::vector<std::string> requests;
   for (const engine::Range range : ranges) requests.push_back(request(samples, range));
 
-  const std::vector<HttpReply> replies = client_.post(requests);
+  const std::vector<HttpReply> replies = client_.post(requests, {outside_, batch.iteration()});
   FailedSamples failed;
   for (size_t r = 0; r < ranges.size(); ++r) take(replies[r], ranges[r], texts, failed);
   failed.settle(params_, node_, batch, texts, metrics_);

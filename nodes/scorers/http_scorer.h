@@ -65,6 +65,7 @@ class HttpScorer final : public engine::Node {
   std::string node_;
   HttpClient client_;
   engine::MetricsRecorder& metrics_;
+  engine::OutsideWork* const outside_;
 };
 
 }  // namespace sluice::nodes

@@ -112,7 +112,8 @@ Judge::Judge(const JudgeParams& params, engine::NodeResources& resources)
       reader_(params, "node '" + resources.node + "', extract"),
       request_(common_request(params)),
       client_(http_options(params, resources.node)),
-      metrics_(*resources.metrics) {}
+      metrics_(*resources.metrics),
+      outside_(resources.outside) {}
 
 void Judge::process(engine::MicroBatch& batch) {
   ScoredTexts texts(params_, batch);
@@ -124,7 +125,7 @@ void Judge::process(engine::MicroBatch& batch) {
   for (int64_t ask = 1; !asked.empty(); ++ask) {
     std::vector<std::string> requests;
     for (const size_t sample : asked) requests.push_back(request(samples, sample));
-    const std::vector<HttpReply> replies = client_.post(requests);
+    const std::vector<HttpReply> replies = client_.post(requests, {outside_, batch.iteration()});
     std::vector<size_t> without_verdict;
     for (size_t i = 0; i < asked.size(); ++i) {
       const Verdict verdict = verdict_of(replies[i]);

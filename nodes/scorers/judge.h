@@ -72,6 +72,7 @@ class Judge final : public engine::Node {
   const Json request_;  // what all requests have beside the messages
   HttpClient client_;
   engine::MetricsRecorder& metrics_;
+  engine::OutsideWork* const outside_;
 };
 
 }  // namespace sluice::nodes

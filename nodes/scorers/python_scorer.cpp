@@ -116,7 +116,8 @@ PythonScorer::PythonScorer(const PythonScorerParams& params, engine::NodeResourc
       node_(resources.node),
       seed_(resources.seed),
       pool_(started(params_, node_, function_)),
-      metrics_(*resources.metrics) {}
+      metrics_(*resources.metrics),
+      outside_(resources.outside) {}
 
 void PythonScorer::process(engine::MicroBatch& batch) {
   ScoredTexts texts(params_, batch);
@@ -128,7 +129,8 @@ void PythonScorer::process(engine::MicroBatch& batch) {
 
   std::vector<PythonReply> answers(ranges.size());
   const std::vector<WorkerReply> replies =
-      pool_.ask(requests, [&](size_t r, const std::string& line) { answers[r] = parse_python_reply(line, ranges[r].size()); });
+      pool_.ask(requests, [&](size_t r, const std::string& line) { answers[r] = parse_python_reply(line, ranges[r].size()); },
+                {outside_, batch.iteration()});
   FailedSamples failed;
   for (size_t r = 0; r < ranges.size(); ++r) {
     if (!replies[r].failure.empty()) answers[r].failure = "its process " + replies[r].failure;

@@ -68,6 +68,7 @@ class PythonScorer final : public engine::Node {
   std::string function_;  // for messages: reward.py, function reward_func
   WorkerPool pool_;
   engine::MetricsRecorder& metrics_;
+  engine::OutsideWork* const outside_;
 };
 
 }  // namespace sluice::nodes

@@ -13,6 +13,7 @@ namespace {
 using Clock = Subprocess::Clock;
 
 constexpr size_t kNone = SIZE_MAX;
+constexpr std::chrono::milliseconds kLook{500};  // between two looks at whether anybody still waits for the replies
 
 // The last words of a worker, on one line.
 std::string last_words(const std::string& errors) {
@@ -54,9 +55,25 @@ WorkerPool::WorkerPool(WorkerPoolOptions options) : options_(std::move(options))
 
 WorkerPool::~WorkerPool() = default;
 
-std::vector<WorkerReply> WorkerPool::ask(std::span<const std::string> requests, const TakeReply& take) {
+std::vector<WorkerReply> WorkerPool::ask(std::span<const std::string> requests, const TakeReply& take,
+                                         const engine::OutsideWait& wait) {
+  try {
+    return replies_to(requests, take, wait);
+  } catch (...) {
+    for (const auto& worker : workers_) {
+      if (!worker->busy()) continue;
+      worker->process.reset();
+      worker->request = kNone;
+    }
+    throw;
+  }
+}
+
+std::vector<WorkerReply> WorkerPool::replies_to(std::span<const std::string> requests, const TakeReply& take,
+                                                const engine::OutsideWait& wait) {
   std::vector<WorkerReply> replies(requests.size());
   for (size_t next = 0; next < requests.size() || any_busy();) {
+    wait.go_on();
     for (const auto& worker : workers_) {
       if (worker->busy() || next == requests.size()) continue;
       // One that died while it had nothing to do is replaced; no request is to blame.
@@ -123,10 +140,10 @@ void WorkerPool::fail(Worker& worker, const std::string& what, std::vector<Worke
   worker.request = kNone;
 }
 
-// Waits for: news of the workers that are busy. Ends at the earliest of their deadlines.
+// Waits for: news of the workers that are busy. Ends at the earliest of their deadlines, or after half a second.
 void WorkerPool::exchange() const {
   std::vector<Subprocess*> busy;
-  Clock::time_point until = Clock::time_point::max();
+  Clock::time_point until = Clock::now() + kLook;
   for (const auto& worker : workers_) {
     if (!worker->busy()) continue;
     busy.push_back(worker->process.get());

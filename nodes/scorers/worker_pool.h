@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/subprocess.h"
+#include "engine/contract/outside_work.h"
 
 namespace sluice::nodes {
 
@@ -41,13 +42,17 @@ class WorkerPool {
   explicit WorkerPool(WorkerPoolOptions options);
   ~WorkerPool();
 
-  /// The replies, in the order of the requests whatever the timing. A request has no end of a line in it.
+  /// The replies, in the order of the requests whatever the timing. A request has no end of a line in it. Throws what `wait` does;
+  /// then workers that had something to do are killed.
   std::vector<WorkerReply> ask(
-      std::span<const std::string> requests, const TakeReply& take = [](size_t, const std::string&) {});
+      std::span<const std::string> requests, const TakeReply& take = [](size_t, const std::string&) {},
+      const engine::OutsideWait& wait = {});
 
  private:
   struct Worker;
 
+  std::vector<WorkerReply> replies_to(std::span<const std::string> requests, const TakeReply& take,
+                                      const engine::OutsideWait& wait);
   void start(Worker& worker);
   void work(Worker& worker, std::span<const std::string> requests, std::vector<WorkerReply>& replies, const TakeReply& take);
   void fail(Worker& worker, const std::string& what, std::vector<WorkerReply>& replies);

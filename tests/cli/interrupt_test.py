@@ -26,6 +26,25 @@ def score(response):
 """
 
 
+# Where there is a file `slow` beside it each call hangs, and a file `hangs` says that one came then.
+HANGS_LATER = """
+import os, time
+HERE = os.path.dirname(os.path.abspath(__file__))
+def score(response):
+    if os.path.exists(os.path.join(HERE, "slow")):
+        open(os.path.join(HERE, "hangs"), "w").close()
+        time.sleep(1000)
+    return float(len(response) % 5)
+"""
+
+TAKES_LONG = """
+import time
+def score(queries, prompts, labels):
+    time.sleep(3)
+    return [float(len(query) % 5) for query in queries]
+"""
+
+
 class Interrupt(Case):
     def start_long_run(self, *words, **options):
         self.run_folder = self.folder / "run"
@@ -155,6 +174,31 @@ class Interrupt(Case):
         process.terminate()
         self.assertEqual(process.wait(timeout=60), TERMINATED)
         self.assert_saved()
+
+    # What another program works on would take far longer than the grace: it is given up.
+    def test_a_scorer_that_takes_longer_than_the_grace_is_not_waited_for(self):
+        self.write("reward.py", HANGS_LATER)
+        pipeline = self.write("p.toml", f'extends = "{PPO}"\n[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\ntimeout_seconds = 900.0\n')
+        self.run_folder = self.folder / "run"
+        settings = {**SMALL, "pipeline.iterations": 100000, "runtime.grace_seconds": 0.5}
+        process = start("run", pipeline, "--run-dir", self.run_folder, *sets(**settings), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, process)
+        self.wait_for_iteration()
+        (self.folder / "slow").touch()
+        wait_for("the scorer", (self.folder / "hangs").exists)
+        process.terminate()
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, TERMINATED, out + err)
+        self.assertNotIn("error:", err)
+        self.assert_saved()
+
+    # It has a limit of its own.
+    def test_a_scorer_may_take_longer_than_what_counts_as_a_stall(self):
+        self.write("reward.py", TAKES_LONG)
+        pipeline = self.write("p.toml", f'extends = "{PPO}"\n[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\n')
+        settings = {**SMALL, "pipeline.iterations": 1, "runtime.stall_seconds": 1}
+        done = run("run", pipeline, "--run-dir", self.folder / "run", *sets(**settings))
+        self.assertEqual(done.returncode, DONE, done.stderr)
 
     def test_stopped_for_longer_than_what_counts_as_a_stall_it_goes_on(self):
         process = self.start_long_run(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, settings={"runtime.stall_seconds": 4})

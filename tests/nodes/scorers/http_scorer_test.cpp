@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <thread>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -143,6 +144,19 @@ TEST(HttpScorer, SilenceIsNotWaitedForWithoutEnd) {
   params.timeout_seconds = 0.1;
   params.retries = 0;
   EXPECT_THAT(error(params), AllOf(HasSubstr(server.url()), HasSubstr("timed out")));
+}
+
+// Neither an answer nor the next attempt is waited for when the run drops the iteration.
+TEST(HttpScorer, WhatIsNotNeededAnyMoreIsNotWaitedFor) {
+  const TestServer server([](const Request&) -> Answer { return {200, "1", std::chrono::milliseconds(2000)}; });
+  HttpClient client({.urls = {server.url(), "http://127.0.0.1:9/"}, .first_pause = std::chrono::hours(1)});
+  engine::OutsideWork work;
+  std::jthread drops([&work] {
+    while (work.looks() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    work.drop_behind(-1);
+  });
+  const std::vector<std::string> bodies{"{}", "{}"};
+  EXPECT_THROW(client.post(bodies, {&work, 0}), engine::WorkDropped);
 }
 
 TEST(HttpScorer, AnswerThatIsNoScoreShowsItsBeginning) {

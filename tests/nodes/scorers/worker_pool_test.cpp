@@ -63,6 +63,20 @@ TEST(WorkerPool, WorkerThatEndedWhileIdleFailsNoRequest) {
   EXPECT_THAT(ask(pool, {"b"}), ElementsAre("b!"));
 }
 
+// The run drops the iteration that it is for; whoever works on it is killed, and another takes its place.
+TEST(WorkerPool, WhatIsNotNeededAnyMoreIsGivenUp) {
+  WorkerPool pool(shell("echo ready; while read t; do sleep $t; echo $t; done", 2));
+  engine::OutsideWork work;
+  std::jthread drops([&work] {
+    while (work.looks() < 2) std::this_thread::sleep_for(milliseconds(1));
+    work.drop_behind(3);
+  });
+  const std::vector<std::string> long_ones{"1000", "1000", "1000"};
+  EXPECT_THROW(pool.ask(long_ones, [](size_t, const std::string&) {}, {&work, 4}), engine::WorkDropped);
+  const std::vector<std::string> short_ones{"0", "0"};
+  EXPECT_THAT(lines(pool.ask(short_ones, [](size_t, const std::string&) {}, {&work, 3})), ElementsAre("0", "0"));
+}
+
 TEST(WorkerPool, WorkerThatIsNeverReadyIsRefused) {
   WorkerPoolOptions options = shell("sleep 1000");
   options.start_timeout = milliseconds(50);
