@@ -149,7 +149,8 @@ Problems problems_of_data(const engine::Plan& plan, const engine::PipelineSpec& 
 Problems refused_by_a_run(const Problems& warnings) {
   Problems refused;
   for (const Problem& problem : warnings) {
-    if (problem.kind != "device-unavailable" && problem.kind != "weights-unusable") continue;
+    if (problem.kind != "device-unavailable" && problem.kind != "weights-unusable" && problem.kind != "tokenizer-unusable")
+      continue;
     refused.push_back(problem);
     refused.back().severity = Severity::kError;
   }

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/shell_word.h"
 #include "cli/run_folder.h"
 #include "cli/sweep_file.h"
 
@@ -23,7 +24,7 @@ std::vector<ReportedRun> runs_of_sweep(const fs::path& folder, const std::string
   }
   if (runs.empty())
     throw UserError("no run of the sweep in " + folder.string() + " has begun",
-                    "begin it: rlhf-run sweep --resume " + folder.string());
+                    "begin it: rlhf-run sweep --resume " + shell_word(folder.string()));
   return runs;
 }
 

@@ -8,6 +8,7 @@
 #include "base/path_kind.h"
 #include "base/printable.h"
 #include "base/program_path.h"
+#include "base/shell_word.h"
 #include "base/strings.h"
 #include "base/world_environment.h"
 #include "cli/commands.h"
@@ -52,8 +53,9 @@ void refuse_changes(const fs::path& folder, const std::vector<std::string>& chan
 void compare_with_what_is_there(const SweepArguments& arguments, const CheckedSweep& sweep) {
   const fs::path& folder = arguments.run.run_folder;
   const SweepFile before = read_sweep(folder);
-  refuse_changes(folder, grid_changes(before.grid, sweep.file.grid),
-                 "go on with it as it is: rlhf-run sweep --resume " + folder.string() + "; or name another folder with -o");
+  refuse_changes(
+      folder, grid_changes(before.grid, sweep.file.grid),
+      "go on with it as it is: rlhf-run sweep --resume " + shell_word(folder.string()) + "; or name another folder with -o");
   const SweepChanges changes = pipeline_changes_of(before, sweep);
   if (!arguments.run.accept_changes)
     refuse_changes(
@@ -121,7 +123,7 @@ void warn_of_shared_cores(int at_once) {
 }
 
 std::string how_to_go_on_with(const SweepArguments& arguments) {
-  return "rlhf-run sweep --resume " + printable(arguments.run.run_folder.string()) +
+  return "rlhf-run sweep --resume " + printable(shell_word(arguments.run.run_folder.string())) +
          (arguments.parallel > 1 ? " --parallel " + std::to_string(arguments.parallel) : "");
 }
 

@@ -57,10 +57,34 @@ SourceSpan place_of(const engine::PipelineSpec& spec, const std::string& model) 
   return spec.where;
 }
 
+bool is_sampled(const engine::Plan& plan, const engine::PlanModel& model) {
+  const auto samples_it = [&](const engine::ModelNeed& need) {
+    return need.use == engine::ModelUse::kSamples && need.model == model.name;
+  };
+  return std::ranges::any_of(plan.nodes,
+                             [&](const engine::PlanNode& node) { return std::ranges::any_of(node.needs.models, samples_it); });
+}
+
+// Prompts become tokens by it. A plan needs none.
+void check_tokenizer(const engine::PlanModel& model, const engine::PipelineSpec& spec, Problems& problems) {
+  try {
+    text::Tokenizer::load(model.facts.folder);
+  } catch (const UserError& error) {
+    Problem problem = error.problems().front();
+    problem.kind = "tokenizer-unusable";
+    problem.notes.insert(problem.notes.begin(), "model '" + model.name + "' is sampled from, which takes its tokenizer");
+    problem.severity = Severity::kWarning;
+    problem.where = place_of(spec, model.name);
+    problems.push_back(std::move(problem));
+  }
+}
+
 }  // namespace
 
 Problems check_vocabularies(const engine::Plan& plan, const engine::PipelineSpec& spec) {
   Problems problems;
+  for (const engine::PlanModel& model : plan.models)
+    if (!model.facts.folder.empty() && is_sampled(plan, model)) check_tokenizer(model, spec, problems);
   const auto models = models_on_tokens(plan);
   for (size_t i = 1; i < models.size(); ++i) {
     const engine::PlanModel &first = *models[0], &model = *models[i];

@@ -44,8 +44,9 @@ size_t Dataset::keep_only(const std::function<bool(RowId)>& keep) {
     const SourceSpan first = sources_[source].where(0);
     sources_[source].keep_only(kept);
     if (sources_[source].rows() == 0)
-      throw UserError("no row of " + first.source->name + " is left: all " + plural(static_cast<int64_t>(kept.size()), "row") +
-                      " were dropped");
+      throw UserError(
+          "no row of " + first.source->name + " is left: " +
+          (kept.size() == 1 ? "its only row was dropped" : "all " + std::to_string(kept.size()) + " rows were dropped"));
   }
   make_orders();
   return dropped;

@@ -101,6 +101,8 @@ TEST_F(ConfinedFileSystemTest, TheFolderItselfMayBeReachedThroughALink) {
   ConfinedFileSystem files({folder_.path() / "runs/"});
   OutputFile(folder_.path() / "runs/log", OutputFile::Mode::kAppend, files).write("x");
   EXPECT_EQ(read_file(in_ / "log"), "x");
+  write_file_atomically(folder_.path() / "runs/whole", "y", files);  // which opens the folder, too
+  EXPECT_EQ(read_file(in_ / "whole"), "y");
 }
 
 TEST_F(ConfinedFileSystemTest, ThereMayBeSeveralFolders) {

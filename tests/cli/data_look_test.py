@@ -62,7 +62,7 @@ class Look(Case):
     def test_where_every_row_is_too_long_the_limit_is_named(self):
         limit = {"nodes.prompts.model": "actor", "nodes.prompts.max_prompt_tokens": 8, "nodes.prompts.too_long": "drop"}
         done = run("validate", "--data", PPO, *sets(**self.data('{"prompt": "11111111+1=", "label": "2"}\n'), **limit))
-        self.assert_refused(done, "data.jsonl is left: all 1 row", "the prompt has 11 tokens, max_prompt_tokens is 8", "help: raise that limit")
+        self.assert_refused(done, "data.jsonl is left: its only row was dropped", "the prompt has 11 tokens, max_prompt_tokens is 8", "help: raise that limit")
 
     def test_a_scorer_that_needs_labels_is_refused_where_none_are_read(self):
         done = run("validate", PPO, *sets(**self.data(GOOD), **{"nodes.prompts.label_field": '""'}))

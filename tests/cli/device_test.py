@@ -58,6 +58,19 @@ class MissingWeights(Case):
         self.assert_refused(done, "error: ", "model.safetensors", "models.reference.checkpoint=")
         self.assertFalse(run_folder.exists())
 
+    def test_a_tokenizer_is_needed_of_what_is_sampled_from(self):
+        folder = self.folder / "without"
+        shutil.copytree(MODEL, folder)
+        (folder / "tokenizer.json").unlink()
+        self.assertEqual(self.with_folder("validate", folder).stderr, "")  # of the reference
+        actor = {"models.actor.checkpoint": str(folder), "models.reference.checkpoint": str(MODEL)}
+        done = run("validate", PPO, *sets(**SMALL, **actor))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        for text in ("warning: ", "tokenizer", "model 'actor' is sampled from", "--set:"):
+            self.assertIn(text, done.stderr)
+        refused = run("run", PPO, "--run-dir", self.folder / "run", *sets(**SMALL, **actor))
+        self.assert_refused(refused, "models.actor.checkpoint=", "model 'actor' is sampled from")
+
     def test_none_are_needed_where_they_begin_at_random(self):
         done = self.with_folder("validate", ROOT / "pipelines/models/tiny-random", **{"models.reference.init": "random"})
         self.assertEqual((done.returncode, done.stderr), (DONE, ""))

@@ -11,7 +11,7 @@ import subprocess
 import time
 import unittest
 
-from support import DONE, FAILED, ROOT, SMALL, WRONG_PIPELINE, Case, repeatable, run, sets, start, wait_for
+from support import DONE, FAILED, PPO, ROOT, SMALL, WRONG_PIPELINE, Case, repeatable, run, sets, start, wait_for
 
 KILLS = int(os.environ.get("SLUICE_KILLS", "20"))
 SEED = int(os.environ.get("SLUICE_SEED", "1"))
@@ -245,6 +245,16 @@ class Resume(Survival):
         self.assertEqual(third.returncode, DONE, third.stderr)
         self.assertIn(f"grpo is complete: 4 iterations, the last checkpoint is {self.run_folder}/checkpoints/4\n", third.stdout)
         self.assertEqual((self.run_folder / "metrics.jsonl").read_text(), before)
+
+    def test_a_run_folder_may_be_a_link_to_one(self):
+        there, link = self.folder / "there", self.folder / "latest"
+        there.mkdir()
+        link.symlink_to(there)
+        first = run("run", PPO, "--run-dir", link, *sets(**(SMALL | {"pipeline.iterations": 1})))
+        self.assertEqual(first.returncode, DONE, first.stderr)
+        longer = run("resume", link, *sets(**{"pipeline.iterations": 2}))
+        self.assertEqual(longer.returncode, DONE, longer.stderr)
+        self.assertEqual((there / "checkpoint").resolve().name, "2")
 
     def test_a_run_that_was_killed_behind_its_last_checkpoint_is_brought_to_its_end(self):
         self.run_for(3)
