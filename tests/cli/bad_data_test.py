@@ -123,12 +123,11 @@ class BadData(Case):
                    *sets(**SMALL, **{"nodes.prompts.path": str(self.folder / "none.jsonl")}))
         self.assert_refused(done, "--set:1:20: error: ", f"there is no file {self.folder}/none.jsonl")
 
-    def test_prompt_that_is_too_long_stops_the_run_with_its_length(self):
+    def test_prompt_that_is_too_long_is_refused_with_its_length(self):
         data = self.write("data.jsonl", '{"prompt": "11111111+1=", "label": "11111112"}\n')
-        finished = self.run_ppo(expect=FAILED, **{"nodes.prompts.path": str(data)})
-        for text in ("node 'generate' failed in iteration 0", "has 11 tokens, max_prompt_tokens is 8", "max_prompt_tokens >= 11"):
-            self.assertIn(text, finished.stderr)
-        self.assertNotIn("internal error", finished.stderr)
+        done = run("run", PPO, "--run-dir", self.folder / "run", *sets(**SMALL, **{"nodes.prompts.path": str(data)}))
+        self.assert_refused(done, "data.jsonl:1:1: error: the prompt has 11 tokens, max_prompt_tokens of node 'generate' is 8",
+                            "max_prompt_tokens >= 11 in [nodes.generate]")
 
 
 class RunFolder(Case):
