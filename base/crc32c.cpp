@@ -115,8 +115,8 @@ uint32_t crc32c(std::string_view bytes, uint32_t before) {
   return ~by_table(~before, bytes);
 }
 
-uint32_t copy_crc32c(std::string_view bytes, char* to, uint32_t before) {
-  uint32_t checksum = before;
+uint32_t copy_crc32c(std::string_view bytes, char* to) {
+  uint32_t checksum = 0;
 #if defined(__x86_64__)
   const bool is_whole_line = reinterpret_cast<uintptr_t>(to) % kCacheLine == 0;
   if (const size_t size = bytes.size() / kFoldedAtOnce * kFoldedAtOnce; size > 0 && is_whole_line && can_fold_crc32c()) {

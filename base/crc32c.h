@@ -10,9 +10,9 @@ namespace sluice {
 /// Source: RFC 3720, appendix B.4 has the test vectors.
 uint32_t crc32c(std::string_view bytes, uint32_t before = 0);
 
-/// Copies `bytes` to `to`, which they do not overlap, and returns their checksum, as crc32c() does: both at once, where that is as
-/// fast as a copy. Of what goes from cache line to cache line nothing is left in the caches, so it is for what nobody reads soon.
-uint32_t copy_crc32c(std::string_view bytes, char* to, uint32_t before = 0);
+/// Copies `bytes` to `to`, which they do not overlap, and returns their checksum: both at once, where that is as fast as a copy.
+/// Of what goes from cache line to cache line nothing is left in the caches, so it is for what nobody reads soon.
+uint32_t copy_crc32c(std::string_view bytes, char* to);
 
 class MappedFile;
 
