@@ -1,21 +1,27 @@
 # Files of one folder are compiled together, some at a time: what they all include is parsed once, which halves the time of a cold build.
 #
-# Names within anonymous namespaces of a folder must differ therefore. The presets `tsan` and `debug` compile each file
-# alone: there a file that does not include what it uses fails, and editors find each file in compile_commands.json.
+# Names within anonymous namespaces of a folder must differ therefore; those of a test are in a namespace of its file, where any name
+# is free. The presets `tsan` and `debug` compile each file alone: there a file that does not include what it uses fails, and editors
+# find each file in compile_commands.json.
 
 option(SLUICE_TOGETHER "Compile files of one folder together" ON)
 
 set(_files_together 8)  # a change of one of them compiles them all: some 15 s
 
 # sluice_compile_together(sluice_models EXCEPT kernels sample): all of the target but these folders of its own.
+# sluice_compile_together(sluice_nodes_test ONLY "_test\\.cpp$"): what has such a name. A source of two targets of one folder must be
+# compiled alone in both, or in the same company.
 #
 # Not CMake's unity build, whose files name others by the whole path of the checkout: the compiler cache would not know them in a second one.
 function(sluice_compile_together target)
-  cmake_parse_arguments(arg "" "" "EXCEPT" ${ARGN})
+  cmake_parse_arguments(arg "" "ONLY" "EXCEPT" ${ARGN})
   if(NOT SLUICE_TOGETHER)
     return()
   endif()
   get_target_property(sources ${target} SOURCES)
+  if(arg_ONLY)
+    list(FILTER sources INCLUDE REGEX "${arg_ONLY}")
+  endif()
   list(SORT sources)
   set(folder_of_part "")
   set(part_sources "")

@@ -142,7 +142,16 @@ def violations(root):
     return found
 
 
+def misnamed(root):
+    """Tests whose names are not in a namespace of their file: those of a folder are compiled together, where two of one name clash."""
+    tests = sorted((root / "tests").rglob("*_test.cpp"))
+    return [path.relative_to(root).as_posix() for path in tests if not re.search(rf"^namespace sluice(::\w+)*::{path.stem} {{$", path.read_text(encoding="utf-8"), re.MULTILINE)]
+
+
 class Architecture(unittest.TestCase):
+    def test_names_of_tests_are_their_own(self):
+        self.assertEqual(misnamed(ROOT), [])
+
     def test_the_tree_breaks_no_rule(self):
         self.assertGreater(sum(1 for _ in source_files(ROOT)), 100, "the sources were not found")
         self.assertEqual(violations(ROOT), [])
@@ -229,6 +238,14 @@ class TheTestItself(unittest.TestCase):
         for name, reason in WRITERS.items():
             self.assertTrue(reason)
             self.assertTrue(list(writes((ROOT / name).read_text(encoding="utf-8"))), name)
+
+    def test_finds_a_test_whose_names_are_not_its_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "tests" / "nodes").mkdir(parents=True)
+            for name, namespace in {"gae": "sluice::nodes::gae_test", "kl": "sluice::nodes", "ppo": "sluice::nodes::gae_test"}.items():
+                (root / "tests" / "nodes" / f"{name}_test.cpp").write_text(f"namespace {namespace} {{\n", encoding="utf-8")
+            self.assertEqual(misnamed(root), ["tests/nodes/kl_test.cpp", "tests/nodes/ppo_test.cpp"])
 
     def test_finds_a_long_file(self):
         self.assertEqual(self.violations_of({"engine/a.h": "\n" * 501}), ["engine/a.h:501: longer than 500 lines"])

@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-namespace sluice {
+namespace sluice::bytes_test {
 namespace {
 
 TEST(Bytes, AreReadAsTheyWereWritten) {
@@ -45,4 +45,4 @@ TEST(Bytes, ThatEndTooEarlyAreRefused) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::bytes_test

@@ -11,7 +11,7 @@
 #include "base/folder.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice {
+namespace sluice::confined_file_system_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -115,4 +115,4 @@ TEST_F(ConfinedFileSystemTest, ThereMayBeSeveralFolders) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::confined_file_system_test

@@ -12,7 +12,7 @@
 #include "tests/files/forwarding_file_system.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice {
+namespace sluice::crash_states_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -281,4 +281,4 @@ TEST_F(CrashStates, WithNothingLostAreWhatTheSystemMade) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::crash_states_test

@@ -11,7 +11,7 @@
 
 #include "base/crc32c_folding.h"
 
-namespace sluice {
+namespace sluice::crc32c_test {
 namespace {
 
 TEST(Crc32c, HasTheCheckValueOfTheCatalogue) { EXPECT_EQ(crc32c("123456789"), 0xE3069283u); }
@@ -99,4 +99,4 @@ TEST(Crc32c, OfACopyIsThatOfTheBytesAndTheyAreCopied) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::crc32c_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::device_name_test {
 namespace {
 
 TEST(DeviceNames, AreAKindAndANumber) {
@@ -23,4 +23,4 @@ TEST(DeviceNames, OtherTextsAreNone) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::device_name_test

@@ -14,7 +14,7 @@
 #include "tests/files/forwarding_file_system.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice {
+namespace sluice::durability_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -317,4 +317,4 @@ TEST(DurabilityOfReplacing, AFailureBetweenTheTwoStepsOfAFolderIsUndone) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::durability_test

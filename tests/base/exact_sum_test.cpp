@@ -15,7 +15,7 @@
 #include "base/bytes.h"
 #include "tests/source_folder.h"
 
-namespace sluice {
+namespace sluice::exact_sum_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -178,4 +178,4 @@ TEST(ExactMoments, OfANanAreNan) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::exact_sum_test

@@ -10,7 +10,7 @@
 #include "tests/files/recording_file_system.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice {
+namespace sluice::faulty_file_system_test {
 namespace {
 
 using Kind = Fault::Kind;
@@ -85,4 +85,4 @@ TEST_F(FaultyFiles, CountTheOperationsOfAllThreads) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::faulty_file_system_test

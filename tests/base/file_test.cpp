@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice {
+namespace sluice::file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -260,4 +260,4 @@ TEST_F(File, ALargeFileWithAlmostNothingOnTheDiskIsNotMapped) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::file_test

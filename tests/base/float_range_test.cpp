@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace sluice {
+namespace sluice::float_range_test {
 namespace {
 
 TEST(OwnedFloats, OfAllRanksAreAllFloatsInWholeBlocks) {
@@ -51,4 +51,4 @@ TEST(Buckets, AreEachSharedByAllRanks) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::float_range_test

@@ -10,7 +10,7 @@
 #include "tests/files/recording_file_system.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice {
+namespace sluice::folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -124,4 +124,4 @@ TEST_F(Folder, ReplacesALinkNotWhatItPointsTo) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::folder_test

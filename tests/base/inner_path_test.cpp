@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::inner_path_test {
 namespace {
 
 TEST(InnerPath, NamesBelowAFolderAreFine) {
@@ -22,4 +22,4 @@ TEST(InnerPath, WhatMayLeadElsewhereHasAFault) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::inner_path_test

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace sluice {
+namespace sluice::json_test {
 namespace {
 
 using testing::HasSubstr;
@@ -74,4 +74,4 @@ TEST(Json, AMissingFileIsNamed) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::json_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-namespace sluice {
+namespace sluice::machine_test {
 namespace {
 
 /// A root folder with the files that tell what a process may use.
@@ -102,4 +102,4 @@ TEST_F(Machine, HasAllCoresWhereNoGroupLimitsThem) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::machine_test

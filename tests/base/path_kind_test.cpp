@@ -7,7 +7,7 @@
 #include "tests/ordinary_user.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice {
+namespace sluice::path_kind_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -71,4 +71,4 @@ TEST_F(PathKindTest, EntriesComeInOrderOfTheirNames) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::path_kind_test

@@ -4,7 +4,7 @@
 
 #include "base/strings.h"
 
-namespace sluice {
+namespace sluice::printable_test {
 namespace {
 
 TEST(Printable, OrdinaryTextStaysAsItIs) {
@@ -74,4 +74,4 @@ TEST(Shortened, KeepsWhatFits) {
 TEST(Shortened, DoesNotCutAnEscapeInTwo) { EXPECT_EQ(shortened("ab\x1b[31m", 7), "ab..."); }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::printable_test

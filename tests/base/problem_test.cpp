@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace sluice {
+namespace sluice::problem_test {
 namespace {
 
 using testing::HasSubstr;
@@ -145,4 +145,4 @@ TEST(Check, ThrowsInternalErrorWithTheConditionAndTheReason) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::problem_test

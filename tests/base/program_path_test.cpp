@@ -6,7 +6,7 @@
 
 #include "tests/source_folder.h"
 
-namespace sluice {
+namespace sluice::program_path_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -19,4 +19,4 @@ TEST(ProgramPath, ABuildTreeHasWhatComesWithTheProgramAsAnInstallTreeHasIt) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::program_path_test

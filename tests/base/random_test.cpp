@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-namespace sluice {
+namespace sluice::random_test {
 namespace {
 
 struct KnownAnswer {
@@ -137,4 +137,4 @@ TEST(RandomStream, SkippedNormalsAreThoseThatWouldHaveCome) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::random_test

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-namespace sluice {
+namespace sluice::shell_word_test {
 namespace {
 
 // What `sh` takes it for.
@@ -28,4 +28,4 @@ TEST(ShellWord, StaysAsItIsWhereThatIsTheSame) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::shell_word_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::slurm_text_test {
 namespace {
 
 TEST(SlurmText, FirstHostOfAList) {
@@ -33,4 +33,4 @@ TEST(SlurmText, ANodeThatIsNotThereHasNoCount) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::slurm_text_test

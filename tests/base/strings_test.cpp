@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 
-namespace sluice {
+namespace sluice::strings_test {
 namespace {
 
 using testing::ElementsAre;
@@ -127,4 +127,4 @@ TEST(Utf8, RefusesMalformedSequences) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::strings_test

@@ -20,7 +20,7 @@
 #include "base/machine.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice {
+namespace sluice::subprocess_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -406,4 +406,4 @@ TEST(FindProgram, LooksInPathUnlessTheNameHasASlash) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::subprocess_test

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/random.h"
 
-namespace sluice {
+namespace sluice::sum_tree_test {
 namespace {
 
 constexpr int kMostSlots = 16;
@@ -125,4 +125,4 @@ TEST(MoveSum, LeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::sum_tree_test

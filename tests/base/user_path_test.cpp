@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace sluice {
+namespace sluice::user_path_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -57,4 +57,4 @@ TEST_F(UserPath, AnAbsolutePathComesBackAsItWas) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::user_path_test

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice {
+namespace sluice::world_environment_test {
 namespace {
 
 using testing::HasSubstr;
@@ -252,4 +252,4 @@ TEST(WorldEnvironment, IsThatOfThisProcessUnlessAnotherIsGiven) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::world_environment_test

@@ -9,10 +9,10 @@
 #include "tests/golden.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::cli {
+namespace sluice::cli::checkpoint_list_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 ListedCheckpoint listed(int64_t iterations, double score, int64_t bytes, const std::string& damage = {}) {
   engine::Manifest manifest;
@@ -86,4 +86,4 @@ TEST(CheckpointList, CheckpointWithoutAManifestIsDamaged) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::checkpoint_list_test

@@ -5,11 +5,11 @@
 
 #include <utility>
 
-namespace sluice::cli {
+namespace sluice::cli::core_shares_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 TEST(SharesOfCores, AreDisjointAndNearlyAsMany) {
   const std::vector<int> cores{0, 1, 2, 5, 6, 7, 9};
@@ -31,4 +31,4 @@ TEST(SharesOfCores, AreSharedByNeighboursWhereThereAreTooFew) {
 TEST(SharesOfCores, AreNoneWhereTheSystemDoesNotTell) { EXPECT_THAT(share_of_cores({}, 1, 2), IsEmpty()); }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::core_shares_test

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::cli {
+namespace sluice::cli::damage_name_test {
 namespace {
 
 constexpr const char* kWhat = "has another checksum than when it was saved";
@@ -60,7 +60,7 @@ TEST(DamageName, EachFlippedBitOfTheHeaderIsNamedByTheHeaderOrTheTensorThatItTel
     spoiled[bit / 8] = static_cast<char>(spoiled[bit / 8] ^ (1 << bit % 8));
     folder.write("m.safetensors", spoiled);
     ASSERT_THAT(text_of(folder, "m.safetensors"),
-                testing::MatchesRegex(std::string("m.safetensors: (its header|tensor .*) ") + kWhat))
+                ::testing::MatchesRegex(std::string("m.safetensors: (its header|tensor .*) ") + kWhat))
         << "bit " << bit;
   }
 }
@@ -80,4 +80,4 @@ TEST(DamageName, FileThatGoesMeanwhileIsNamedTheSame) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::damage_name_test

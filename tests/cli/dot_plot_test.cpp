@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace sluice::cli {
+namespace sluice::cli::dot_plot_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -25,4 +25,4 @@ TEST(DotPlot, EqualValuesLieInTheMiddle) {
 TEST(DotPlot, FewValuesAreStretched) { EXPECT_THAT(dot_plot({1, 0}, 4, 2, /*unicode=*/false), ElementsAre("*** ", "   *")); }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::dot_plot_test

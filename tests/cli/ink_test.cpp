@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
-namespace sluice::cli {
+namespace sluice::cli::ink_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -43,7 +43,7 @@ TEST(Fitted, ColoursTakeNoCells) {
 TEST(Fitted, TextCannotBringColoursOfItsOwn) { EXPECT_EQ(fitted({{"a\033[31m", Ink::kPlain}}, 80, true), "a\\x1b[31m"); }
 
 // With the environment as given; gives it back.
-class Environment : public testing::Test {
+class Environment : public ::testing::Test {
  protected:
   void set(const char* name, const char* value) {
     if (value == nullptr)
@@ -76,4 +76,4 @@ TEST_F(Environment, WhatIsNoTerminalHasNeitherCursorNorColour) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::ink_test

@@ -18,18 +18,18 @@
 #include "base/strings.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::cli {
+namespace sluice::cli::launch_test {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::AllOf;
-using testing::Each;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::MatchesRegex;
-using testing::Not;
-using testing::UnorderedElementsAre;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 
 constexpr std::chrono::seconds kLong{60};  // never reached unless something hangs
 
@@ -56,7 +56,7 @@ std::string state_of(pid_t pid) {
 }
 
 /// A process that launches ranks of a shell script, in which FOLDER is that of the test.
-class Launched : public testing::Test {
+class Launched : public ::testing::Test {
  protected:
   void TearDown() override {
     if (launcher_ <= 0) return;
@@ -201,7 +201,7 @@ TEST_F(Launched, ALineWithoutEndIsPrintedInPieces) {
   EXPECT_EQ(run(2, "[ $RANK = 0 ] || head -c 3000000 /dev/zero | tr '\\0' x"), 0);
   size_t count = 0;
   for (const std::string& line : error_lines()) {
-    EXPECT_THAT(line.substr(0, 10), testing::StrEq("[rank 1] x"));
+    EXPECT_THAT(line.substr(0, 10), ::testing::StrEq("[rank 1] x"));
     count += line.size() - std::string("[rank 1] ").size();
   }
   EXPECT_EQ(count, 3'000'000u);
@@ -215,7 +215,7 @@ TEST_F(Launched, TheFirstBadEndIsToldAndIsTheExitCode) {
 
 TEST_F(Launched, AKilledRankEndsAll) {
   EXPECT_EQ(run(2, "[ $RANK = 1 ] && kill -KILL $$; while true; do sleep 0.01; done", {.notice = milliseconds(50)}), 137);
-  EXPECT_THAT(errors(), testing::ContainsRegex("^rank 1 \\(pid [0-9]+\\) was killed by signal 9 \\(KILL\\)\n"));
+  EXPECT_THAT(errors(), ::testing::ContainsRegex("^rank 1 \\(pid [0-9]+\\) was killed by signal 9 \\(KILL\\)\n"));
 }
 
 TEST_F(Launched, WhatDoesNotEndWhenAskedIsKilled) {
@@ -350,4 +350,4 @@ TEST_F(Launched, AProgramThatIsNotThereIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::launch_test

@@ -3,16 +3,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace sluice::cli {
+namespace sluice::cli::nvtx_ranges_test {
 namespace {
 
 namespace fs = std::filesystem;
 
 // A folder that stands for the root of a machine.
-class NvtxRanges : public testing::Test {
+class NvtxRanges : public ::testing::Test {
  protected:
   NvtxRanges() {
-    std::string pattern = testing::TempDir() + "sluice_nvtx_XXXXXX";
+    std::string pattern = ::testing::TempDir() + "sluice_nvtx_XXXXXX";
     if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
     root_ = pattern;
   }
@@ -43,4 +43,4 @@ TEST_F(NvtxRanges, CanBeMarkedWithoutAToolThatLooks) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::nvtx_ranges_test

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::cli {
+namespace sluice::cli::plugin_rules_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -84,4 +84,4 @@ TEST_F(PluginRules, TheEnvironmentVouchesForFilesAndWhatIsInFolders) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::plugin_rules_test

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::cli {
+namespace sluice::cli::plugin_seal_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -68,4 +68,4 @@ TEST_F(PluginSeal, ARunWithoutPluginsLeavesNoSeals) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::plugin_seal_test

@@ -3,13 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace sluice::cli {
+namespace sluice::cli::run_history_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-class History : public testing::Test {
+class History : public ::testing::Test {
  protected:
   History() { plan_.pipeline.name = "ppo"; }
 
@@ -55,4 +55,4 @@ TEST_F(History, TheFolderCannotSteerTheTerminal) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::run_history_test

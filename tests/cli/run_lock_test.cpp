@@ -10,11 +10,11 @@
 #include "base/error.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::cli {
+namespace sluice::cli::run_lock_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 std::string refusal(const std::filesystem::path& folder) {
   return message_of<UserError>([&] { RunLock second(folder); });
@@ -82,4 +82,4 @@ TEST(RunLock, GoesWithAProcessThatIsKilled) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::run_lock_test

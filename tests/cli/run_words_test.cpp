@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace sluice::cli {
+namespace sluice::cli::run_words_test {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(RunWords, SayNothingOfWhatIsNotAskedFor) {
   RunArguments arguments;
@@ -29,4 +29,4 @@ TEST(RunWords, SayAllThatIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::run_words_test

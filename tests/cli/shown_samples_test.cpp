@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::cli {
+namespace sluice::cli::shown_samples_test {
 namespace {
 
 using engine::ColumnData;
@@ -112,4 +112,4 @@ TEST(ShownSamples, AreEscapedAndCutAtTheWidth) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::shown_samples_test

@@ -5,11 +5,11 @@
 
 #include "base/json.h"
 
-namespace sluice::cli {
+namespace sluice::cli::simulate_text_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 engine::SimulationResult some_result(double seconds) {
   engine::SimulationResult result{.seconds = seconds, .iterations = 3};
@@ -136,4 +136,4 @@ TEST(SimulationJson, HoldsEveryVariant) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::simulate_text_test

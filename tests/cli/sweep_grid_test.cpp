@@ -5,13 +5,13 @@
 
 #include <numeric>
 
-namespace sluice::cli {
+namespace sluice::cli::sweep_grid_test {
 namespace {
 
-using testing::Each;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 SweepGrid grid_of(const std::vector<std::string>& sets, const std::vector<std::int64_t>& seeds = {1}) {
   Problems problems;
@@ -170,4 +170,4 @@ TEST(Seeds, ThatAreNoneAreRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::sweep_grid_test

@@ -8,15 +8,15 @@
 #include "base/strings.h"
 #include "tests/golden.h"
 
-namespace sluice::cli {
+namespace sluice::cli::top_text_test {
 namespace {
 
 using engine::RunStatus;
-using testing::Each;
-using testing::HasSubstr;
-using testing::Not;
-using testing::SizeIs;
-using testing::StartsWith;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 // A run in the middle of its 42nd iteration.
 TopView running() {
@@ -78,7 +78,7 @@ TEST(TopText, ShowsWhatARunDoes) { expect_golden("cli/top/running.txt", top_text
 TEST(TopText, FitsANarrowTerminal) {
   const std::string text = top_text(running(), 60);
   expect_golden("cli/top/narrow.txt", text);
-  EXPECT_THAT(lines_of(text), Each(SizeIs(testing::Le(60u))));
+  EXPECT_THAT(lines_of(text), Each(SizeIs(::testing::Le(60u))));
 }
 
 TEST(TopText, ShowsARunThatHasEnded) {
@@ -166,4 +166,4 @@ TEST(TopText, CutsBetweenCharacters) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice::cli::top_text_test

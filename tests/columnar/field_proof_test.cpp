@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice::columnar {
+namespace sluice::columnar::field_proof_test {
 namespace {
 
 using data::ColumnKind;
@@ -107,4 +107,4 @@ TEST(FieldProof, ANumberThatIsNoneIsNull) {
 }
 
 }  // namespace
-}  // namespace sluice::columnar
+}  // namespace sluice::columnar::field_proof_test

@@ -8,7 +8,7 @@
 #include "columnar/batches.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::columnar {
+namespace sluice::columnar::plain_file_test {
 namespace {
 
 constexpr int64_t kFarTooMuch = int64_t{1} << 30;
@@ -40,4 +40,4 @@ TEST(PlainFile, ALongMessageOfAShortStreamIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::columnar
+}  // namespace sluice::columnar::plain_file_test

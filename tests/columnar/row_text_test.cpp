@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "data/row_file.h"
 
-namespace sluice::columnar {
+namespace sluice::columnar::row_text_test {
 namespace {
 
 std::string written(const std::function<void(RowText&)>& write) {
@@ -88,4 +88,4 @@ TEST(RowText, ARowThatIsLongerThanAnyMayBeTakesNoMoreMemory) {
 }
 
 }  // namespace
-}  // namespace sluice::columnar
+}  // namespace sluice::columnar::row_text_test

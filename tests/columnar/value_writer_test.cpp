@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice::columnar {
+namespace sluice::columnar::value_writer_test {
 namespace {
 
 using testing::ElementsAre;
@@ -116,4 +116,4 @@ TEST(ValueWriter, ATypeSaysWhatItsValuesAre) {
 }
 
 }  // namespace
-}  // namespace sluice::columnar
+}  // namespace sluice::columnar::value_writer_test

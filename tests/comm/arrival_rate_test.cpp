@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::comm {
+namespace sluice::comm::arrival_rate_test {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
@@ -53,4 +53,4 @@ TEST(ArrivalRate, OfALargeVersionAnEighthCounts) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::arrival_rate_test

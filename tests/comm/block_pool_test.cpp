@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 
-namespace sluice::comm {
+namespace sluice::comm::block_pool_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -91,4 +91,4 @@ TEST(BlockPool, NeverHoldsMoreThanWasGrantedAtOneTime) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::block_pool_test

@@ -13,7 +13,7 @@
 #include "tests/comm/parcel_ranks.h"
 
 // Parcels of bytes as they are, which come to a place that the receiver names.
-namespace sluice::comm {
+namespace sluice::comm::byte_parcels_test {
 namespace {
 
 using testing::Countdown;
@@ -169,4 +169,4 @@ INSTANTIATE_TEST_SUITE_P(Wires, ByteParcels, ::testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "SharedMemory" : "Tcp"); });
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::byte_parcels_test

@@ -18,7 +18,7 @@
 #include "comm/parcels/parcels_over.h"
 #include "tests/comm/ranks_in_threads.h"
 
-namespace sluice::comm {
+namespace sluice::comm::cluster_test {
 namespace {
 
 using ::testing::Each;
@@ -209,4 +209,4 @@ TEST_F(ClustersWithParcels, FailWhereOneEndsNotWell) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::cluster_test

@@ -18,7 +18,7 @@
 
 #include "tests/comm/ranks_in_threads.h"
 
-namespace sluice::comm {
+namespace sluice::comm::common_memory_test {
 namespace {
 
 using testing::in_threads;
@@ -131,4 +131,4 @@ TEST_F(CommonMemoryTest, RanksThatAskForOtherThingsAreABug) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::common_memory_test

@@ -22,7 +22,7 @@
 #include "tests/comm/gradients.h"
 #include "tests/comm/ranks_in_threads.h"
 
-namespace sluice::comm {
+namespace sluice::comm::delays_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -113,4 +113,4 @@ TEST(Delays, OnTheWayToTheStoreLoseNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::delays_test

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace sluice::comm {
+namespace sluice::comm::gradient_cut_test {
 namespace {
 
 constexpr int64_t kBlock = GradientCut::kBlock;
@@ -73,4 +73,4 @@ TEST(GradientCut, ARankSendsHardlyMoreThanInARing) {
 TEST(GradientCut, RefusesSlotsThatRanksCannotShare) { EXPECT_THROW(GradientCut({0, 3}, 4, 1 << 20), InternalError); }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::gradient_cut_test

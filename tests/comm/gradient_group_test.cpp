@@ -19,7 +19,7 @@
 #include "tests/comm/gradients.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::comm {
+namespace sluice::comm::gradient_group_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -61,7 +61,7 @@ struct Spread {
   int slots;
 };
 
-class SpreadGradients : public testing::TestWithParam<std::tuple<Spread, Way>> {};
+class SpreadGradients : public ::testing::TestWithParam<std::tuple<Spread, Way>> {};
 
 TEST_P(SpreadGradients, HaveTheBitsOfOneProcess) {
   const auto [spread, way] = GetParam();
@@ -80,7 +80,7 @@ TEST_P(SpreadGradients, HaveTheBitsOfOneProcess) {
   });
 }
 
-std::string name_of(const testing::TestParamInfo<std::tuple<Spread, Way>>& info) {
+std::string name_of(const ::testing::TestParamInfo<std::tuple<Spread, Way>>& info) {
   const auto [spread, way] = info.param;
   return std::to_string(spread.slots) + "SlotsOn" + std::to_string(spread.size) + name_of(way);
 }
@@ -89,7 +89,8 @@ constexpr std::array kSpreads{Spread{1, 1}, Spread{1, 2}, Spread{1, 6}, Spread{1
                               Spread{2, 6}, Spread{2, 8}, Spread{3, 3}, Spread{3, 6}, Spread{4, 4}, Spread{4, 8}};
 
 INSTANTIATE_TEST_SUITE_P(, SpreadGradients,
-                         testing::Combine(testing::ValuesIn(kSpreads), testing::Values(Way::kMemory, Way::kNetwork, Way::kBoth)),
+                         ::testing::Combine(::testing::ValuesIn(kSpreads),
+                                            ::testing::Values(Way::kMemory, Way::kNetwork, Way::kBoth)),
                          name_of);
 
 // Sums of two models in the order that each rank happens to come to them; those of one model are in the same order.
@@ -233,14 +234,14 @@ TEST(ProcessGroup, ARankThatDoesNotComeIsTheUsersToMend) {
   EXPECT_THAT(message_of<UserError>([&] {
                 connect_ranks(*store, "ranks", {0, 2}, {.to_connect = 300ms});
               }),
-              testing::StartsWith("error: rank 0 could not connect with the other 1 over '127.0.0.1'"));
+              ::testing::StartsWith("error: rank 0 could not connect with the other 1 over '127.0.0.1'"));
 }
 
 TEST(ProcessGroup, AHostThatIsNotHereIsTheUsersToMend) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   EXPECT_THAT(message_of<UserError>([&] { connect_ranks(*store, "ranks", {}, {.host = "203.0.113.1"}); }),
-              testing::StartsWith("error: this rank cannot listen at '203.0.113.1'"));
+              ::testing::StartsWith("error: this rank cannot listen at '203.0.113.1'"));
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::gradient_group_test

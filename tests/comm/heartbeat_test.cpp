@@ -16,7 +16,7 @@
 #include "base/free_port.h"
 #include "tests/comm/ranks_in_threads.h"
 
-namespace sluice::comm {
+namespace sluice::comm::heartbeat_test {
 namespace {
 
 using testing::in_threads;
@@ -200,4 +200,4 @@ TEST(RankLoss, IsReadAsItWasWritten) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::heartbeat_test

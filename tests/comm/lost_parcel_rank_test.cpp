@@ -16,7 +16,7 @@
 #include "tests/comm/parcel_ranks.h"
 
 // A rank as a process of its own (tests/programs/parcel_rank.cpp), which is killed while parcels go between it and this one.
-namespace sluice::comm {
+namespace sluice::comm::lost_parcel_rank_test {
 namespace {
 
 using engine::Parcel;
@@ -110,4 +110,4 @@ INSTANTIATE_TEST_SUITE_P(Wires, LostParcelRankFault,
                          [](const auto& info) { return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param); });
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::lost_parcel_rank_test

@@ -12,7 +12,7 @@
 #include "base/subprocess.h"
 
 // Ranks as processes of their own (tests/programs/rank.cpp), one of which is killed or stopped.
-namespace sluice::comm {
+namespace sluice::comm::lost_rank_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -111,4 +111,4 @@ TEST_F(LostRankTest, ThatServesTheStoreAndFailsSaysWhy) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::lost_rank_test

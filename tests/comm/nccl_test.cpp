@@ -15,7 +15,7 @@
 #include "comm/store.h"
 #include "tests/comm/ranks_in_threads.h"
 
-namespace sluice::comm {
+namespace sluice::comm::nccl_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -145,4 +145,4 @@ TEST(NcclOver, TellsWhichRankDoesNotCome) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::nccl_test

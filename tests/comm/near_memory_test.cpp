@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-namespace sluice::comm {
+namespace sluice::comm::near_memory_test {
 namespace {
 
 /// A process that has made its sample and waits to be killed.
@@ -80,4 +80,4 @@ TEST(NearMemory, ThatIsGoneInPartIsNotRead) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::near_memory_test

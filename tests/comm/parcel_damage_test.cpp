@@ -9,7 +9,7 @@
 #include "comm/parcels/message.h"
 #include "tests/comm/parcel_ranks.h"
 
-namespace sluice::comm {
+namespace sluice::comm::parcel_damage_test {
 namespace {
 
 using engine::ColumnData;
@@ -115,4 +115,4 @@ INSTANTIATE_TEST_SUITE_P(Wires, DamagedParcels, ::testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "SharedMemory" : "Tcp"); });
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::parcel_damage_test

@@ -13,7 +13,7 @@
 #include "tests/comm/parcel_ranks.h"
 
 // Parcels of ranks that give up, and of ranks that are slow.
-namespace sluice::comm {
+namespace sluice::comm::parcel_ends_test {
 namespace {
 
 using engine::ColumnData;
@@ -227,4 +227,4 @@ INSTANTIATE_TEST_SUITE_P(Wires, EndsOfParcels, ::testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "SharedMemory" : "Tcp"); });
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::parcel_ends_test

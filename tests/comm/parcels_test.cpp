@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "tests/comm/parcel_ranks.h"
 
-namespace sluice::comm {
+namespace sluice::comm::parcels_test {
 namespace {
 
 using engine::ColumnData;
@@ -256,4 +256,4 @@ std::string name_of_wire(const ::testing::TestParamInfo<bool>& info) { return in
 INSTANTIATE_TEST_SUITE_P(Wires, Parcels, ::testing::Bool(), name_of_wire);
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::parcels_test

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "tests/comm/parcel_ranks.h"
 
-namespace sluice::comm {
+namespace sluice::comm::payload_test {
 namespace {
 
 using engine::Parcel;
@@ -79,4 +79,4 @@ TEST(Payload, RefusesAFormThatIsNone) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::payload_test

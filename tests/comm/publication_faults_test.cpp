@@ -16,7 +16,7 @@
 #include "tests/comm/publishing_ranks.h"
 
 // Publications over wires that flip bits.
-namespace sluice::comm {
+namespace sluice::comm::publication_faults_test {
 namespace {
 
 using engine::Landing;
@@ -115,4 +115,4 @@ INSTANTIATE_TEST_SUITE_P(Wires, FaultsOfPublications, ::testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "SharedMemory" : "Tcp"); });
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::publication_faults_test

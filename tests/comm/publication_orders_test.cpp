@@ -15,7 +15,7 @@
 #include "tests/comm/publishing_ranks.h"
 
 // Publications between ranks that call in any order, are slow, or go at any moment.
-namespace sluice::comm {
+namespace sluice::comm::publication_orders_test {
 namespace {
 
 using engine::Landing;
@@ -192,11 +192,22 @@ TEST_P(OrdersOfPublications, EndWhereARankIsLost) {
   }
 }
 
+// As the process of a rank that has failed does: whoever waits for it is told, and else for nobody.
+void end_those_that_failed(PublishingRanks& ranks) {
+  const std::vector<std::string> failures = ranks.parcels().failures();
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    if (failures[static_cast<size_t>(rank)].empty()) continue;
+    ranks.end(rank);
+    ranks.parcels().end(rank);
+  }
+}
+
 // Waits for: one of the two. False: neither comes.
 bool opens_all_or_fails(PublishingRanks& ranks, int rank) {
   for (const auto until = std::chrono::steady_clock::now() + kNeverSoLong; std::chrono::steady_clock::now() < until;) {
     const bool has_failed = !ranks.parcels().failures()[static_cast<size_t>(rank)].empty();
     if (has_failed || ranks.happened(rank).opened.size() == kPublished) return true;
+    end_those_that_failed(ranks);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return false;
@@ -232,4 +243,4 @@ INSTANTIATE_TEST_SUITE_P(Wires, OrdersOfPublications, ::testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "SharedMemory" : "Tcp"); });
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::publication_orders_test

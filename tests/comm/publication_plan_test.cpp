@@ -10,7 +10,7 @@
 #include "comm/weights/publication_plan.h"
 #include "tests/comm/publishing_ranks.h"
 
-namespace sluice::comm {
+namespace sluice::comm::publication_plan_test {
 namespace {
 
 using testing::layout_of;
@@ -121,4 +121,4 @@ TEST(PublicationPlan, TakesLessThanA64thForTheLastPieceToGoRound) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::publication_plan_test

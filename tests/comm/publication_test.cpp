@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "tests/comm/publishing_ranks.h"
 
-namespace sluice::comm {
+namespace sluice::comm::publication_test {
 namespace {
 
 using engine::Landing;
@@ -361,4 +361,4 @@ INSTANTIATE_TEST_SUITE_P(Wires, Publications, ::testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "SharedMemory" : "Tcp"); });
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::publication_test

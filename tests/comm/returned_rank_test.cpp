@@ -23,7 +23,7 @@
 #include "tests/comm/ranks_in_threads.h"
 
 // Ranks 0 and 1 stay, and another process takes the place of rank 2.
-namespace sluice::comm {
+namespace sluice::comm::returned_rank_test {
 namespace {
 
 using engine::Mail;
@@ -299,4 +299,4 @@ INSTANTIATE_TEST_SUITE_P(Wires, ParcelsOfReturnedRank, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Memory" : "Tcp"; });
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::returned_rank_test

@@ -16,7 +16,7 @@
 #include "comm/process_group.h"
 #include "tests/comm/gradients.h"
 
-namespace sluice::comm {
+namespace sluice::comm::shared_out_gradients_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -76,7 +76,7 @@ struct SharedBy {
   int slots;
 };
 
-class SharedOutGradients : public testing::TestWithParam<SharedBy> {};
+class SharedOutGradients : public ::testing::TestWithParam<SharedBy> {};
 
 // reduce_scatter() gives an owner the bits of one process, and all_gather() gives everybody what owners have.
 TEST_P(SharedOutGradients, HaveTheBitsOfOneProcess) {
@@ -104,8 +104,8 @@ TEST_P(SharedOutGradients, HaveTheBitsOfOneProcess) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, SharedOutGradients,
-                         testing::Values(SharedBy{1, 1}, SharedBy{1, 4}, SharedBy{2, 2}, SharedBy{2, 4}, SharedBy{2, 6},
-                                         SharedBy{3, 3}, SharedBy{4, 4}, SharedBy{4, 8}),
+                         ::testing::Values(SharedBy{1, 1}, SharedBy{1, 4}, SharedBy{2, 2}, SharedBy{2, 4}, SharedBy{2, 6},
+                                           SharedBy{3, 3}, SharedBy{4, 4}, SharedBy{4, 8}),
                          [](const auto& info) {
                            return std::to_string(info.param.slots) + "SlotsOn" + std::to_string(info.param.size);
                          });
@@ -180,4 +180,4 @@ TEST(Announcement, OperationsThatDifferAreNamed) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::shared_out_gradients_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::comm {
+namespace sluice::comm::stall_watch_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -47,4 +47,4 @@ TEST_F(StallWatchTest, TimeInWhichTheProcessWasStoppedCountsLittle) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::stall_watch_test

@@ -12,7 +12,7 @@
 #include "comm/parcels/direct_parcels.h"
 
 // A connection to a rank that takes nothing and does not close it either.
-namespace sluice::comm {
+namespace sluice::comm::stalled_link_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -43,4 +43,4 @@ TEST(StalledLink, IsNamedWithWhatWasBetweenTheRanks) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::stalled_link_test

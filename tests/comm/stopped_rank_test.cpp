@@ -15,7 +15,7 @@
 #include "tests/comm/gradients.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::comm {
+namespace sluice::comm::stopped_rank_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -59,7 +59,7 @@ struct Lost {
   GlooGradients::Failed failed = [this](std::exception_ptr why) { reason.set_value(std::move(why)); };
 };
 
-class FaultOfARank : public testing::TestWithParam<Way> {};
+class FaultOfARank : public ::testing::TestWithParam<Way> {};
 
 TEST_P(FaultOfARank, KilledWhileGradientsAreAddedFailsTheOthers) {
   const TemporaryFolder folder;
@@ -92,8 +92,8 @@ TEST_P(FaultOfARank, StoppedWhileGradientsAreAddedDoesNotHoldUpTheEnd) {
   EXPECT_EQ(lost.reason.get_future().wait_for(0s), std::future_status::timeout);  // it was not the sum that failed
 }
 
-INSTANTIATE_TEST_SUITE_P(, FaultOfARank, testing::Values(Way::kMemory, Way::kNetwork),
+INSTANTIATE_TEST_SUITE_P(, FaultOfARank, ::testing::Values(Way::kMemory, Way::kNetwork),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::stopped_rank_test

@@ -17,7 +17,7 @@
 #include "engine/ranks/mailed_reductions.h"
 #include "tests/comm/ranks_in_threads.h"
 
-namespace sluice::comm {
+namespace sluice::comm::store_mail_test {
 namespace {
 
 using engine::Mail;
@@ -204,4 +204,4 @@ TEST_F(StoreMailTest, TellsOnceThatRank0IsGone) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::store_mail_test

@@ -18,7 +18,7 @@
 #include "comm/sockets.h"
 #include "tests/comm/ranks_in_threads.h"
 
-namespace sluice::comm {
+namespace sluice::comm::store_test {
 namespace {
 
 using ::testing::Each;
@@ -212,4 +212,4 @@ TEST(StoreConnection, ThatWaitsCanBeInterrupted) {
 }
 
 }  // namespace
-}  // namespace sluice::comm
+}  // namespace sluice::comm::store_test

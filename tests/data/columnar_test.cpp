@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::data {
+namespace sluice::data::columnar_test {
 namespace {
 
 using testing::AllOf;
@@ -48,4 +48,4 @@ TEST(Columnar, ALibraryThatCannotBeLoadedIsSaidWithWhatItNeeds) {
 }
 
 }  // namespace
-}  // namespace sluice::data
+}  // namespace sluice::data::columnar_test

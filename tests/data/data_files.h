@@ -20,7 +20,7 @@ inline std::string gzip(const std::string& text, int level = 6) {
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
   stream.avail_out = static_cast<uInt>(out.size());
   if (deflate(&stream, Z_FINISH) != Z_STREAM_END) throw std::runtime_error("deflate");
-  out.resize(out.size() - stream.avail_out);
+  out.erase(stream.total_out);
   deflateEnd(&stream);
   return out;
 }

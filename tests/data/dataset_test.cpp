@@ -9,7 +9,7 @@
 #include "tests/data/data_files.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::data {
+namespace sluice::data::dataset_test {
 namespace {
 
 using testing::ElementsAre;
@@ -129,4 +129,4 @@ TEST_F(DatasetTest, APositionOfOtherDataIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::data
+}  // namespace sluice::data::dataset_test

@@ -8,7 +8,7 @@
 #include "tests/data/data_files.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::data {
+namespace sluice::data::json_array_test {
 namespace {
 
 using testing::ElementsAre;
@@ -108,4 +108,4 @@ TEST(RowMeter, MeasuresElementsAndLinesAlike) {
 }
 
 }  // namespace
-}  // namespace sluice::data
+}  // namespace sluice::data::json_array_test

@@ -8,7 +8,7 @@
 #include "tests/data/data_files.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::data {
+namespace sluice::data::jsonl_reader_test {
 namespace {
 
 using testing::ElementsAre;
@@ -259,4 +259,4 @@ TEST_F(JsonlReaderTest, AFlagIsTrueOrFalseOrOneOrZero) {
 }
 
 }  // namespace
-}  // namespace sluice::data
+}  // namespace sluice::data::jsonl_reader_test

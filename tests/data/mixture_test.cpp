@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-namespace sluice::data {
+namespace sluice::data::mixture_test {
 namespace {
 
 using testing::ElementsAre;
@@ -91,4 +91,4 @@ TEST(Mixture, TheSeedDecidesWhoOfTheEquallyDueComesFirst) {
 }
 
 }  // namespace
-}  // namespace sluice::data
+}  // namespace sluice::data::mixture_test

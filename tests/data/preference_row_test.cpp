@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::data {
+namespace sluice::data::preference_row_test {
 namespace {
 
 using testing::HasSubstr;
@@ -111,4 +111,4 @@ TEST_F(PreferencePairTest, AMissingFieldIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::data
+}  // namespace sluice::data::preference_row_test

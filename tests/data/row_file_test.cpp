@@ -9,7 +9,7 @@
 #include "tests/data/data_files.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::data {
+namespace sluice::data::row_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -154,4 +154,4 @@ TEST_F(RowFileTest, LongestTextIsTheLongestLine) {
 }
 
 }  // namespace
-}  // namespace sluice::data
+}  // namespace sluice::data::row_file_test

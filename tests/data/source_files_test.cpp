@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::data {
+namespace sluice::data::source_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -106,4 +106,4 @@ TEST_F(SourceFilesTest, AFolderWithoutLinesGivesItsParquetFilesElseThoseOfArrow)
 }
 
 }  // namespace
-}  // namespace sluice::data
+}  // namespace sluice::data::source_files_test

@@ -20,7 +20,7 @@
 #include "tests/models/devices.h"
 
 // What passes take of a device, counted by the allocator of the fake one, against what a plan says of them.
-namespace sluice::models {
+namespace sluice::models::activation_bytes_test {
 namespace {
 
 using portable::DevicePass;
@@ -90,13 +90,13 @@ class Measured {
   std::optional<AdamW> optimizer_;
 };
 
-class FakeDeviceActivations : public testing::TestWithParam<reference::NamedConfig> {};
+class FakeDeviceActivations : public ::testing::TestWithParam<reference::NamedConfig> {};
 
 TEST_P(FakeDeviceActivations, TakeNoMoreThanIsPlannedAndNotMuchLess) {
   for (uint64_t seed = 0; seed < 1; ++seed) {
     const ModelConfig config = widened(GetParam().config, seed);
     for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-      for (const auto [training, recompute] : {std::pair(false, false), std::pair(true, false), std::pair(true, true)}) {
+      for (const auto& [training, recompute] : {std::pair(false, false), std::pair(true, false), std::pair(true, true)}) {
         const DevicePass pass{.training = training, .tokens = kTokens, .precision = precision, .recompute = recompute};
         SCOPED_TRACE("seed " + std::to_string(seed) + (precision == Precision::kFloat32 ? ", float32" : ", bfloat16") +
                      (training ? ", training" : "") + (recompute ? ", recomputing" : ""));
@@ -112,8 +112,8 @@ TEST_P(FakeDeviceActivations, TakeNoMoreThanIsPlannedAndNotMuchLess) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Configs, FakeDeviceActivations, testing::ValuesIn(reference::configs_of_every_switch()),
+INSTANTIATE_TEST_SUITE_P(Configs, FakeDeviceActivations, ::testing::ValuesIn(reference::configs_of_every_switch()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::activation_bytes_test

@@ -16,7 +16,7 @@
 #include "tests/models/devices.h"
 
 // That the fake device finds what it is there to find.
-namespace sluice::fake {
+namespace sluice::fake::fake_device_test {
 namespace {
 
 constexpr int64_t kNumbers = 100;
@@ -198,4 +198,4 @@ TEST(FakeDeviceEvents, TellTheTimeBetweenThem) {
 }
 
 }  // namespace
-}  // namespace sluice::fake
+}  // namespace sluice::fake::fake_device_test

@@ -28,7 +28,7 @@
 #include "tests/models/devices.h"
 
 // What a run does with a model, step by step, on a fake device and on the CPU.
-namespace sluice::models {
+namespace sluice::models::model_test {
 namespace {
 
 constexpr double kRounding = 1e-5;
@@ -149,7 +149,7 @@ ModelConfig narrow_config(int64_t window) {
 constexpr Compute kNarrow{.precision = Precision::kBfloat16};
 constexpr double kNarrowRounding = 2e-2;
 
-class FakeDeviceSchedules : public testing::TestWithParam<uint64_t> {
+class FakeDeviceSchedules : public ::testing::TestWithParam<uint64_t> {
  protected:
   void SetUp() override {
     device();
@@ -164,13 +164,13 @@ TEST_P(FakeDeviceSchedules, ChangeNoNumber) {
   expect_alike(config);
 }
 
-INSTANTIATE_TEST_SUITE_P(Random, FakeDeviceSchedules, testing::Range<uint64_t>(1, 21));
+INSTANTIATE_TEST_SUITE_P(Random, FakeDeviceSchedules, ::testing::Range<uint64_t>(1, 21));
 
-class FakeDeviceSwitches : public testing::TestWithParam<reference::NamedConfig> {};
+class FakeDeviceSwitches : public ::testing::TestWithParam<reference::NamedConfig> {};
 
 TEST_P(FakeDeviceSwitches, AreTrainedPublishedAndSampledFrom) { expect_alike(GetParam().config, 5e-5); }
 
-INSTANTIATE_TEST_SUITE_P(Configs, FakeDeviceSwitches, testing::ValuesIn(reference::configs_of_every_switch()),
+INSTANTIATE_TEST_SUITE_P(Configs, FakeDeviceSwitches, ::testing::ValuesIn(reference::configs_of_every_switch()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // Flash attention, and products of narrow matrices with a wide result: other roundings than the CPU's, not other numbers.
@@ -199,7 +199,7 @@ TEST_P(ModelOnDevice, IsTrainedPublishedAndSampledFromInBfloat16) {
   for (const int64_t window : {0, 4}) expect_alike(narrow_config(window), kNarrowRounding, kNarrow, OnDevice::device());
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, ModelOnDevice, testing::Values("cuda:0"), devices::PlainName());
+INSTANTIATE_TEST_SUITE_P(Devices, ModelOnDevice, ::testing::Values("cuda:0"), devices::PlainName());
 
 // The adapters alone are trained, and merged into what is published.
 TEST(FakeDeviceAdapters, AreTrainedPublishedAndSampledFrom) {
@@ -305,4 +305,4 @@ TEST(FakeDeviceLogprobs, OfALargeVocabularyAreNotCutIntoSlivers) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::model_test

@@ -8,7 +8,7 @@
 #include "tests/models/devices.h"
 #include "tests/nodes/sampling.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::nodes_test {
 namespace {
 
 using testing::all_weights;
@@ -79,4 +79,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, NodesOnDevice, ::testing::Values("cuda:0"), mo
 INSTANTIATE_TEST_SUITE_P(FakeDevice, NodesOnDevice, ::testing::ValuesIn(models::devices::kFake), models::devices::PlainName());
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::nodes_test

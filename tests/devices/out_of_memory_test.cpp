@@ -13,7 +13,7 @@
 #include "tests/models/devices.h"
 
 // What a device without room says is known as that, so that a run tells where its memory went.
-namespace sluice::models {
+namespace sluice::models::out_of_memory_test {
 namespace {
 
 std::string refusal(const std::function<void()>& work) {
@@ -50,4 +50,4 @@ TEST(FakeDeviceOutOfMemory, IsNotWhatElseFails) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::out_of_memory_test

@@ -19,7 +19,7 @@
 #include "tests/models/devices.h"
 
 // That tokens are drawn where the logits are.
-namespace sluice::models {
+namespace sluice::models::sampling_test {
 namespace {
 
 struct NamedSampling {
@@ -46,7 +46,7 @@ const NamedSampling kSamplings[] = {
       .frequency_penalty = 0.1}},
 };
 
-class FakeDeviceSampling : public testing::TestWithParam<NamedSampling> {
+class FakeDeviceSampling : public ::testing::TestWithParam<NamedSampling> {
  protected:
   static at::Device device() { return *devices::find("fake:0"); }
 };
@@ -191,8 +191,8 @@ TEST_P(FakeDeviceSampling, TakesNoMoreMemoryThanItIsGiven) {
   EXPECT_GT(taken(kBytes * 16), kBytes + kSmall);
 }
 
-INSTANTIATE_TEST_SUITE_P(Options, FakeDeviceSampling, testing::ValuesIn(kSamplings),
+INSTANTIATE_TEST_SUITE_P(Options, FakeDeviceSampling, ::testing::ValuesIn(kSamplings),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::sampling_test

@@ -11,7 +11,7 @@
 #include "tests/nodes/models/shared_model.h"
 
 // A model on devices whose passes two ranks compute, each on one of its own, against one on the CPU that a rank has alone.
-namespace sluice::nodes {
+namespace sluice::nodes::shared_passes_test {
 namespace {
 
 using testing::gradients_of;
@@ -84,4 +84,4 @@ INSTANTIATE_TEST_SUITE_P(FakeDevice, SharedPassesOnDevice, ::testing::ValuesIn(p
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::shared_passes_test

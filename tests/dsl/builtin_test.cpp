@@ -9,7 +9,7 @@
 #include "dsl/parse.h"
 #include "tests/source_folder.h"
 
-namespace sluice::dsl {
+namespace sluice::dsl::builtin_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -56,4 +56,4 @@ TEST(Builtin, ANameIsNoPath) {
 }
 
 }  // namespace
-}  // namespace sluice::dsl
+}  // namespace sluice::dsl::builtin_test

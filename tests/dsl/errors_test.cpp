@@ -7,7 +7,7 @@
 #include "tests/engine/known_kinds.h"
 #include "tests/golden.h"
 
-namespace sluice::dsl {
+namespace sluice::dsl::errors_test {
 namespace {
 
 using testing::HasSubstr;
@@ -121,4 +121,4 @@ TEST(Errors, ASecondByteOrderMarkIsRefused) {
 TEST(Errors, InfinityIsLeftToTheRangeChecks) { EXPECT_EQ(problems_of("[pipeline]\nx = inf\ny = nan\n"), ""); }
 
 }  // namespace
-}  // namespace sluice::dsl
+}  // namespace sluice::dsl::errors_test

@@ -9,7 +9,7 @@
 #include "tests/dsl/working_folder.h"
 #include "tests/golden.h"
 
-namespace sluice::dsl {
+namespace sluice::dsl::layers_test {
 namespace {
 
 using engine::toml_text;
@@ -227,4 +227,4 @@ TEST_F(Set, MistakesAreReportedAsInTheGoldenFile) {
 }
 
 }  // namespace
-}  // namespace sluice::dsl
+}  // namespace sluice::dsl::layers_test

@@ -11,7 +11,7 @@
 #include "tests/dsl/working_folder.h"
 #include "tests/engine/known_kinds.h"
 
-namespace sluice::dsl {
+namespace sluice::dsl::mutation_test {
 namespace {
 
 std::string sample() {
@@ -90,4 +90,4 @@ TEST(Mutation, DamagedOverridesAreAppliedOrReported) {
 }
 
 }  // namespace
-}  // namespace sluice::dsl
+}  // namespace sluice::dsl::mutation_test

@@ -4,7 +4,7 @@
 
 #include "dsl/parse.h"
 
-namespace sluice::dsl {
+namespace sluice::dsl::spans_test {
 namespace {
 
 using engine::Entry;
@@ -118,4 +118,4 @@ TEST(Spans, ValuesKnowTheirFolder) {
 }
 
 }  // namespace
-}  // namespace sluice::dsl
+}  // namespace sluice::dsl::spans_test

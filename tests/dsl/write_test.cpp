@@ -11,7 +11,7 @@
 #include "tests/dsl/working_folder.h"
 #include "tests/golden.h"
 
-namespace sluice::dsl {
+namespace sluice::dsl::write_test {
 namespace {
 
 using engine::Array;
@@ -167,4 +167,4 @@ TEST(Write, AnExtendedAndOverriddenPipelineBecomesOneReadableFile) {
 }
 
 }  // namespace
-}  // namespace sluice::dsl
+}  // namespace sluice::dsl::write_test

@@ -9,7 +9,7 @@
 
 // For every small machine of a family, whatever the order of events, the sizes and the verdicts are: with the budget that `check`
 // asks for no run stalls, and with one token less some run does. The machine that is searched knows nothing of the engine.
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::capacity_search_test {
 namespace {
 
 /// Graphs by what they are to show.
@@ -364,4 +364,4 @@ TEST_F(CapacitySearch, NoBudgetIsUsedBeyondTheIterationsThatCanBeOpen) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::capacity_search_test

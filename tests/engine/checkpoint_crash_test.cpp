@@ -11,7 +11,7 @@
 #include "tests/files/forwarding_file_system.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::checkpoint_crash_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,7 +26,7 @@ std::set<std::string> names_in(const fs::path& folder) {
 // The link is for people and other programs: it may be a step behind, but leads to a whole checkpoint.
 bool link_leads_to_a_whole_one(const fs::path& folder) { return !damage_of(folder / "checkpoint"); }
 
-class CheckpointCrash : public testing::TestWithParam<CheckpointCopy> {};
+class CheckpointCrash : public ::testing::TestWithParam<CheckpointCopy> {};
 
 // A power cut at any moment of a save, whatever of it had reached the disk: the run folder holds the old checkpoint or the new
 // one, and the next save finds nothing in its way.
@@ -69,7 +69,7 @@ TEST_P(CheckpointCrash, WhatIsSavedStays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Copies, CheckpointCrash, testing::Values(CheckpointCopy::kMemory, CheckpointCopy::kNone),
+INSTANTIATE_TEST_SUITE_P(Copies, CheckpointCrash, ::testing::Values(CheckpointCopy::kMemory, CheckpointCopy::kNone),
                          [](const auto& info) { return info.param == CheckpointCopy::kMemory ? "Memory" : "None"; });
 
 struct Refusal {
@@ -78,7 +78,7 @@ struct Refusal {
   int error;
 };
 
-class CheckpointFault : public testing::TestWithParam<Refusal> {};
+class CheckpointFault : public ::testing::TestWithParam<Refusal> {};
 
 // Whatever operation fails, and in whatever way.
 TEST_P(CheckpointFault, AtAnyOperationLeavesEarlierCheckpointsWhole) {
@@ -118,10 +118,10 @@ TEST_P(CheckpointFault, AtAnyOperationLeavesEarlierCheckpointsWhole) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, CheckpointFault,
-    testing::Values(Refusal{"FullOnce", Fault::Kind::kFails, ENOSPC}, Refusal{"Full", Fault::Kind::kDiskIsFull, ENOSPC},
-                    Refusal{"BadOnce", Fault::Kind::kFails, EIO}, Refusal{"Gone", Fault::Kind::kFailsForGood, EIO},
-                    Refusal{"Interrupted", Fault::Kind::kFails, EINTR}, Refusal{"Short", Fault::Kind::kShortWrite, 0}),
+    ::testing::Values(Refusal{"FullOnce", Fault::Kind::kFails, ENOSPC}, Refusal{"Full", Fault::Kind::kDiskIsFull, ENOSPC},
+                      Refusal{"BadOnce", Fault::Kind::kFails, EIO}, Refusal{"Gone", Fault::Kind::kFailsForGood, EIO},
+                      Refusal{"Interrupted", Fault::Kind::kFails, EINTR}, Refusal{"Short", Fault::Kind::kShortWrite, 0}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::checkpoint_crash_test

@@ -14,12 +14,12 @@
 #include "tests/sanitized.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::faults_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AnyOf;
-using testing::HasSubstr;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
 using toy::RandomPath;
 
 constexpr double kStallSeconds = 0.5;
@@ -27,7 +27,7 @@ constexpr double kStallSeconds = 0.5;
 // Random graphs; fewer where a sanitizer makes each many times slower.
 constexpr int kMany = tests::kSanitized ? 12 : 40;
 
-class FaultsTest : public testing::Test {
+class FaultsTest : public ::testing::Test {
  protected:
   FaultsTest() { toy::register_toys(registry_); }
 
@@ -63,7 +63,7 @@ class FaultsTest : public testing::Test {
 
   // Of random graphs, until `wanted` runs have met the fault. `seams` gets the plan and a random number.
   template <class MakeSeams>
-  void fail_random_graphs(int wanted, const testing::Matcher<RunEnd>& end, const testing::Matcher<std::string>& says,
+  void fail_random_graphs(int wanted, const ::testing::Matcher<RunEnd>& end, const ::testing::Matcher<std::string>& says,
                           MakeSeams seams) {
     for (uint64_t seed = 0; wanted > 0; ++seed) {
       SCOPED_TRACE(seed);
@@ -88,8 +88,8 @@ class FaultsTest : public testing::Test {
     }
   }
 
-  void fail_an_executor(int wanted, PartFault::Kind kind, const testing::Matcher<RunEnd>& end,
-                        const testing::Matcher<std::string>& says) {
+  void fail_an_executor(int wanted, PartFault::Kind kind, const ::testing::Matcher<RunEnd>& end,
+                        const ::testing::Matcher<std::string>& says) {
     fail_random_graphs(wanted, end, says, [&](const Plan& plan, RandomStream& random) {
       const auto which = static_cast<int>(random.below(plan.executors.size()));
       const PartFault fault{.kind = kind, .at = static_cast<int64_t>(random.below(30))};
@@ -101,8 +101,8 @@ class FaultsTest : public testing::Test {
     });
   }
 
-  void fail_the_budget(int wanted, PartFault::Kind kind, const testing::Matcher<RunEnd>& end,
-                       const testing::Matcher<std::string>& says) {
+  void fail_the_budget(int wanted, PartFault::Kind kind, const ::testing::Matcher<RunEnd>& end,
+                       const ::testing::Matcher<std::string>& says) {
     fail_random_graphs(wanted, end, says, [&](const Plan&, RandomStream& random) {
       const PartFault fault{.kind = kind, .at = static_cast<int64_t>(random.below(20))};
       return ReplaceableParts{
@@ -119,7 +119,7 @@ class FaultsTest : public testing::Test {
 
 TEST_F(FaultsTest, AnExecutorThatThrows) {
   fail_an_executor(kMany, PartFault::Kind::kThrows, RunEnd::kFailed,
-                   testing::AllOf(HasSubstr("executor 'cpu"), HasSubstr("an executor's fault")));
+                   ::testing::AllOf(HasSubstr("executor 'cpu"), HasSubstr("an executor's fault")));
 }
 
 TEST_F(FaultsTest, AnExecutorThatHangs) {
@@ -134,7 +134,7 @@ TEST_F(FaultsTest, AnExecutorThatLosesWork) {
 
 TEST_F(FaultsTest, ABudgetThatThrows) {
   fail_the_budget(kMany, PartFault::Kind::kThrows, RunEnd::kFailed,
-                  testing::AllOf(HasSubstr("node 'rollout'"), HasSubstr("a budget's fault")));
+                  ::testing::AllOf(HasSubstr("node 'rollout'"), HasSubstr("a budget's fault")));
 }
 
 TEST_F(FaultsTest, ABudgetThatGrantsNothing) {
@@ -161,17 +161,17 @@ TEST_F(FaultsTest, AnExecutorThatCannotBeHad) {
     const RunSummary without_thread = run(plan, folder, {.budget = {}, .executor = no_thread});
     EXPECT_EQ(without_thread.end, RunEnd::kFailed);
     EXPECT_THAT(message_of<UserError>([&] { std::rethrow_exception(without_thread.error); }),
-                testing::AllOf(HasSubstr(who), HasSubstr("Resource temporarily unavailable")));
+                ::testing::AllOf(HasSubstr(who), HasSubstr("Resource temporarily unavailable")));
     std::atomic<int> started = 0;
     const RunSummary without_device = run(plan, folder, {}, [&](int) {
       if (started++ == missing) throw std::runtime_error("no such device");
     });
     EXPECT_EQ(without_device.end, RunEnd::kFailed);
     EXPECT_THAT(message_of<UserError>([&] { std::rethrow_exception(without_device.error); }),
-                testing::AllOf(HasSubstr("executor 'cpu"), HasSubstr("no such device")));
+                ::testing::AllOf(HasSubstr("executor 'cpu"), HasSubstr("no such device")));
   }
   EXPECT_EQ(run(plan, folder).end, RunEnd::kDone);
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::faults_test

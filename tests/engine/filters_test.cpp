@@ -5,7 +5,7 @@
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"
 
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::filters_test {
 namespace {
 
 constexpr Column<float> kScore{"score", Extent::kSample};
@@ -148,4 +148,4 @@ TEST_F(Filters, MakeABarrierBehindThemWaitForTheRestOfTheRound) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::filters_test

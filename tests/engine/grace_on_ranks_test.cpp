@@ -27,7 +27,7 @@
 #include "tests/sanitized.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::grace_on_ranks_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -341,4 +341,4 @@ INSTANTIATE_TEST_SUITE_P(, GraceBesideStuck,
                          [](const auto& info) { return info.param.node + (info.param.at_the_end ? "AtTheEnd" : "Before"); });
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::grace_on_ranks_test

@@ -11,15 +11,15 @@
 #include "tests/temporary_folder.h"
 
 // A run folder is data, perhaps a stranger's: whatever it says, nothing outside of it changes.
-namespace sluice::engine {
+namespace sluice::engine::hostile_run_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
 
-class HostileRunFolder : public testing::Test {
+class HostileRunFolder : public ::testing::Test {
  protected:
   HostileRunFolder() {
     fs::create_directories(run_);
@@ -109,4 +109,4 @@ TEST_F(HostileRunFolder, ATraceOfAnotherShapeIsCutToWhatARunWrites) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::hostile_run_folder_test

@@ -6,7 +6,7 @@
 #include "engine/contract/pipeline_builder.h"
 #include "engine/run/run.h"
 
-namespace sluice::engine {
+namespace sluice::engine::last_micro_batch_test {
 namespace {
 
 constexpr Column<float> kPlace{"place", Extent::kGroup};
@@ -107,4 +107,4 @@ TEST(LastMicroBatch, IsNoneWhereAFilterTookItAway) { EXPECT_EQ(seen_of(7, 5), (B
 TEST(LastMicroBatch, MayBeThinned) { EXPECT_EQ(seen_of(6, 5), (Batches{"3", "2!", "3", "2!"})); }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::last_micro_batch_test

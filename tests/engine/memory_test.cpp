@@ -6,7 +6,7 @@
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"
 
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::memory_test {
 namespace {
 
 constexpr Column<int64_t> kTokens{"tokens", Extent::kToken};
@@ -317,4 +317,4 @@ TEST_F(PpoMemory, IsWarnedOfWhereLittleIsLeft) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::memory_test

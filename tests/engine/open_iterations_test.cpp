@@ -8,7 +8,7 @@
 #include "engine/contract/pipeline_builder.h"
 #include "engine/run/run.h"
 
-namespace sluice::engine {
+namespace sluice::engine::open_iterations_test {
 namespace {
 
 constexpr Column<float> kNumber{"number", Extent::kGroup};
@@ -86,4 +86,4 @@ TEST(OpenIterations, ASlowBranchDoesNotPileUpWhatAFastOneLeavesBehind) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::open_iterations_test

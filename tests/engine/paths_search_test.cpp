@@ -13,7 +13,7 @@
 // Two paths beside each other, of every small family: with the shares of the budget that `check` asks for no run stalls, whatever
 // the order of events and the sizes are, and with one token less for either path some run does. And no version of the weights is
 // published over one that is sampled from.
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::paths_search_test {
 namespace {
 
 constexpr int kPlenty = 1000;
@@ -374,4 +374,4 @@ TEST_F(PathsSearch, TellsTheStoryOfAStall) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::paths_search_test

@@ -16,7 +16,7 @@
 #include "tests/sanitized.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::random_graph_test {
 namespace {
 
 using toy::any_of_these;
@@ -250,7 +250,7 @@ std::string message_of(const RunSummary& summary) {
 // 10,000 paths in all; a tenth where a sanitizer makes each many times slower.
 constexpr uint64_t kPipelinesATest = tests::kSanitized ? 50 : 500;
 
-class RandomGraph : public testing::TestWithParam<uint64_t> {};
+class RandomGraph : public ::testing::TestWithParam<uint64_t> {};
 
 // One to three paths; forks, joins, barriers, filters, lags and budgets at random, pauses at random, and samples that take the
 // longer the more tokens they have, or the fewer: what comes out is what the sequential program gives, nothing stalls, every
@@ -295,7 +295,7 @@ TEST_P(RandomGraph, GivesTheSequentialProgramsResult) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraph, testing::Range<uint64_t>(0, 20));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraph, ::testing::Range<uint64_t>(0, 20));
 
 // Whatever node fails, and wherever: the run ends, says which node and which micro-batch, and gives no later iteration out.
 TEST(RandomGraph, EndsAndNamesTheNodeThatFails) {
@@ -319,9 +319,9 @@ TEST(RandomGraph, EndsAndNamesTheNodeThatFails) {
     const RunSummary summary = run.execute();
     ASSERT_EQ(summary.end, RunEnd::kFailed);
     EXPECT_LE(summary.iterations, iteration + path.lag + 1);
-    EXPECT_THAT(message_of(summary),
-                testing::AllOf(testing::HasSubstr("node '" + culprit.name + "' failed"),
-                               testing::HasSubstr("iteration " + std::to_string(iteration)), testing::HasSubstr("as asked")));
+    EXPECT_THAT(message_of(summary), ::testing::AllOf(::testing::HasSubstr("node '" + culprit.name + "' failed"),
+                                                      ::testing::HasSubstr("iteration " + std::to_string(iteration)),
+                                                      ::testing::HasSubstr("as asked")));
   }
 }
 
@@ -351,4 +351,4 @@ TEST(Failure, EndsARunWhoseTrainerWaitsForAPublication) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::random_graph_test

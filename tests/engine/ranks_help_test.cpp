@@ -9,7 +9,7 @@
 #include "tests/sanitized.h"
 
 // Ranks that make groups for each other: several worlds in one process, connected by mail and parcels that come in any order.
-namespace sluice::engine {
+namespace sluice::engine::ranks_help_test {
 namespace {
 
 using testing::RankOutcome;
@@ -61,4 +61,4 @@ TEST_P(RanksHelp, GiveTheMetricsOfOneProcess) {
 INSTANTIATE_TEST_SUITE_P(Seeds, RanksHelp, ::testing::Range<uint64_t>(0, 4));
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::ranks_help_test

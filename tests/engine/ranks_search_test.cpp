@@ -10,7 +10,7 @@
 // Small machines on two or three ranks, each with a budget of its own, that wait for each other at barriers, where gradients are
 // added, and for the verdicts of a refilling filter, and that make groups for each other. Whatever the order of events is: with the
 // budget that `check` asks for of each rank no run stalls, and with one token less some run does.
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::ranks_search_test {
 namespace {
 
 constexpr int kRanks = 2;
@@ -351,4 +351,4 @@ TEST(RanksSearchProof, FewerGroupsNeedNoMore) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::ranks_search_test

@@ -23,7 +23,7 @@
 #include "tests/engine/toy_world.h"
 #include "tests/sanitized.h"
 
-namespace sluice::engine {
+namespace sluice::engine::ranks_test {
 namespace {
 
 using testing::MailInOneProcess;
@@ -253,4 +253,4 @@ TEST(Ranks, OneThatWaitsForAnotherEndsWhenANodeFails) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::ranks_test

@@ -21,7 +21,7 @@
 #include "tests/temporary_folder.h"
 
 // Ranks that sample, of which one cannot take over the weights of a version.
-namespace sluice::engine {
+namespace sluice::engine::roles_failure_test {
 namespace {
 
 using ::testing::AllOf;
@@ -132,4 +132,4 @@ TEST_P(RolesFailure, AVersionThatCannotBeTakenEndsTheRunAndIsNamed) {
 INSTANTIATE_TEST_SUITE_P(Lags, RolesFailure, ::testing::Values(0, 1, 2));
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::roles_failure_test

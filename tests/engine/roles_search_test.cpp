@@ -10,7 +10,7 @@
 // Small machines with roles: ranks that have all of their groups made by others, and ranks that make groups for these alone.
 // Whatever the order of events is: with the budgets that `check` asks for no run stalls, and with one token less of either some run
 // does.
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::roles_search_test {
 namespace {
 
 class RolesSearch : public ::testing::Test {
@@ -182,4 +182,4 @@ TEST_F(RolesSearch, CreditForMoreGroups) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::roles_search_test

@@ -14,7 +14,7 @@
 
 // Ranks that train and ranks that sample for them: several worlds in one process, connected by mail, parcels and versions that come
 // in any order.
-namespace sluice::engine {
+namespace sluice::engine::roles_test {
 namespace {
 
 using testing::RankOutcome;
@@ -115,4 +115,4 @@ TEST_P(Roles, GiveTheSameWhereRanksComeBack) {
 INSTANTIATE_TEST_SUITE_P(Seeds, Roles, ::testing::Range<uint64_t>(0, 4));
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::roles_test

@@ -21,7 +21,7 @@
 #include "tests/files/forwarding_file_system.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::saving_on_ranks_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,4 +165,4 @@ INSTANTIATE_TEST_SUITE_P(, SavingOnRanks, ::testing::Values("memory", "none"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::saving_on_ranks_test

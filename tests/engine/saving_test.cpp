@@ -20,12 +20,12 @@
 #include "tests/files/split_file_system.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::saving_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::string message_of(const RunSummary& summary) {
   try {
@@ -69,7 +69,7 @@ PipelineBuilder::Params in_place_and(const std::string& key, const PipelineBuild
   return params;
 }
 
-class SavingTest : public testing::Test {
+class SavingTest : public ::testing::Test {
  protected:
   SavingTest() { toy::register_toys(registry_); }
 
@@ -295,10 +295,10 @@ TEST_F(SavingTest, OnADiskThatIsFullForEverythingTheRunFailsAndNamesTheFile) {
     } catch (const UserError& error) {
       message = error.what();  // before anything was run
     }
-    EXPECT_THAT(message, testing::AllOf(HasSubstr(folder_.path().string()), HasSubstr("No space left on device")));
+    EXPECT_THAT(message, ::testing::AllOf(HasSubstr(folder_.path().string()), HasSubstr("No space left on device")));
     EXPECT_TRUE(all_intact(folder_.path()));
   }
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::saving_test

@@ -8,7 +8,7 @@
 #include "engine/simulation/simulation.h"
 #include "tests/engine/simulation_world.h"
 
-namespace sluice::engine {
+namespace sluice::engine::simulation_chain_test {
 namespace {
 
 /// A rollout and a chain of nodes behind it, each on one of two executors, with whole microseconds as costs.
@@ -104,4 +104,4 @@ TEST(SimulatedChain, TakesAsLongAsListSchedulingSays) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::simulation_chain_test

@@ -8,7 +8,7 @@
 #include "tests/engine/simulation_world.h"
 
 // A simulation of several ranks, against times that were worked out by hand.
-namespace sluice::engine {
+namespace sluice::engine::simulation_ranks_test {
 namespace {
 
 using testing::ToyPlan;
@@ -135,4 +135,4 @@ TEST(CostRecorderOnRanks, AddsUpTheWorkBetweenMeetings) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::simulation_ranks_test

@@ -9,7 +9,7 @@
 #include "tests/engine/tally_nodes.h"
 
 // A simulation of ranks that train and ranks that sample for them, against times that were worked out by hand.
-namespace sluice::engine {
+namespace sluice::engine::simulation_roles_test {
 namespace {
 
 using testing::ToyPlan;
@@ -190,4 +190,4 @@ TEST(SimulationRoles, OfAnyPipelineComeToTheirEnd) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::simulation_roles_test

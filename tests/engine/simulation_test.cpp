@@ -11,7 +11,7 @@
 #include "engine/simulation/guesses.h"
 #include "tests/engine/simulation_world.h"
 
-namespace sluice::engine {
+namespace sluice::engine::simulation_test {
 namespace {
 
 using testing::add_mix;
@@ -350,4 +350,4 @@ TEST(EstimatedCosts, LeaveOutTheExpertsThatATokenDoesNotGoThrough) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::simulation_test

@@ -18,7 +18,7 @@
 #include "tests/sanitized.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::trained_groups_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -82,7 +82,7 @@ double mean_tokens(const std::vector<SeenGroup>& groups) {
   return tokens / static_cast<double>(groups.size());
 }
 
-class TrainedGroups : public testing::Test {
+class TrainedGroups : public ::testing::Test {
  protected:
   TrainedGroups() { toy::register_toys(registry_); }
 
@@ -198,4 +198,4 @@ TEST_F(TrainedGroups, OfAScheduleThatTrainsWhatIsDoneFirstAreTooShort) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::trained_groups_test

@@ -14,7 +14,7 @@
 #include "tests/engine/toy_world.h"
 
 // What the lines of metrics.jsonl tell of the weights that ranks send to each other.
-namespace sluice::engine {
+namespace sluice::engine::weight_metrics_test {
 namespace {
 
 std::optional<double> metric_of(const MetricRow& line, const std::string& name) {
@@ -90,4 +90,4 @@ TEST_P(WeightMetrics, AreNotThereWhereEveryRankTrains) {
 INSTANTIATE_TEST_SUITE_P(Lags, WeightMetrics, ::testing::Values(0, 1, 2));
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::weight_metrics_test

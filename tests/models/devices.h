@@ -38,7 +38,7 @@ struct PlainName {
   }
 };
 
-class OnDevice : public testing::TestWithParam<const char*> {
+class OnDevice : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (!device_) GTEST_SKIP() << "this machine has no " << GetParam();

@@ -6,7 +6,7 @@
 
 #include "base/strings.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::builtin_test {
 namespace {
 
 TEST(Builtin, EveryDefaultComponentIsRegistered) {
@@ -37,4 +37,4 @@ TEST(Builtin, EveryTypeAndParameterIsDescribed) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::builtin_test

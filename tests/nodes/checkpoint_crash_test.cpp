@@ -11,7 +11,7 @@
 #include "tests/nodes/tiny_model.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::checkpoint_crash_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -74,4 +74,4 @@ TEST(CheckpointCrash, LeavesAModelThatLoadsAsItWasSaved) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::checkpoint_crash_test

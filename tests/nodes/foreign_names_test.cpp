@@ -15,13 +15,13 @@
 #include "nodes/builtin.h"
 #include "tests/source_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::foreign_names_test {
 namespace {
 
 using engine::ForeignKey;
 using engine::ForeignType;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ForeignNames : public ::testing::Test {
  protected:
@@ -173,4 +173,4 @@ TEST_F(ForeignNames, AProgramWithoutTheTypeIsNotToldOfIt) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::foreign_names_test

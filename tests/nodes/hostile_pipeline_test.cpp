@@ -19,7 +19,7 @@
 
 // What a stranger's pipeline file lets a run write: nothing outside of the run folder, whatever paths it names, and whatever
 // links the folder has when the run begins.
-namespace sluice::nodes {
+namespace sluice::nodes::hostile_pipeline_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,7 +95,7 @@ class Lines final : public engine::Source {
   }
 };
 
-class HostilePipelines : public testing::Test {
+class HostilePipelines : public ::testing::Test {
  protected:
   HostilePipelines() {
     register_builtin(registry_);
@@ -234,9 +234,9 @@ TEST_F(HostilePipelines, TheCommandLineMayNameAnotherFolderForCheckpoints) {
     return render(engine::check(parsed.spec, registry_).problems);
   };
   EXPECT_THAT(problems_with("[checkpoint]\nfolder = \"/scratch\"\n", {}),
-              testing::HasSubstr("only the command line may say this"));
+              ::testing::HasSubstr("only the command line may say this"));
   EXPECT_EQ(problems_with("", {"checkpoint.folder=/scratch"}), "");
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::hostile_pipeline_test

@@ -22,7 +22,7 @@
 #include "tests/nodes/tiny_model.h"
 
 // What the plan predicts against what LibTorch reports.
-namespace sluice::nodes {
+namespace sluice::nodes::memory_test {
 namespace {
 
 using models::ActivationBytes;
@@ -222,4 +222,4 @@ INSTANTIATE_TEST_SUITE_P(Tokens, ActivationBytesTest, ::testing::Values(64, 500,
 INSTANTIATE_TEST_SUITE_P(Tokens, ActivationBytesOfPasses, ::testing::Values(64, 500));
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::memory_test

@@ -21,7 +21,7 @@
 #include "tests/nodes/tiny_model.h"
 
 // What [budget] pass_tokens changes: nothing of what is computed without a gradient, rounding of gradients.
-namespace sluice::nodes {
+namespace sluice::nodes::pass_tokens_test {
 namespace {
 
 using engine::Group;
@@ -211,4 +211,4 @@ TEST_F(PassTokens, RoundsTheGradientsOfARewardModel) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::pass_tokens_test

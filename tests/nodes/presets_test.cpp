@@ -2,7 +2,7 @@
 
 #include "nodes/builtin.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::presets_test {
 namespace {
 
 // Each preset is bound against each type: no key that does not exist, no value that is refused.
@@ -14,4 +14,4 @@ TEST(Presets, FitTheBuiltinTypes) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::presets_test

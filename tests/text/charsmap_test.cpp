@@ -8,7 +8,7 @@
 #include "tests/text/tokenizer_fixtures.h"
 #include "text/base64.h"
 
-namespace sluice::text {
+namespace sluice::text::charsmap_test {
 namespace {
 
 using testing::HasSubstr;
@@ -92,4 +92,4 @@ TEST(Base64, IsReadWithItsPadding) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::charsmap_test

@@ -6,7 +6,7 @@
 
 #include "tests/text/chat_template_fixtures.h"
 
-namespace sluice::text {
+namespace sluice::text::chat_template_files_test {
 namespace {
 
 using testing::AllOf;
@@ -141,4 +141,4 @@ TEST_F(ChatTemplateFiles, ConversationsThatAreNoneAreRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::chat_template_files_test

@@ -5,7 +5,7 @@
 
 #include "tests/text/chat_template_fixtures.h"
 
-namespace sluice::text {
+namespace sluice::text::chat_template_golden_test {
 namespace {
 
 class Golden : public testing::Test {
@@ -103,4 +103,4 @@ TEST_F(Golden, ContinuedFinalMessagesEndWhereTransformersEndsThem) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::chat_template_golden_test

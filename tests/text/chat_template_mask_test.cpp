@@ -4,7 +4,7 @@
 
 #include "tests/text/chat_template_fixtures.h"
 
-namespace sluice::text {
+namespace sluice::text::chat_template_mask_test {
 namespace {
 
 using testing::AllOf;
@@ -80,4 +80,4 @@ TEST(AssistantMask, AndAContinuedMessageExcludeEachOther) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::chat_template_mask_test

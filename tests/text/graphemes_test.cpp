@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice::text {
+namespace sluice::text::graphemes_test {
 namespace {
 
 std::vector<std::string> graphemes(std::string_view text) {
@@ -52,4 +52,4 @@ TEST(Graphemes, ConsonantsThatAreJoined) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::graphemes_test

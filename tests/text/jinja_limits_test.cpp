@@ -7,7 +7,7 @@
 #include "tests/text/chat_template_fixtures.h"
 #include "text/jinja/template.h"
 
-namespace sluice::text::jinja {
+namespace sluice::text::jinja::jinja_limits_test {
 namespace {
 
 using testing::AllOf;
@@ -174,4 +174,4 @@ TEST(JinjaTemplate, RendersInManyThreadsAtOnce) {
 }
 
 }  // namespace
-}  // namespace sluice::text::jinja
+}  // namespace sluice::text::jinja::jinja_limits_test

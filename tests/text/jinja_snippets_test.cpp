@@ -4,7 +4,7 @@
 #include "tests/text/chat_template_fixtures.h"
 #include "text/jinja/template.h"
 
-namespace sluice::text::jinja {
+namespace sluice::text::jinja::jinja_snippets_test {
 namespace {
 
 Json render(const std::string& source, const Json& variables) {
@@ -28,4 +28,4 @@ TEST(JinjaSnippets, GiveTheTextOfTheReferenceOrFailWhereItFails) {
 }
 
 }  // namespace
-}  // namespace sluice::text::jinja
+}  // namespace sluice::text::jinja::jinja_snippets_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::text {
+namespace sluice::text::reference_number_test {
 namespace {
 
 // What Tokenizer.from_str(...).to_str() of `tokenizers` 0.23.3 makes of scores.
@@ -20,4 +20,4 @@ TEST(ReferenceNumber, MostNumbersStayAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::reference_number_test

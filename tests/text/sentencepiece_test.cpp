@@ -6,7 +6,7 @@
 #include "tests/text/tokenizer_fixtures.h"
 #include "text/stream_decoder.h"
 
-namespace sluice::text {
+namespace sluice::text::sentencepiece_test {
 namespace {
 
 using testing::HasSubstr;
@@ -133,4 +133,4 @@ TEST(SentencePiece, EveryTruncationIsRefusedOrWorks) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::sentencepiece_test

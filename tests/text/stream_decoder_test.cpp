@@ -7,7 +7,7 @@
 #include "base/strings.h"
 #include "tests/text/tokenizer_fixtures.h"
 
-namespace sluice::text {
+namespace sluice::text::stream_decoder_test {
 namespace {
 
 using Ids = std::vector<int64_t>;
@@ -98,4 +98,4 @@ TEST(StreamDecoder, GivesTheTextOfDecodeForRealTokenizers) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::stream_decoder_test

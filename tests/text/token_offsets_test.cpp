@@ -7,7 +7,7 @@
 #include "tests/source_folder.h"
 #include "tests/text/tokenizer_fixtures.h"
 
-namespace sluice::text {
+namespace sluice::text::token_offsets_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -76,4 +76,4 @@ TEST(TokensInRanges, TokensOfAnotherTextAreNotPlaced) {
 TEST(TokensInRanges, NoTokensHaveNoMarks) { EXPECT_TRUE(tokens_in_ranges(load_json(small_tokenizer()), "", {}, {})->empty()); }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::token_offsets_test

@@ -4,7 +4,7 @@
 #include "base/strings.h"
 #include "tests/text/tokenizer_fixtures.h"
 
-namespace sluice::text {
+namespace sluice::text::tokenizer_families_test {
 namespace {
 
 struct Family {
@@ -68,4 +68,4 @@ std::string family_name(const testing::TestParamInfo<Family>& info) {
 INSTANTIATE_TEST_SUITE_P(Small, TokenizerFamily, testing::ValuesIn(families()), family_name);
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::tokenizer_families_test

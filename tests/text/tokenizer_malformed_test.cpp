@@ -5,7 +5,7 @@
 #include "base/strings.h"
 #include "tests/text/tokenizer_fixtures.h"
 
-namespace sluice::text {
+namespace sluice::text::tokenizer_malformed_test {
 namespace {
 
 using testing::HasSubstr;
@@ -285,4 +285,4 @@ TEST(MalformedTokenizer, EveryTruncationIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::tokenizer_malformed_test

@@ -6,7 +6,7 @@
 #include "base/strings.h"
 #include "tests/text/tokenizer_fixtures.h"
 
-namespace sluice::text {
+namespace sluice::text::tokenizer_real_test {
 namespace {
 
 std::vector<std::string> llama_cpp_texts(const fs::path& folder) {
@@ -98,4 +98,4 @@ TEST(RealTokenizers, EndOfSequenceIsReadFromTheConfigBesideIt) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::tokenizer_real_test

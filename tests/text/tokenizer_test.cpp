@@ -8,7 +8,7 @@
 #include "text/byte_level.h"
 #include "text/utf8.h"
 
-namespace sluice::text {
+namespace sluice::text::tokenizer_test {
 namespace {
 
 using Ids = std::vector<int64_t>;
@@ -122,4 +122,4 @@ TEST(ByteLevel, OtherCharactersAreNotInTheAlphabet) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::tokenizer_test

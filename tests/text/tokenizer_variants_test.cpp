@@ -3,7 +3,7 @@
 
 #include "tests/text/tokenizer_fixtures.h"
 
-namespace sluice::text {
+namespace sluice::text::tokenizer_variants_test {
 namespace {
 
 struct Variant {
@@ -47,4 +47,4 @@ std::string test_name(const testing::TestParamInfo<Variant>& info) {
 INSTANTIATE_TEST_SUITE_P(Small, TokenizerVariant, testing::ValuesIn(variants()), test_name);
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::tokenizer_variants_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::text {
+namespace sluice::text::unigram_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -45,4 +45,4 @@ TEST(Unigram, OfEqualTokensTheLastCounts) {
 TEST(Unigram, NothingHasNoTokens) { EXPECT_TRUE(encoded({.pieces = {{"<unk>", 0}}}, "").empty()); }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::unigram_test

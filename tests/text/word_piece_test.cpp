@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::text {
+namespace sluice::text::word_piece_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -45,4 +45,4 @@ TEST(WordPiece, WithoutTokensThatContinueOnlyWholeWordsAreKnown) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::word_piece_test

@@ -8,7 +8,7 @@
 #include "text/oniguruma.h"
 #include "text/regex_properties.h"
 
-namespace sluice::text {
+namespace sluice::text::word_scanner_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -75,4 +75,4 @@ TEST(Regex, StepsOfAllMatchesAreCountedTogether) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::word_scanner_test

@@ -10,13 +10,13 @@
 #include "engine/run/run.h"
 #include "tests/engine/toy_world.h"
 
-namespace sluice::engine {
+namespace sluice::engine::check_metrics_test {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::IsSubsetOf;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsSubsetOf;
 
 struct TellerParams {
   std::string what = "length";
@@ -57,7 +57,7 @@ class RouterTeller final : public Node {
   void process(MicroBatch&) override {}
 };
 
-class CheckMetrics : public testing::Test {
+class CheckMetrics : public ::testing::Test {
  protected:
   void SetUp() override {
     toy::register_toys(registry_);
@@ -93,7 +93,7 @@ TEST_F(CheckMetrics, ThePlanKnowsNamesThatFollowFromParameters) {
   add_teller("a", "length");
   const CheckResult result = checked();
   ASSERT_TRUE(result.plan) << render(result.problems);
-  EXPECT_THAT(metrics::names_of(result.plan->nodes.back()), testing::ElementsAre("reward/length"));
+  EXPECT_THAT(metrics::names_of(result.plan->nodes.back()), ::testing::ElementsAre("reward/length"));
   EXPECT_THAT(metrics::all_names(*result.plan), AllOf(Contains("reward/length"), Contains("rollout/sampled_tokens")));
 }
 
@@ -103,8 +103,8 @@ TEST_F(CheckMetrics, AMetricOfAMixtureIsThereOnlyWhereTheModelIsOne) {
   const CheckResult result = checked();
   ASSERT_TRUE(result.plan) << render(result.problems);
   const std::vector<PlanNode>& nodes = result.plan->nodes;
-  EXPECT_THAT(metrics::names_of(nodes[nodes.size() - 2]), testing::IsEmpty());
-  EXPECT_THAT(metrics::names_of(nodes.back()), testing::ElementsAre("router/load"));
+  EXPECT_THAT(metrics::names_of(nodes[nodes.size() - 2]), ::testing::IsEmpty());
+  EXPECT_THAT(metrics::names_of(nodes.back()), ::testing::ElementsAre("router/load"));
 }
 
 TEST_F(CheckMetrics, TwoMixturesNeedTwoNames) {
@@ -186,4 +186,4 @@ TEST(Metrics, OfAnotherGroupOrMisspeltAreFound) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::check_metrics_test

@@ -11,7 +11,7 @@
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_nodes.h"
 
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::check_roles_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -189,4 +189,4 @@ TEST_F(CheckRoles, EachRoleIsJudgedByItsOwnTokens) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::check_roles_test

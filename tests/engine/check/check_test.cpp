@@ -6,7 +6,7 @@
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"
 
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::check_test {
 namespace {
 
 /// Checks pipelines that are wrong in one way each; the whole text of the problems is compared with a golden file.
@@ -336,4 +336,4 @@ type = "samples"
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::check_test

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace sluice::engine {
+namespace sluice::engine::problem_kinds_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -38,4 +38,4 @@ TEST(ProblemKinds, AreFoundByTheirId) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::problem_kinds_test

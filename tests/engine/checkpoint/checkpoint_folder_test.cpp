@@ -14,11 +14,11 @@
 #include "tests/files/forwarding_file_system.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::checkpoint_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 using toy::ToyRunFolder;
 
 fs::path any_file(const fs::path& checkpoint, RandomStream& random) {
@@ -141,9 +141,9 @@ TEST(NodeStateText, NamesWhatIsMissing) {
   NodeState state;
   state.values["row"] = std::string("five");
   const StateReader reader(state);
-  EXPECT_THAT(message_of<UserError>([&] { reader.integer("row"); }), testing::HasSubstr("no integer \"row\""));
-  EXPECT_THAT(message_of<UserError>([&] { reader.number("mean"); }), testing::HasSubstr("no number \"mean\""));
+  EXPECT_THAT(message_of<UserError>([&] { reader.integer("row"); }), ::testing::HasSubstr("no integer \"row\""));
+  EXPECT_THAT(message_of<UserError>([&] { reader.number("mean"); }), ::testing::HasSubstr("no number \"mean\""));
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::checkpoint_folder_test

@@ -7,12 +7,12 @@
 
 #include "tests/temporary_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::checkpoint_room_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::Optional;
+using ::testing::HasSubstr;
+using ::testing::Optional;
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
@@ -78,4 +78,4 @@ TEST(LackOfRoom, IsNoneWhereItSuffices) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::checkpoint_room_test

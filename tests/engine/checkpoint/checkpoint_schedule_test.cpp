@@ -5,11 +5,11 @@
 
 #include <vector>
 
-namespace sluice::engine {
+namespace sluice::engine::checkpoint_schedule_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 std::vector<int64_t> saved(int64_t every, int64_t iterations) {
   Plan plan;
@@ -30,4 +30,4 @@ TEST(SavedByCount, LeavesTheLastIterationToTheEndOfTheRun) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::checkpoint_schedule_test

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace sluice::engine {
+namespace sluice::engine::column_test {
 namespace {
 
 TEST(ColumnInForeignMemory, IsNotCopiedAndKeepsIt) {
@@ -32,4 +32,4 @@ TEST(ColumnInForeignMemory, IsNotOfStringsNorBetweenEntries) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::column_test

@@ -8,7 +8,7 @@
 #include "engine/contract/run_folder.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::gathered_files_test {
 namespace {
 
 TEST(GatheredFiles, RankZeroHasTheLinesOfAll) {
@@ -45,4 +45,4 @@ TEST(GatheredFiles, LinesForAFileThatIsNotThereAreABug) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::gathered_files_test

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "engine/contract/totals.h"
 
-namespace sluice::engine {
+namespace sluice::engine::metrics_test {
 namespace {
 
 TEST(MetricsRecorder, CombinesByKind) {
@@ -22,8 +22,8 @@ TEST(MetricsRecorder, CombinesByKind) {
   metrics.maximum("ratio_max", -2);
   metrics.maximum("ratio_max", -3);
   const MetricRow row = metrics.take();
-  EXPECT_THAT(row, testing::ElementsAre(testing::Pair("loss", 3), testing::Pair("score_mean", 0.5),
-                                        testing::Pair("score_std", 0.5), testing::Pair("ratio_max", -2)));
+  EXPECT_THAT(row, ::testing::ElementsAre(::testing::Pair("loss", 3), ::testing::Pair("score_mean", 0.5),
+                                          ::testing::Pair("score_std", 0.5), ::testing::Pair("ratio_max", -2)));
   EXPECT_TRUE(metrics.take().empty());
 }
 
@@ -32,7 +32,7 @@ TEST(MetricsRecorder, GivesWhatIsDeclaredInThatOrder) {
       {{"policy/loss", Metric::kMean, ""}, {"data/groups", Metric::kSum, ""}, {"policy/unused", Metric::kSum, ""}});
   metrics.sum("data/groups", 3);
   metrics.mean("policy/loss", 0.5);
-  EXPECT_THAT(metrics.take(), testing::ElementsAre(testing::Pair("policy/loss", 0.5), testing::Pair("data/groups", 3)));
+  EXPECT_THAT(metrics.take(), ::testing::ElementsAre(::testing::Pair("policy/loss", 0.5), ::testing::Pair("data/groups", 3)));
 }
 
 TEST(MetricsRecorder, RefusesWhatIsNotDeclared) {
@@ -44,7 +44,7 @@ TEST(MetricsRecorder, RefusesWhatIsNotDeclared) {
 TEST(MetricsRecorder, TakesEveryNameOfAFamily) {
   MetricsRecorder metrics({{.name = "reward/score/", .is_family = true}});
   metrics.mean("reward/score/politeness", 1);
-  EXPECT_THAT(metrics.take(), testing::ElementsAre(testing::Pair("reward/score/politeness", 1)));
+  EXPECT_THAT(metrics.take(), ::testing::ElementsAre(::testing::Pair("reward/score/politeness", 1)));
   EXPECT_THROW(metrics.mean("reward/politeness", 1), UserError);
 }
 
@@ -53,9 +53,9 @@ TEST(MetricsRecorder, APrefixStandsInFrontOfTheGroupUnlessThatIsOfTiming) {
   MetricsRecorder metrics({{"reward/score", Metric::kMoments, ""}, {"memory/kv_bytes_max", Metric::kMaximum, ""}}, "held_out");
   metrics.moments("reward/score", 2);
   metrics.maximum("memory/kv_bytes_max", 5);
-  EXPECT_THAT(metrics.take(),
-              testing::ElementsAre(testing::Pair("held_out/reward/score_mean", 2), testing::Pair("held_out/reward/score_std", 0),
-                                   testing::Pair("memory/held_out/kv_bytes_max", 5)));
+  EXPECT_THAT(metrics.take(), ::testing::ElementsAre(::testing::Pair("held_out/reward/score_mean", 2),
+                                                     ::testing::Pair("held_out/reward/score_std", 0),
+                                                     ::testing::Pair("memory/held_out/kv_bytes_max", 5)));
 }
 
 std::vector<std::string> names_of(const Contribution& contribution) {
@@ -67,7 +67,7 @@ std::vector<std::string> names_of(const Contribution& contribution) {
 // Two ranks that have recorded different things, and none.
 TEST(MetricsRecorder, ContributesOneLayoutWhateverWasRecorded) {
   MetricsRecorder metrics({{"policy/loss", Metric::kMean, ""}, {"data/groups", Metric::kSum, ""}});
-  const auto layout = testing::ElementsAre("policy/loss", "data/groups");
+  const auto layout = ::testing::ElementsAre("policy/loss", "data/groups");
   EXPECT_THAT(names_of(metrics.contribution()), layout);
   metrics.sum("data/groups", 1);
   EXPECT_THAT(names_of(metrics.contribution()), layout);
@@ -105,8 +105,8 @@ TEST(MetricsRecorder, NamesOfAFamilyAreInAlphabeticalOrder) {
   MetricsRecorder metrics({{.name = "reward/rule/", .is_family = true}, {"policy/loss", Metric::kMean, ""}});
   for (const char* name : {"reward/rule/b", "reward/rule/a", "policy/loss"}) metrics.mean(name, 1);
   const MetricRow row = metrics.take();
-  EXPECT_THAT(row, testing::ElementsAre(testing::Pair("policy/loss", 1), testing::Pair("reward/rule/a", 1),
-                                        testing::Pair("reward/rule/b", 1)));
+  EXPECT_THAT(row, ::testing::ElementsAre(::testing::Pair("policy/loss", 1), ::testing::Pair("reward/rule/a", 1),
+                                          ::testing::Pair("reward/rule/b", 1)));
 }
 
 TEST(Contributions, RefuseTwoKindsOfOneName) {
@@ -161,4 +161,4 @@ TEST(Totals, RefuseWhatIsNotDeclared) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::metrics_test

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace sluice::engine {
+namespace sluice::engine::micro_batch_test {
 namespace {
 
 constexpr Column<float> kValues{"values", Extent::kAction};
@@ -36,7 +36,7 @@ struct World {
 
 TEST(Layout, ActionsAreTheLastTokensOfEachSample) {
   const Layout layout = two_samples();
-  EXPECT_THAT(layout.action_tokens, testing::ElementsAre(3, 4, 8));
+  EXPECT_THAT(layout.action_tokens, ::testing::ElementsAre(3, 4, 8));
   EXPECT_EQ(layout.count(Extent::kToken), 9u);
   EXPECT_EQ(layout.count(Extent::kGroup), 1u);
   EXPECT_EQ(layout.actions_by_sample()[1].begin, 2u);
@@ -45,9 +45,9 @@ TEST(Layout, ActionsAreTheLastTokensOfEachSample) {
 TEST(Layout, AppendingShiftsTokensAndSamples) {
   Layout layout = two_samples();
   layout.append(two_samples());
-  EXPECT_THAT(layout.group_offsets, testing::ElementsAre(0, 2, 4));
-  EXPECT_THAT(layout.token_offsets, testing::ElementsAre(0, 5, 9, 14, 18));
-  EXPECT_THAT(layout.action_tokens, testing::ElementsAre(3, 4, 8, 12, 13, 17));
+  EXPECT_THAT(layout.group_offsets, ::testing::ElementsAre(0, 2, 4));
+  EXPECT_THAT(layout.token_offsets, ::testing::ElementsAre(0, 5, 9, 14, 18));
+  EXPECT_THAT(layout.action_tokens, ::testing::ElementsAre(3, 4, 8, 12, 13, 17));
 }
 
 TEST(Layout, TheFirstTokenOfASampleIsNoAction) {
@@ -116,9 +116,9 @@ TEST(BatchState, HandsOnWhatAFilterKeepsWithItsCredit) {
 
   const std::vector<uint8_t> keep{0, 1};
   const auto thin = whole->thinned(keep, slots, {0}, behind);
-  EXPECT_THAT(thin->group_indices, testing::ElementsAre(7));
-  EXPECT_THAT(thin->layout.action_tokens, testing::ElementsAre(3, 4, 8));
-  EXPECT_THAT(thin->slots[0].data.entries<float>(), testing::ElementsAre(3, 4, 5));
+  EXPECT_THAT(thin->group_indices, ::testing::ElementsAre(7));
+  EXPECT_THAT(thin->layout.action_tokens, ::testing::ElementsAre(3, 4, 8));
+  EXPECT_THAT(thin->slots[0].data.entries<float>(), ::testing::ElementsAre(3, 4, 5));
 
   thin->release_one_token_reader();
   EXPECT_EQ(budget.in_flight(), 18) << "the micro-batch in front of the filter still holds both groups";
@@ -145,4 +145,4 @@ TEST(BatchState, ReturnsTheCreditOfDroppedGroupsFirst) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::micro_batch_test

@@ -12,7 +12,7 @@
 #include "tests/engine/spec_builder.h"
 #include "tests/golden.h"
 
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::params_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -266,4 +266,4 @@ TEST_F(Params, NamesTheOwnerWhereThereIsNoPlaceToPointAt) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::params_test

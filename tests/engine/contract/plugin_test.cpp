@@ -11,7 +11,7 @@
 #include "tests/engine/toy_nodes.h"
 #include "tests/source_folder.h"
 
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::plugin_test {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -134,4 +134,4 @@ TEST_F(Plugin, IsRefusedWhereTheLibraryIsNoPlugin) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::plugin_test

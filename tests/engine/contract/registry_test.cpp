@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "tests/engine/toy_nodes.h"
 
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::registry_test {
 namespace {
 
 struct NoParams {};
@@ -91,4 +91,4 @@ TEST(Registry, RemembersWhereATypeComesFrom) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::registry_test

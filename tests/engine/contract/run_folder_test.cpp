@@ -6,11 +6,11 @@
 #include "base/error.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::run_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(RunFolderNames, NodesMayUseAnyOther) {
   for (const char* name : {"samples.jsonl", "texts/metrics.jsonl", "metrics.jsonl.gz", "locks", "checkpoints.txt"}) {
@@ -49,4 +49,4 @@ TEST(RunFolderFiles, ALinkThatLeadsOutIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::run_folder_test

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "tests/source_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::scheduled_number_test {
 namespace {
 
 template <class E>
@@ -96,4 +96,4 @@ TEST(ScheduledNumber, ItsTextSaysWhereItGoes) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::scheduled_number_test

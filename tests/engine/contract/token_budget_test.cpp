@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/random.h"
 
-namespace sluice::engine {
+namespace sluice::engine::token_budget_test {
 namespace {
 
 TEST(TokenBudget, RefusesWhatIsNotFree) {
@@ -70,4 +70,4 @@ TEST(TokenBudget, HoldsUnderThreads) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::token_budget_test

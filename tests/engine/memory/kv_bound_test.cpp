@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace sluice::engine {
+namespace sluice::engine::kv_bound_test {
 namespace {
 
 // Every set of samples, one sample after the other: most[t] is the most blocks within t tokens.
@@ -111,4 +111,4 @@ TEST(WorstKvBlocks, LargeFiguresDoNotOverflow) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::kv_bound_test

@@ -8,7 +8,7 @@
 #include "tests/engine/toy_nodes.h"
 
 // What is proven and predicted of a run on several ranks is of one of them: the one that has most.
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::memory_of_ranks_test {
 namespace {
 
 /// 32 groups of 4 samples of at most 44 tokens in 4 slots.
@@ -102,4 +102,4 @@ TEST_F(MemoryOfRanks, WhatWouldBeInCommonIsToldAsARemedy) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::memory_of_ranks_test

@@ -11,11 +11,11 @@
 #include "base/json.h"
 #include "engine/memory/out_of_memory.h"
 
-namespace sluice::engine {
+namespace sluice::engine::memory_report_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr int64_t kMega = 1'000'000;
 
@@ -102,4 +102,4 @@ TEST(OutOfMemory, IsToldFromOtherFailures) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::memory_report_test

@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 
-namespace sluice::engine {
+namespace sluice::engine::costs_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Costs some_costs() {
   Costs costs{.pipeline = "ppo", .iterations = 12, .seconds = 3.25, .gap_us = 4.5, .nodes = {}, .lengths = {}};
@@ -98,4 +98,4 @@ TEST(LengthHistogram, IsBoundedAndNearlyRight) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::costs_test

@@ -11,17 +11,17 @@
 #include "base/error.h"
 #include "tests/source_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::event_file_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::MatchesRegex;
+using ::testing::ElementsAre;
+using ::testing::MatchesRegex;
 
-class EventFiles : public testing::Test {
+class EventFiles : public ::testing::Test {
  protected:
   EventFiles() {
-    std::string pattern = testing::TempDir() + "sluice_events_XXXXXX";
+    std::string pattern = ::testing::TempDir() + "sluice_events_XXXXXX";
     if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
     folder_ = pattern;
   }
@@ -85,9 +85,9 @@ TEST_F(EventFiles, NameTheFileThatCannotBeWritten) {
     EventFile file({.path = folder_ / "none"});
     FAIL() << "nothing was thrown";
   } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr((folder_ / "none/events.out.tfevents.").string()));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr((folder_ / "none/events.out.tfevents.").string()));
   }
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::event_file_test

@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 
-namespace sluice::engine {
+namespace sluice::engine::least_squares_test {
 namespace {
 
 TEST(LeastSquares, RecoversKnownCoefficients) {
@@ -57,9 +57,9 @@ TEST(LeastSquares, AFeatureThatNeverOccursCostsNothing) {
   LeastSquares<2> sums;
   sums.add({1, 0}, 10);
   sums.add({1, 0}, 20);
-  EXPECT_THAT(sums.fit({0, 1}), testing::ElementsAre(testing::DoubleNear(15, 1e-9), 0));
-  EXPECT_THAT(LeastSquares<2>().fit({0, 1}), testing::ElementsAre(0, 0));
+  EXPECT_THAT(sums.fit({0, 1}), ::testing::ElementsAre(::testing::DoubleNear(15, 1e-9), 0));
+  EXPECT_THAT(LeastSquares<2>().fit({0, 1}), ::testing::ElementsAre(0, 0));
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::least_squares_test

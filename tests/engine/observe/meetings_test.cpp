@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::engine {
+namespace sluice::engine::meetings_test {
 namespace {
 
 Meeting meeting(int64_t iteration, int64_t came_ns, int64_t went_on_ns) {
@@ -49,4 +49,4 @@ TEST(Meetings, ThatNeverCompleteAreForgotten) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::meetings_test

@@ -12,11 +12,11 @@
 #include "engine/run/run.h"
 #include "tests/engine/toy_world.h"
 
-namespace sluice::engine {
+namespace sluice::engine::monitor_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 // What the node that hangs waits for. A node is made by its type, so the test reaches it through this.
 struct Latch {
@@ -136,4 +136,4 @@ TEST(RunStatus, ReadsBackWhatItWrote) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::monitor_test

@@ -5,11 +5,11 @@
 
 #include <limits>
 
-namespace sluice::engine::metrics {
+namespace sluice::engine::metrics::over_ranks_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 Contribution of_two(const MetricRow& first, const MetricRow& second) {
   Contribution all = contribution_of(first);
@@ -58,4 +58,4 @@ TEST(OverRanks, NamesAreThoseOfTheRow) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::metrics
+}  // namespace sluice::engine::metrics::over_ranks_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace sluice::engine {
+namespace sluice::engine::stop_rule_test {
 namespace {
 
 // The iteration whose value ends the run; -1: none does.
@@ -39,4 +39,4 @@ TEST(StopRule, SaysWhy) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::stop_rule_test

@@ -8,13 +8,13 @@
 #include "engine/observe/trace_cut.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::trace_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 constexpr int64_t kMs = 1'000'000;
 
@@ -24,7 +24,7 @@ Slice batch(int64_t iteration, int64_t begin_ms, int64_t micro_batch = 0) {
 
 Slice step(int64_t begin_ms) { return {.begin_ns = begin_ms * kMs, .end_ns = (begin_ms + 1) * kMs}; }
 
-class TraceTest : public testing::Test {
+class TraceTest : public ::testing::Test {
  protected:
   TraceTest() {
     plan_.executors.push_back({.name = "cpu"});
@@ -139,7 +139,7 @@ TEST_F(TraceTest, OfOneRankNamesNoProcess) {
   trace.ended(batch(0, 3));
   trace.close();
   EXPECT_THAT(begins_of(1), ElementsAre(3));
-  EXPECT_THAT(read_file(path()), testing::Not(HasSubstr("process")));
+  EXPECT_THAT(read_file(path()), ::testing::Not(HasSubstr("process")));
 }
 
 TEST_F(TraceTest, HasAProcessARankOnOneClock) {
@@ -205,4 +205,4 @@ TEST_F(TraceTest, OfAllRanksIsCutToTheIterationsThatStay) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::trace_test

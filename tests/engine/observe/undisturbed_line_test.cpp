@@ -4,7 +4,7 @@
 
 #include "base/random.h"
 
-namespace sluice::engine {
+namespace sluice::engine::undisturbed_line_test {
 namespace {
 
 TEST(UndisturbedLine, RecoversAKnownLine) {
@@ -42,4 +42,4 @@ TEST(UndisturbedLine, EqualSizesCostInProportionAndNoSizeIsAllFixed) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::undisturbed_line_test

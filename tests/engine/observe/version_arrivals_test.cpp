@@ -8,7 +8,7 @@
 
 #include "engine/observe/engine_metrics.h"
 
-namespace sluice::engine {
+namespace sluice::engine::version_arrivals_test {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -99,4 +99,4 @@ TEST(VersionArrivals, WithoutSecondsOrALinkThereIsNoRate) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::version_arrivals_test

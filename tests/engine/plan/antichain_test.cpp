@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 
-namespace sluice::engine {
+namespace sluice::engine::antichain_test {
 namespace {
 
 using Order = std::vector<std::vector<bool>>;  // order[a][b]: a precedes b
@@ -70,4 +70,4 @@ TEST(Antichain, IsTheHeaviestOfAllSubsets) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::antichain_test

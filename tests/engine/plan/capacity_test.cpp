@@ -9,7 +9,7 @@
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"
 
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::capacity_test {
 namespace {
 
 struct NoParams {};
@@ -216,4 +216,4 @@ TEST_F(Capacity, NoMicroBatchCanBeChosenWhereTheBudgetDoesNotHoldAGroup) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::capacity_test

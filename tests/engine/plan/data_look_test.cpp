@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "tests/engine/spec_builder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::data_look_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -88,4 +88,4 @@ TEST(DataLook, SaysWhetherAllIsToBeLookedAt) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::data_look_test

@@ -2,7 +2,7 @@
 
 #include "engine/plan/plan.h"
 
-namespace sluice::engine {
+namespace sluice::engine::path_test {
 namespace {
 
 // ---- which version an iteration samples with ----
@@ -100,4 +100,4 @@ TEST(Path, MeasuresBeforeTrainingInTheFirstIteration) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::path_test

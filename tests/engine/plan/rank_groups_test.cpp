@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-namespace sluice::engine {
+namespace sluice::engine::rank_groups_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -113,4 +113,4 @@ TEST(RankGroups, OnlyRanksThatSampleMayBeLost) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::rank_groups_test

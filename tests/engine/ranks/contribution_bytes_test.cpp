@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 
-namespace sluice::engine {
+namespace sluice::engine::contribution_bytes_test {
 namespace {
 
 double any_number(RandomStream& random) {
@@ -91,4 +91,4 @@ TEST(ContributionBytes, AreFew) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::contribution_bytes_test

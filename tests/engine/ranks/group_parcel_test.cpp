@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/random.h"
 
-namespace sluice::engine {
+namespace sluice::engine::group_parcel_test {
 namespace {
 
 constexpr Column<std::string> kPrompt{"prompt", Extent::kGroup};
@@ -78,4 +78,4 @@ TEST(GroupParcel, WhatIsNoGroupIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::group_parcel_test

@@ -16,7 +16,7 @@
 #include "engine/ranks/contribution_bytes.h"
 #include "tests/engine/ranks/mail_in_one_process.h"
 
-namespace sluice::engine {
+namespace sluice::engine::mailed_reductions_test {
 namespace {
 
 using testing::MailInOneProcess;
@@ -255,4 +255,4 @@ TEST(MailedReductions, KnowWhoAddsGradients) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::mailed_reductions_test

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "tests/engine/ranks/parcels_in_one_process.h"
 
-namespace sluice::engine {
+namespace sluice::engine::parcel_pass_groups_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -111,4 +111,4 @@ TEST_F(PassGroupsTest, WhoWaitsLearnsThatTheRunIsOver) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::parcel_pass_groups_test

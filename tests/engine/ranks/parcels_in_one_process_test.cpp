@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::parcels_in_one_process_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -108,4 +108,4 @@ TEST(ParcelsInOneProcess, OfARankThatAbandonsThemAreOverForAll) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::parcels_in_one_process_test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace sluice::engine {
+namespace sluice::engine::parcels_test {
 namespace {
 
 TEST(ParcelCredit, CountsColumnsAndWhatMayLieBetweenThem) {
@@ -28,4 +28,4 @@ TEST(ParcelKey, IsToldByNumberIterationAndEdge) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::parcels_test

@@ -9,7 +9,7 @@
 
 #include "tests/engine/ranks/mail_in_one_process.h"
 
-namespace sluice::engine {
+namespace sluice::engine::rank_clock_test {
 namespace {
 
 using testing::MailInOneProcess;
@@ -71,4 +71,4 @@ TEST(RankClock, AsksAgainWhenWhatItKnowsIsOld) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::rank_clock_test

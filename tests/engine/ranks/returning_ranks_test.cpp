@@ -10,7 +10,7 @@
 
 #include "tests/engine/ranks/mail_in_one_process.h"
 
-namespace sluice::engine {
+namespace sluice::engine::returning_ranks_test {
 namespace {
 
 // Rank 0, and one that comes back.
@@ -73,4 +73,4 @@ TEST_F(ReturningRanksTest, AProcessThatIsLostDoesNotWait) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::returning_ranks_test

@@ -14,7 +14,7 @@
 
 #include "tests/engine/ranks/mail_in_one_process.h"
 
-namespace sluice::engine {
+namespace sluice::engine::roll_call_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -155,4 +155,4 @@ TEST_F(RollCallTest, TellsRank0OfAnInterrupt) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::roll_call_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::engine {
+namespace sluice::engine::patience_test {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -32,4 +32,4 @@ TEST(Patience, EndsWithADiskThatNeverAnswers) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::patience_test

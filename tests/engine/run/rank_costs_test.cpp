@@ -7,7 +7,7 @@
 #include "tests/engine/simulation_world.h"
 
 // What a run with roles has cost: rank 0, which writes it down, has no samples made.
-namespace sluice::engine {
+namespace sluice::engine::rank_costs_test {
 namespace {
 
 testing::ToyPlan one_that_trains_and_two_that_sample() {
@@ -72,4 +72,4 @@ TEST(RankCosts, AreTheSameBehindTheMail) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::rank_costs_test

@@ -11,7 +11,7 @@
 #include "tests/sanitized.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::resume_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -22,7 +22,7 @@ struct Disturbance {
   int64_t iteration = 0;  // behind which it comes
 };
 
-class ResumeTest : public testing::Test {
+class ResumeTest : public ::testing::Test {
  protected:
   ResumeTest() { toy::register_toys(registry_); }
 
@@ -124,11 +124,12 @@ TEST_F(ResumeTest, RefusesWhatChangesResultsAndNamesEveryKey) {
   ++path.samples;
   path.iterations = 4;
   const auto refused = message_of<UserError>([&] { run(path, 4, folder, {}); });
-  EXPECT_THAT(refused, testing::AllOf(testing::HasSubstr("[pipeline] seed: 3 -> 4"),
-                                      testing::HasSubstr("[nodes.rollout] samples_per_group"),
-                                      testing::HasSubstr("--accept-changes"), testing::Not(testing::HasSubstr("iterations"))));
+  EXPECT_THAT(
+      refused,
+      ::testing::AllOf(::testing::HasSubstr("[pipeline] seed: 3 -> 4"), ::testing::HasSubstr("[nodes.rollout] samples_per_group"),
+                       ::testing::HasSubstr("--accept-changes"), ::testing::Not(::testing::HasSubstr("iterations"))));
   EXPECT_EQ(metrics_of(folder).size(), 2u) << "nothing may be cut before it is refused";
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::resume_test

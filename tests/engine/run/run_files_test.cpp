@@ -9,13 +9,13 @@
 #include "base/json.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::engine {
+namespace sluice::engine::run_files_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::SizeIs;
+using ::testing::SizeIs;
 
-class RunFilesTest : public testing::Test {
+class RunFilesTest : public ::testing::Test {
  protected:
   RunFiles opened(std::map<std::string, int64_t> grown = {}) {
     return RunFiles({.plan = plan_, .folder = {.path = folder_.path()}, .grown = std::move(grown), .on_failure = [] { FAIL(); }});
@@ -65,4 +65,4 @@ TEST_F(RunFilesTest, NeedTheFolder) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::run_files_test

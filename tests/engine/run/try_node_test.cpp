@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 
-namespace sluice::engine {
+namespace sluice::engine::try_node_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr Column<float> kIn{"in", Extent::kSample};
 constexpr Column<float> kOut{"out", Extent::kSample};
@@ -52,7 +52,7 @@ struct EmptySource final : Source {
   bool next_group(Group&) override { return false; }
 };
 
-class TryNodeTest : public testing::Test {
+class TryNodeTest : public ::testing::Test {
  protected:
   TryNodeTest() {
     registry_.add<Doubler>();
@@ -136,4 +136,4 @@ TEST_F(TryNodeTest, NoGroupsGiveEmptyColumns) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::try_node_test

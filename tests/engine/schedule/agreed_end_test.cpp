@@ -11,7 +11,7 @@
 #include "engine/ranks/mailed_reductions.h"
 #include "tests/engine/ranks/mail_in_one_process.h"
 
-namespace sluice::engine {
+namespace sluice::engine::agreed_end_test {
 namespace {
 
 using testing::MailInOneProcess;
@@ -120,4 +120,4 @@ TEST(AgreedEnd, OfOneProcessIsItsOwn) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::agreed_end_test

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace sluice::engine {
+namespace sluice::engine::executor_test {
 namespace {
 
 // One executor, and tasks made of functions.
@@ -80,7 +80,7 @@ TEST(ThreadExecutor, TheMostDownstreamGoesFirstAndTheOldestOfThem) {
   EXPECT_EQ(place.activity().current(0).node, 0);
   blocker.release();
   done.get_future().wait();
-  EXPECT_THAT(ran, testing::ElementsAre("train 2", "train 4", "score 3", "score 5"));
+  EXPECT_THAT(ran, ::testing::ElementsAre("train 2", "train 4", "score 3", "score 5"));
 }
 
 class CountingStepper final : public Stepper {
@@ -133,4 +133,4 @@ TEST(ThreadExecutor, RunsItsStartOnItsOwnThread) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::executor_test

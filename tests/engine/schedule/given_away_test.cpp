@@ -9,7 +9,7 @@
 #include "engine/schedule/take_over.h"
 #include "tests/engine/schedule/helping_ranks.h"
 
-namespace sluice::engine {
+namespace sluice::engine::given_away_test {
 namespace {
 
 constexpr int kPath = 0;
@@ -134,4 +134,4 @@ TEST_F(GivenAwayTest, WhatIsDeclinedIsNotAwaited) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::given_away_test

@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 
-namespace sluice::engine {
+namespace sluice::engine::group_rounds_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -141,4 +141,4 @@ TEST(GroupRounds, AllRanksDrawAlikeWhateverPasses) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::group_rounds_test

@@ -5,7 +5,7 @@
 
 #include "engine/schedule/version_gate.h"
 
-namespace sluice::engine {
+namespace sluice::engine::milestone_test {
 namespace {
 
 TEST(Milestone, RunsAtOnceWhatWasReached) {
@@ -23,9 +23,9 @@ TEST(Milestone, RunsWhatWaitsInOrderOfCountAndArrival) {
   milestone.when_reached(2, [&] { ran.push_back("2b"); });
   milestone.when_reached(3, [&] { ran.push_back("3"); });
   milestone.reach(2);
-  EXPECT_THAT(ran, testing::ElementsAre("1", "2a", "2b"));
+  EXPECT_THAT(ran, ::testing::ElementsAre("1", "2a", "2b"));
   milestone.reach(3);
-  EXPECT_THAT(ran, testing::ElementsAre("1", "2a", "2b", "3"));
+  EXPECT_THAT(ran, ::testing::ElementsAre("1", "2a", "2b", "3"));
 }
 
 TEST(Milestone, DoesNotGoBackAndLetsEverythingThroughWhenAbandoned) {
@@ -50,4 +50,4 @@ TEST(VersionGate, HasWhatWasPublishedAndTells) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::milestone_test

@@ -11,7 +11,7 @@
 #include "engine/schedule/helping.h"
 #include "tests/engine/schedule/helping_ranks.h"
 
-namespace sluice::engine {
+namespace sluice::engine::mutual_help_test {
 namespace {
 
 using Place = MutualHelp::Place;
@@ -142,4 +142,4 @@ TEST(Helping, AsksEightOfManyRanksAndNeverItself) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::mutual_help_test

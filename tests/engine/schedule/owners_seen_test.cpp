@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::engine {
+namespace sluice::engine::owners_seen_test {
 namespace {
 
 constexpr int kPath = 0;
@@ -95,4 +95,4 @@ TEST(OwnersSeen, RanksThatAreNotAskedAreOfNoInterest) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::owners_seen_test

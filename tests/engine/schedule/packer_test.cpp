@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace sluice::engine {
+namespace sluice::engine::packer_test {
 namespace {
 
 constexpr Column<int64_t> kTokens{"tokens", Extent::kToken};
@@ -31,10 +31,10 @@ std::vector<int64_t> sizes(const std::vector<Packer::Batch>& batches) {
 TEST(Packer, CutsWhenTheWorstGroupMightNotFit) {
   Packer packer(/*micro_batch_tokens=*/10, /*worst_group_tokens=*/4);
   EXPECT_TRUE(packer.add(group_of(0, 3)).empty());
-  EXPECT_TRUE(packer.add(group_of(1, 3)).empty());                          // 6 + 4 fit
-  EXPECT_THAT(sizes(packer.add(group_of(2, 2))), testing::ElementsAre(8));  // 8 + 4 do not
+  EXPECT_TRUE(packer.add(group_of(1, 3)).empty());                            // 6 + 4 fit
+  EXPECT_THAT(sizes(packer.add(group_of(2, 2))), ::testing::ElementsAre(8));  // 8 + 4 do not
   EXPECT_TRUE(packer.add(group_of(3, 4)).empty());
-  EXPECT_THAT(sizes(packer.finish_iteration()), testing::ElementsAre(4));
+  EXPECT_THAT(sizes(packer.finish_iteration()), ::testing::ElementsAre(4));
 }
 
 TEST(Packer, CutsWhereAnotherSlotBegins) {
@@ -47,9 +47,9 @@ TEST(Packer, CutsWhereAnotherSlotBegins) {
   EXPECT_TRUE(packer.add(of_slot(1, 2)).empty());
   EXPECT_TRUE(packer.add(of_slot(0, 0)).empty());
   const auto first = packer.add(of_slot(0, 1)), last = packer.finish_iteration();
-  ASSERT_THAT(sizes(first), testing::ElementsAre(4));
+  ASSERT_THAT(sizes(first), ::testing::ElementsAre(4));
   EXPECT_EQ(first[0].slot, 0);
-  ASSERT_THAT(sizes(last), testing::ElementsAre(2));
+  ASSERT_THAT(sizes(last), ::testing::ElementsAre(2));
   EXPECT_EQ(last[0].slot, 1);
 }
 
@@ -59,8 +59,8 @@ TEST(Packer, GoesOnPastAGroupThatDoesNotCome) {
   EXPECT_TRUE(packer.add(group_of(3, 4)).empty());
   EXPECT_TRUE(packer.skip(2).empty());
   const auto batches = packer.skip(0);
-  ASSERT_THAT(sizes(batches), testing::ElementsAre(8));
-  EXPECT_THAT(batches[0].group_indices, testing::ElementsAre(1, 3));
+  ASSERT_THAT(sizes(batches), ::testing::ElementsAre(8));
+  EXPECT_THAT(batches[0].group_indices, ::testing::ElementsAre(1, 3));
   EXPECT_TRUE(packer.finish_iteration().empty());
 }
 
@@ -71,9 +71,9 @@ TEST(Packer, KeepsTheOrderOfGroupsThatArriveInAnyOrder) {
   EXPECT_TRUE(packer.add(group_of(0, 2)).empty());
   const auto batches = packer.add(group_of(3, 2));
   ASSERT_EQ(batches.size(), 1u);
-  EXPECT_THAT(batches[0].columns[0].data.entries<int64_t>(), testing::ElementsAre(0, 0, 1, 1, 2, 2, 3, 3));
+  EXPECT_THAT(batches[0].columns[0].data.entries<int64_t>(), ::testing::ElementsAre(0, 0, 1, 1, 2, 2, 3, 3));
   EXPECT_THAT(batches[0].columns[1].data.entries<std::string>(),
-              testing::ElementsAre("group 0", "group 1", "group 2", "group 3"));
+              ::testing::ElementsAre("group 0", "group 1", "group 2", "group 3"));
 }
 
 TEST(Packer, CountsMicroBatchesAndGroupsOfEachIterationFromZero) {
@@ -81,7 +81,7 @@ TEST(Packer, CountsMicroBatchesAndGroupsOfEachIterationFromZero) {
   EXPECT_EQ(packer.add(group_of(0, 2))[0].id, 0);
   const auto second = packer.add(group_of(1, 2));
   EXPECT_EQ(second[0].id, 1);
-  EXPECT_THAT(second[0].group_indices, testing::ElementsAre(1));
+  EXPECT_THAT(second[0].group_indices, ::testing::ElementsAre(1));
   EXPECT_TRUE(packer.finish_iteration().empty());
   EXPECT_EQ(packer.add(group_of(0, 2))[0].id, 0);
 }
@@ -93,4 +93,4 @@ TEST(Packer, RefusesToEndAnIterationWithAGroupMissing) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::packer_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::engine {
+namespace sluice::engine::rollout_tail_test {
 namespace {
 
 TEST(RolloutTail, CountsStepsOfAFewSamplesBehindTheLastGroup) {
@@ -39,4 +39,4 @@ TEST(RolloutTail, IsNoStepWithoutSamples) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::rollout_tail_test

@@ -5,11 +5,11 @@
 
 #include "engine/contract/token_budget.h"
 
-namespace sluice::engine {
+namespace sluice::engine::sample_credit_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using Key = SampleCredit::Key;
 
 /// One budget for all groups.
@@ -26,7 +26,7 @@ class BudgetSink final : public Rollout::Sink {
 };
 
 /// Samples with prompts of 4 tokens that may become 20, and room for 2 more than they need.
-class SampleCreditTest : public testing::Test {
+class SampleCreditTest : public ::testing::Test {
  protected:
   void start(Key key) {
     ASSERT_TRUE(sink_.budget.try_acquire(credit_.least(4, 20)));
@@ -108,4 +108,4 @@ TEST_F(SampleCreditTest, ASampleThatDoesNotTravelKeepsNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::sample_credit_test

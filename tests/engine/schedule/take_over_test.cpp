@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace sluice::engine {
+namespace sluice::engine::take_over_test {
 namespace {
 
 class TakeOverTest : public ::testing::Test {
@@ -92,4 +92,4 @@ TEST_F(TakeOverTest, RefusesAGroupOfARankThatWasNotGivenIt) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::take_over_test

@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-namespace sluice::engine {
+namespace sluice::engine::work_in_progress_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -36,4 +36,4 @@ TEST(WorkInProgress, IsDestroyedAsSoonAsNothingIsUnderWay) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::work_in_progress_test

@@ -11,7 +11,7 @@
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"
 
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::graph_text_test {
 namespace {
 
 Plan whitened_plan(const Registry& registry) {
@@ -96,4 +96,4 @@ TEST(GraphText, DrawsNoVersionLoopWhereNothingIsPublished) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::graph_text_test

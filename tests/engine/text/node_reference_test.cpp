@@ -9,7 +9,7 @@
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"
 
-namespace sluice::engine::testing {
+namespace sluice::engine::testing::node_reference_test {
 namespace {
 
 class NodeReference : public ::testing::Test {
@@ -83,4 +83,4 @@ TEST_F(NodeReference, GivesABlockWhoseKeysAreParameters) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing
+}  // namespace sluice::engine::testing::node_reference_test

@@ -18,10 +18,10 @@
 #include "tests/models/dense_reference.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::lora_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const std::vector<int64_t> kOffsets{0, 21, 22, 30};
 
@@ -68,7 +68,7 @@ at::Tensor dense_logits(const Adapted& adapted) {
   return at::cat(all);
 }
 
-class LoraSwitches : public testing::TestWithParam<reference::NamedConfig> {};
+class LoraSwitches : public ::testing::TestWithParam<reference::NamedConfig> {};
 
 TEST_P(LoraSwitches, GradientsOfTheFactorsMatchTheDenseModel) {
   ModelConfig config = GetParam().config;
@@ -128,7 +128,7 @@ TEST_P(LoraSwitches, ABaseThatWasRoundedBeforeGivesTheSameBits) {
   for (size_t i = 0; i < wide.size(); ++i) EXPECT_TRUE(narrow[i].equal(wide[i])) << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(Configs, LoraSwitches, testing::ValuesIn(reference::configs_of_every_switch()),
+INSTANTIATE_TEST_SUITE_P(Configs, LoraSwitches, ::testing::ValuesIn(reference::configs_of_every_switch()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // More than is merged at a time, in rows that are not whole panels at the end.
@@ -219,4 +219,4 @@ TEST(Lora, ATargetThatMeansExpertsAloneIsToldSo) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::lora_test

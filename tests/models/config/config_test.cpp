@@ -9,16 +9,16 @@
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::config_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::DoubleNear;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 fs::path golden(const std::string& name) { return fs::path(tests::source_folder()) / "tests/golden/models" / name; }
 
@@ -58,7 +58,7 @@ std::string error_of(Json config, const Json& changes) {
 std::string error_for(const std::string& key, const Json& value) { return error_of(llama(), {{key, value}}); }
 
 // What transformers takes for absent keys; see tests/oracles/transformer_reference.py.
-class FamilyDefaults : public testing::TestWithParam<const char*> {};
+class FamilyDefaults : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(FamilyDefaults, AreThoseOfTransformers) {
   const Json defaults = read_json(golden("defaults.json"))[GetParam()];
@@ -92,8 +92,8 @@ TEST_P(FamilyDefaults, AreThoseOfTransformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Config, FamilyDefaults,
-                         testing::Values("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt2", "gemma2", "gemma3_text", "olmo2",
-                                         "olmo3", "smollm3", "glm4", "qwen2_moe", "qwen3_moe", "mixtral"),
+                         ::testing::Values("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt2", "gemma2", "gemma3_text", "olmo2",
+                                           "olmo3", "smollm3", "glm4", "qwen2_moe", "qwen3_moe", "mixtral"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Config, ExpertsFollowTheKeysOfTheirFamily) {
@@ -467,4 +467,4 @@ TEST(Config, InconsistentSizesAreRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::config_test

@@ -9,7 +9,7 @@
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::published_configs_test {
 namespace {
 
 int64_t parameters_of(const ModelConfig& config) {
@@ -43,4 +43,4 @@ TEST(PublishedConfigs, AreUnderstood) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::published_configs_test

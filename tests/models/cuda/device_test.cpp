@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::models {
+namespace sluice::models::device_test {
 namespace {
 
 TEST(Device, HasAName) {
@@ -28,4 +28,4 @@ TEST(Device, NoMachineHasTheLastGpu) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::device_test

@@ -11,7 +11,7 @@
 #include "tests/models/cuda/host_block.h"
 
 // The code of the kernels, run on the host with the same blocks, threads, warps and lanes, against the cumulative sums of a softmax.
-namespace sluice::models::drawing {
+namespace sluice::models::drawing::drawing_kernel_test {
 namespace {
 
 using Thread = tests::HostBlock::Thread;
@@ -99,4 +99,4 @@ TEST(DrawingKernel, FindsWhatIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace sluice::models::drawing
+}  // namespace sluice::models::drawing::drawing_kernel_test

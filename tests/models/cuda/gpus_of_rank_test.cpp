@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace sluice::models {
+namespace sluice::models::gpus_of_rank_test {
 namespace {
 
 WorldEnvironment rank_of(int local_rank, int local_size) {
@@ -51,4 +51,4 @@ TEST(GpusOfRank, NoGpuIsOfTwoRanks) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::gpus_of_rank_test

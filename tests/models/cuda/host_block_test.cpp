@@ -8,7 +8,7 @@
 #include <vector>
 
 // That the emulation finds what it is there to find.
-namespace sluice::tests {
+namespace sluice::tests::host_block_test {
 namespace {
 
 constexpr int kThreads = 4 * HostBlock::kLanes;
@@ -73,4 +73,4 @@ TEST(HostBlock, FindsThreadsThatWaitForEachOther) {
 }
 
 }  // namespace
-}  // namespace sluice::tests
+}  // namespace sluice::tests::host_block_test

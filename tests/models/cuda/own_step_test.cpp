@@ -18,7 +18,7 @@
 
 // Steps by our kernels against the same in LibTorch's operators, which round in the same places: on a GPU, and on the CPU with kernels in
 // plain loops, which shows that they are asked for the right things.
-namespace sluice::models {
+namespace sluice::models::own_step_test {
 namespace {
 
 using portable::Decoder, portable::DecoderOptions, portable::DecodeKernels;
@@ -106,7 +106,7 @@ class Pair {
   int steps_ = 0;
 };
 
-class OwnStepOf : public testing::TestWithParam<std::tuple<reference::NamedConfig, const char*>> {};
+class OwnStepOf : public ::testing::TestWithParam<std::tuple<reference::NamedConfig, const char*>> {};
 
 TEST_P(OwnStepOf, GivesTheLogitsOfOperators) {
   const auto& [named, name] = GetParam();
@@ -130,7 +130,8 @@ TEST_P(OwnStepOf, GivesTheLogitsOfOperators) {
   for (int i = 0; i < 3; ++i) pair.step({0, 1, 1});
 }
 
-INSTANTIATE_TEST_SUITE_P(Configs, OwnStepOf, testing::Combine(testing::ValuesIn(configs()), testing::ValuesIn(devices::kNames)),
+INSTANTIATE_TEST_SUITE_P(Configs, OwnStepOf,
+                         ::testing::Combine(::testing::ValuesIn(configs()), ::testing::ValuesIn(devices::kNames)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" + devices::plain(std::get<1>(info.param));
                          });
@@ -145,4 +146,4 @@ TEST(OwnStep, LeavesToOperatorsWhatItsKernelsDoNotKnow) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::own_step_test

@@ -12,7 +12,7 @@
 #include "models/portable/paged_attention.h"
 #include "tests/models/devices.h"
 
-namespace sluice::models {
+namespace sluice::models::paged_decode_attention_test {
 namespace {
 
 struct Case {
@@ -30,7 +30,7 @@ const Case kCases[] = {{"plain", 4, 4, 64, 16, {.scale = 0.125}},
                        {"window", 4, 2, 32, 16, {.scale = 0.2, .window = 5}},
                        {"softcap", 4, 2, 32, 16, {.scale = 0.3, .softcap = 2}}};
 
-class PagedDecodeAttention : public testing::TestWithParam<std::tuple<Case, at::ScalarType>> {};
+class PagedDecodeAttention : public ::testing::TestWithParam<std::tuple<Case, at::ScalarType>> {};
 
 TEST_P(PagedDecodeAttention, IsTheReferenceOnAGpu) {
   const auto device = devices::find("cuda:0");
@@ -53,10 +53,10 @@ TEST_P(PagedDecodeAttention, IsTheReferenceOnAGpu) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, PagedDecodeAttention,
-                         testing::Combine(testing::ValuesIn(kCases), testing::Values(at::kFloat, at::kBFloat16)),
+                         ::testing::Combine(::testing::ValuesIn(kCases), ::testing::Values(at::kFloat, at::kBFloat16)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" + c10::toString(std::get<1>(info.param));
                          });
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::paged_decode_attention_test

@@ -16,7 +16,7 @@
 #include "tests/models/cuda/host_block.h"
 
 // The code of the kernel, run on the host with the same blocks, threads, warps and lanes, against attention written down plainly.
-namespace sluice::models::paged_decode {
+namespace sluice::models::paged_decode::paged_decode_kernel_test {
 
 namespace {
 
@@ -198,4 +198,4 @@ TEST(PagedDecodeKernel, IsTheReferenceInBfloat16) { expect_reference<gpu::Bfloat
 TEST(GroupedDecodeKernel, IsTheReference) { expect_reference<gpu::Bfloat16>(1000, 1.2e-2, kOfGroups, 16); }
 
 }  // namespace
-}  // namespace sluice::models::paged_decode
+}  // namespace sluice::models::paged_decode::paged_decode_kernel_test

@@ -12,7 +12,7 @@
 #include "tests/models/cuda/host_block.h"
 
 // The code of the kernels, run on the host with the same blocks, threads, warps and lanes, against formulas in double precision.
-namespace sluice::models::row_kernels {
+namespace sluice::models::row_kernels::row_kernels_test {
 namespace {
 
 constexpr double kRounding = 5e-3;  // of bfloat16, relative
@@ -223,4 +223,4 @@ TEST(RowKernels, GateIsTheFormula) {
 }
 
 }  // namespace
-}  // namespace sluice::models::row_kernels
+}  // namespace sluice::models::row_kernels::row_kernels_test

@@ -10,7 +10,7 @@
 #include "tests/models/cuda/host_block.h"
 
 // The code of the kernel, run on the host with the same blocks, threads, warps and lanes, against sums of products.
-namespace sluice::models::skinny_product {
+namespace sluice::models::skinny_product::skinny_product_test {
 namespace {
 
 using gpu::Bfloat16, gpu::Element;
@@ -104,4 +104,4 @@ TEST(SkinnyProduct, OfGatesIsTheirs) {
 }
 
 }  // namespace
-}  // namespace sluice::models::skinny_product
+}  // namespace sluice::models::skinny_product::skinny_product_test

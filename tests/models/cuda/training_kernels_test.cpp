@@ -12,7 +12,7 @@
 
 // The code of our kernels of training, run on the host with their blocks, threads, warps and lanes, on random shapes against
 // formulas that are written down plainly in double precision. Gradients are measured: a number is moved a little both ways.
-namespace sluice::models {
+namespace sluice::models::training_kernels_test {
 namespace {
 
 using Doubles = std::vector<double>;
@@ -83,7 +83,7 @@ Doubles doubles_of(const std::vector<float>& numbers) { return {numbers.begin(),
 // Calls check(i), which may fail, for i below `count`.
 template <class Check>
 void for_all(int64_t count, const Check& check) {
-  for (int64_t i = 0; i < count && !testing::Test::HasFatalFailure(); ++i) check(i);
+  for (int64_t i = 0; i < count && !::testing::Test::HasFatalFailure(); ++i) check(i);
 }
 
 struct NormCase {
@@ -361,4 +361,4 @@ TEST(TrainingKernels, SquaresAreAddedUpInDoublePrecision) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::training_kernels_test

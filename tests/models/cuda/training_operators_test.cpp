@@ -31,7 +31,7 @@
 // What models ask for, by our kernels, beside the same in the library's operators on the CPU. On a GPU these are its kernels;
 // on the CPU those bodies, for which LibTorch is told that it has them: so all between a model and a kernel runs on any
 // machine.
-namespace sluice::models {
+namespace sluice::models::training_operators_test {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -229,9 +229,9 @@ TEST_P(TrainingOperators, StepsAreThoseOfTheCpu) {
   for (size_t i = 0; i < ours.size(); ++i) EXPECT_LT(distance(ours[i], theirs[i]), 1e-6) << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, TrainingOperators, testing::ValuesIn(devices::kNames), devices::PlainName());
+INSTANTIATE_TEST_SUITE_P(Devices, TrainingOperators, ::testing::ValuesIn(devices::kNames), devices::PlainName());
 
-class TrainingOperatorsOfModels : public testing::TestWithParam<reference::NamedConfig> {};
+class TrainingOperatorsOfModels : public ::testing::TestWithParam<reference::NamedConfig> {};
 
 // On the CPU alone: on a GPU the tests of portable/ do it.
 TEST_P(TrainingOperatorsOfModels, GiveTheNumbersOfTheLibrary) {
@@ -267,8 +267,8 @@ TEST_P(TrainingOperatorsOfModels, GiveTheNumbersOfTheLibrary) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Configs, TrainingOperatorsOfModels, testing::ValuesIn(reference::configs_of_every_switch()),
+INSTANTIATE_TEST_SUITE_P(Configs, TrainingOperatorsOfModels, ::testing::ValuesIn(reference::configs_of_every_switch()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::training_operators_test

@@ -13,12 +13,12 @@
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::adapter_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 fs::path golden(const std::string& name) { return fs::path(tests::source_folder()) / "tests/golden/models" / name; }
 
@@ -34,7 +34,7 @@ Transformer adapted(const std::string& name, const std::vector<std::string>& tar
   return model;
 }
 
-class EveryFamily : public testing::TestWithParam<const char*> {};
+class EveryFamily : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(EveryFamily, AdaptersAreReadAsTheyWereWritten) {
   const TemporaryFolder folder;
@@ -60,7 +60,8 @@ TEST_P(EveryFamily, IsSavedMerged) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EveryFamily, testing::Values("llama_gqa", "qwen3_biases", "phi3_su", "gpt2", "gemma2", "olmo2"));
+INSTANTIATE_TEST_SUITE_P(Models, EveryFamily,
+                         ::testing::Values("llama_gqa", "qwen3_biases", "phi3_su", "gpt2", "gemma2", "olmo2"));
 
 TEST(AdapterFolder, HasTheNamesAndShapesOfPeft) {
   const TemporaryFolder folder;
@@ -109,7 +110,7 @@ TEST(AdapterFolder, AloneReplacesTheModel) {
   EXPECT_FALSE(TensorFolder::is_in(folder.path() / "saved"));
 }
 
-class WrongAdapter : public testing::Test {
+class WrongAdapter : public ::testing::Test {
  protected:
   WrongAdapter() { write_adapter(adapted("llama_gqa", {"q_proj", "v_proj"}, true), "base", folder_.path()); }
 
@@ -140,4 +141,4 @@ TEST_F(WrongAdapter, WhoseRankIsNoNumberIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::adapter_folder_test

@@ -19,12 +19,12 @@
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::folder_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 fs::path golden(const std::string& name) { return fs::path(tests::source_folder()) / "tests/golden/models" / name; }
 
@@ -68,7 +68,7 @@ std::vector<std::string> golden_models() {
   return names;
 }
 
-class EveryModel : public testing::TestWithParam<std::string> {};
+class EveryModel : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EveryModel, HasTheTensorsThatTransformersTrains) {
   const Transformer model = load_transformer(golden(GetParam()), {});
@@ -110,7 +110,7 @@ TEST_P(EveryModel, TakesAValueHead) {
   EXPECT_FALSE(TensorFolder(folder.path() / "critic").contains("lm_head.weight"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Folder, EveryModel, testing::ValuesIn(golden_models()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Folder, EveryModel, ::testing::ValuesIn(golden_models()), [](const auto& info) { return info.param; });
 
 TEST(Folder, ShardsNameTheirSizeAndPlaces) {
   const TemporaryFolder folder;
@@ -273,7 +273,7 @@ TEST(Folder, AllWrongTensorsAreToldTogetherUpToTwenty) {
                                         HasSubstr("\"model.norm.bias\" belongs to no weight")));
   for (int i = 0; i < 30; ++i) model.tensors.emplace_back("extra." + std::to_string(i), model["model.norm.weight"]);
   EXPECT_THAT(model.load_error(), AllOf(HasSubstr("33 tensors"), HasSubstr("extra.16"), HasSubstr("and 13 more")));
-  EXPECT_THAT(model.load_error(), testing::Not(HasSubstr("extra.17")));
+  EXPECT_THAT(model.load_error(), ::testing::Not(HasSubstr("extra.17")));
 }
 
 TEST(Folder, TensorsWithoutThePrefixOfTheFamilyAreRead) {
@@ -327,4 +327,4 @@ TEST(Folder, TiedModelMayHoldACopyOfItsEmbeddingButNotAnotherOne) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::folder_test

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::hub_cache_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,4 +114,4 @@ TEST_F(HubCache, WhatTheCacheDoesNotHaveIsRefusedWithTheCommandThatLoadsIt) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::hub_cache_test

@@ -12,7 +12,7 @@
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::load_memory_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -85,9 +85,9 @@ TEST(LoadMemoryDeathTest, PeakIsTheModelInItsComputeTypeAndATenth) {
   for (const auto& [stored, bytes, dtype] : cases) {
     const TemporaryFolder folder;
     write_model(folder.path(), stored, bytes);
-    EXPECT_EXIT(load_and_compare(small, folder.path(), dtype), testing::ExitedWithCode(0), "") << stored;
+    EXPECT_EXIT(load_and_compare(small, folder.path(), dtype), ::testing::ExitedWithCode(0), "") << stored;
   }
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::load_memory_test

@@ -17,13 +17,13 @@
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::safetensors_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::string file_with(const std::string& header, const std::string& data) {
   std::string bytes;
@@ -277,4 +277,4 @@ TEST(WriteSafetensors, WritesTheBytesOfTheFormat) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::safetensors_test

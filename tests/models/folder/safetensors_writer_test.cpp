@@ -13,7 +13,7 @@
 #include "tests/files/forwarding_file_system.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::safetensors_writer_test {
 namespace {
 
 constexpr int64_t kOutputs = 9000, kInputs = 1003;  // 36 MB: some pieces, the last of which is no whole one
@@ -72,4 +72,4 @@ TEST(SafetensorsWriter, TakesNoMoreThanSomeMegabytes) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::safetensors_writer_test

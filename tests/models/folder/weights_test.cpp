@@ -7,7 +7,7 @@
 
 #include "models/layers/weight_names.h"
 
-namespace sluice::models {
+namespace sluice::models::weights_test {
 namespace {
 
 // Every field of LayerWeights, and an MLP, in a model of no family.
@@ -40,4 +40,4 @@ TEST(Weights, PartsOfOneTensorHaveNamesOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::weights_test

@@ -24,7 +24,7 @@
 #include "models/memory/tensor_memory.h"
 #include "tests/models/instruction_sets.h"
 
-namespace sluice::models {
+namespace sluice::models::action_logprobs_test {
 namespace {
 
 // More actions than one block of logits has, and more tokens.
@@ -64,7 +64,7 @@ struct Case {
   LogprobOptions options;
 };
 
-class ActionLogprobsOptions : public testing::TestWithParam<Case> {
+class ActionLogprobsOptions : public ::testing::TestWithParam<Case> {
  protected:
   LogprobOptions options_ = GetParam().options;
   bool rounds_ = options_.precision == Precision::kBfloat16;
@@ -100,10 +100,10 @@ TEST_P(ActionLogprobsOptions, EachAloneHasItsGradient) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, ActionLogprobsOptions,
-    testing::Values(Case{"Plain", {}}, Case{"Temperature", {.temperature = 0.7}}, Case{"Capped", {.softcap = 1.5}},
-                    Case{"CappedWithATemperature", {.temperature = 0.7, .softcap = 1.5}},
-                    Case{"Bfloat16", {.precision = Precision::kBfloat16}},
-                    Case{"CappedInBfloat16", {.temperature = 1.3, .softcap = 2.0, .precision = Precision::kBfloat16}}),
+    ::testing::Values(Case{"Plain", {}}, Case{"Temperature", {.temperature = 0.7}}, Case{"Capped", {.softcap = 1.5}},
+                      Case{"CappedWithATemperature", {.temperature = 0.7, .softcap = 1.5}},
+                      Case{"Bfloat16", {.precision = Precision::kBfloat16}},
+                      Case{"CappedInBfloat16", {.temperature = 1.3, .softcap = 2.0, .precision = Precision::kBfloat16}}),
     [](const auto& info) { return info.param.name; });
 
 // An action's result does not depend on those beside it, nor on the threads.
@@ -238,4 +238,4 @@ TEST(SoftmaxKernels, SumsAndGradientsOfPartsMatchTheFormula) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::action_logprobs_test

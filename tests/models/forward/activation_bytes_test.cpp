@@ -6,7 +6,7 @@
 #include "tests/models/dense_reference.h"
 
 // What is predicted against what LibTorch reports, for every switch of a config.
-namespace sluice::models {
+namespace sluice::models::activation_bytes_test {
 namespace {
 
 struct Case {
@@ -15,7 +15,7 @@ struct Case {
   Compute compute;
 };
 
-class ActivationBytesOfSwitches : public testing::TestWithParam<Case> {};
+class ActivationBytesOfSwitches : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ActivationBytesOfSwitches, AreAnUpperBoundThatIsNearlyReached) {
   for (const auto& [name, small] : reference::configs_of_every_switch()) {
@@ -37,11 +37,11 @@ TEST_P(ActivationBytesOfSwitches, AreAnUpperBoundThatIsNearlyReached) {
 constexpr auto kNarrow = Precision::kBfloat16;
 constexpr auto kLayer = ActivationCheckpointing::kLayer;
 INSTANTIATE_TEST_SUITE_P(Passes, ActivationBytesOfSwitches,
-                         testing::Values(Case{"Forward"}, Case{"ForwardInBfloat16", false, {kNarrow}}, Case{"Training", true},
-                                         Case{"TrainingInBfloat16", true, {kNarrow}},
-                                         Case{"TrainingWithCheckpoints", true, {Precision::kFloat32, kLayer}},
-                                         Case{"TrainingInBfloat16WithCheckpoints", true, {kNarrow, kLayer}}),
+                         ::testing::Values(Case{"Forward"}, Case{"ForwardInBfloat16", false, {kNarrow}}, Case{"Training", true},
+                                           Case{"TrainingInBfloat16", true, {kNarrow}},
+                                           Case{"TrainingWithCheckpoints", true, {Precision::kFloat32, kLayer}},
+                                           Case{"TrainingInBfloat16WithCheckpoints", true, {kNarrow, kLayer}}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::activation_bytes_test

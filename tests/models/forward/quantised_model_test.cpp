@@ -17,7 +17,7 @@
 
 // A model whose matrices are quantised is the model whose matrices hold their values: the same bits forward, backward to its
 // adapters, and in generation.
-namespace sluice::models {
+namespace sluice::models::quantised_model_test {
 namespace {
 
 const std::vector<int64_t> kOffsets{0, 21, 22, 30};
@@ -28,7 +28,7 @@ struct Quantised {
   Precision precision;
 };
 
-class QuantisedModel : public testing::TestWithParam<Quantised> {
+class QuantisedModel : public ::testing::TestWithParam<Quantised> {
  protected:
   static Precision precision() { return GetParam().precision; }
 
@@ -168,10 +168,10 @@ TEST_P(QuantisedModel, WithAdaptersSamplesWithTheLogProbabilitiesThatItTrains) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, QuantisedModel,
-                         testing::Values(Quantised{{Quantisation::kInt8, 32}, Precision::kFloat32},
-                                         Quantised{{Quantisation::kInt8, 32}, Precision::kBfloat16},
-                                         Quantised{{Quantisation::kInt4, 32}, Precision::kFloat32},
-                                         Quantised{{Quantisation::kInt4, 64}, Precision::kBfloat16}));
+                         ::testing::Values(Quantised{{Quantisation::kInt8, 32}, Precision::kFloat32},
+                                           Quantised{{Quantisation::kInt8, 32}, Precision::kBfloat16},
+                                           Quantised{{Quantisation::kInt4, 32}, Precision::kFloat32},
+                                           Quantised{{Quantisation::kInt4, 64}, Precision::kBfloat16}));
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::quantised_model_test

@@ -23,7 +23,7 @@
 #include "tests/models/segments_in_threads.h"
 
 // A pass that ranks compute together against the whole one.
-namespace sluice::models {
+namespace sluice::models::segments_test {
 namespace {
 
 using testing::SegmentsInThreads;
@@ -260,4 +260,4 @@ TEST(Segments, TakeTheirShareOfTheActivations) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::segments_test

@@ -21,7 +21,7 @@
 #include "tests/models/dense_reference.h"
 #include "tests/source_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::transformer_test {
 namespace {
 
 struct Batch {
@@ -77,7 +77,7 @@ std::vector<std::pair<std::string, at::Tensor>> gradients_of(const at::Tensor& l
 }
 
 // Every switch against a dense model out of ATen's operators.
-class TransformerSwitches : public testing::TestWithParam<reference::NamedConfig> {
+class TransformerSwitches : public ::testing::TestWithParam<reference::NamedConfig> {
  protected:
   static Transformer random_model(const ModelConfig& config) {
     return trainable({config, reference::random_weights(config, 0.2)});
@@ -195,7 +195,7 @@ TEST_P(TransformerSwitches, FrozenWeightsLeaveTheGradientsOfOthers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Configs, TransformerSwitches, testing::ValuesIn(reference::configs_of_every_switch()),
+INSTANTIATE_TEST_SUITE_P(Configs, TransformerSwitches, ::testing::ValuesIn(reference::configs_of_every_switch()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Transformer, NarrowWeightsDoNotTrain) {
@@ -251,7 +251,7 @@ std::vector<std::string> golden_models() {
   return names;
 }
 
-class TransformerOracle : public testing::TestWithParam<std::string> {
+class TransformerOracle : public ::testing::TestWithParam<std::string> {
  protected:
   Transformer load(const LoadOptions& options) const { return load_transformer(kGolden + GetParam(), options); }
 
@@ -296,7 +296,7 @@ TEST_P(TransformerOracle, LogProbabilitiesInBfloat16MatchHuggingFace) {
   EXPECT_LT(farthest(logprobs - exact), 2.5 * farthest(theirs - exact));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, TransformerOracle, testing::ValuesIn(golden_models()),
+INSTANTIATE_TEST_SUITE_P(Models, TransformerOracle, ::testing::ValuesIn(golden_models()),
                          [](const auto& info) { return info.param; });
 
 TEST(TransformerOracles, CoverEveryFamily) { EXPECT_GE(golden_models().size(), 38u); }
@@ -315,4 +315,4 @@ TEST(Weights, CloneSharesNothingAndStaysTied) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::transformer_test

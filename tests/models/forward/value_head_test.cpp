@@ -5,7 +5,7 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
-namespace sluice::models {
+namespace sluice::models::value_head_test {
 namespace {
 
 struct Gradients {
@@ -47,4 +47,4 @@ TEST(ValueHead, AFrozenOneHasNoGradientAndPassesItOn) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::value_head_test

@@ -12,7 +12,7 @@
 #include "models/kernels/training_kernels.h"
 #include "tests/models/instruction_sets.h"
 
-namespace sluice::models {
+namespace sluice::models::activation_kernels_test {
 namespace {
 
 double largest_difference(const at::Tensor& a, const at::Tensor& b) {
@@ -87,4 +87,4 @@ TEST(ActivationKernels, GatedGradientsMatchTheFormulaInBothPrecisions) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::activation_kernels_test

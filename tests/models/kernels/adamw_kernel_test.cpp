@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "tests/models/instruction_sets.h"
 
-namespace sluice::models {
+namespace sluice::models::adamw_kernel_test {
 namespace {
 
 struct Buffers {
@@ -37,7 +37,7 @@ constexpr AdamWFactors kFactors{.gradient_scale = 0.25f,
                                 .root_scale = 1.5f,
                                 .epsilon = 1e-3f};
 
-class AdamWKernel : public testing::TestWithParam<InstructionSet> {};
+class AdamWKernel : public ::testing::TestWithParam<InstructionSet> {};
 
 TEST_P(AdamWKernel, FollowsTheFormulaAndClearsTheGradients) {
   Buffers buffers(103);  // vectors of every width, and a rest
@@ -76,7 +76,7 @@ TEST_P(AdamWKernel, SumOfSquaresIsTheSameOnEveryMachine) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, AdamWKernel, testing::ValuesIn(runnable_instruction_sets()));
+INSTANTIATE_TEST_SUITE_P(Machines, AdamWKernel, ::testing::ValuesIn(runnable_instruction_sets()));
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::adamw_kernel_test

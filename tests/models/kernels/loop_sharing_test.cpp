@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::models {
+namespace sluice::models::loop_sharing_test {
 namespace {
 
 constexpr int64_t kMicrosecond = 1000, kMillisecond = 1000 * kMicrosecond;
@@ -61,4 +61,4 @@ TEST(LoopSharing, OfOneLongLoopThatWasDisturbedIsNotJudgedForever) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::loop_sharing_test

@@ -9,7 +9,7 @@
 #include "models/kernels/parallel.h"
 #include "tests/models/instruction_sets.h"
 
-namespace sluice::models {
+namespace sluice::models::outer_product_test {
 namespace {
 
 // Standard normal numbers, in bfloat16 rounded; and what they are exactly.
@@ -56,7 +56,7 @@ std::vector<float> sums(const Shape& s, const Entries& grad, const Entries& x, P
   return out;
 }
 
-class OuterProduct : public testing::TestWithParam<Precision> {};
+class OuterProduct : public ::testing::TestWithParam<Precision> {};
 
 TEST_P(OuterProduct, AddsWhatDoublesAddOnEveryMachine) {
   for (const Shape& s : {Shape{1, 1, 1}, {2, 12, 32}, {3, 13, 33}, {100, 50, 70}, {515, 100, 540}, {1030, 60, 40}}) {
@@ -88,8 +88,8 @@ TEST_P(OuterProduct, HasTheSameBitsForAnyNumberOfThreads) {
   set_loop_threads(threads);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OuterProduct, testing::Values(Precision::kFloat32, Precision::kBfloat16),
+INSTANTIATE_TEST_SUITE_P(All, OuterProduct, ::testing::Values(Precision::kFloat32, Precision::kBfloat16),
                          [](const auto& of) { return of.param == Precision::kFloat32 ? "float32" : "bfloat16"; });
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::outer_product_test

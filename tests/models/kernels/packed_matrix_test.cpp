@@ -10,7 +10,7 @@
 #include "models/kernels/parallel.h"
 #include "tests/models/instruction_sets.h"
 
-namespace sluice::models {
+namespace sluice::models::packed_matrix_test {
 namespace {
 
 std::vector<float> random_floats(int64_t count, uint32_t seed) {
@@ -82,7 +82,7 @@ struct Problem {
   PackedMatrix matrix;
 };
 
-class PackedMatrixTest : public testing::TestWithParam<Precision> {};
+class PackedMatrixTest : public ::testing::TestWithParam<Precision> {};
 
 TEST_P(PackedMatrixTest, ProductsAgreeWithDoublesOnEveryMachine) {
   for (const Shape& shape : kShapes) {
@@ -211,7 +211,7 @@ TEST_P(PackedMatrixTest, RowsAPageApartGiveTheSame) {
   EXPECT_EQ(out, p.product());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PackedMatrixTest, testing::Values(Precision::kFloat32, Precision::kBfloat16),
+INSTANTIATE_TEST_SUITE_P(All, PackedMatrixTest, ::testing::Values(Precision::kFloat32, Precision::kBfloat16),
                          [](const auto& info) { return info.param == Precision::kFloat32 ? "Float32" : "Bfloat16"; });
 
 TEST(PackedMatrix, TakesWeightsThatAreNarrowAlready) {
@@ -249,4 +249,4 @@ TEST(Bfloat16, RoundsToTheNearestWithTiesToEven) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::packed_matrix_test

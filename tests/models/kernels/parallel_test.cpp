@@ -12,10 +12,10 @@
 #include "base/machine.h"
 #include "tests/models/allocation_counter.h"
 
-namespace sluice::models {
+namespace sluice::models::parallel_test {
 namespace {
 
-class ParallelRanges : public testing::Test {
+class ParallelRanges : public ::testing::Test {
  protected:
   ~ParallelRanges() override { set_loop_threads(had_); }
 
@@ -134,4 +134,4 @@ TEST_F(ParallelRanges, AllocateNothingAfterTheFirstTime) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::parallel_test

@@ -15,7 +15,7 @@
 #include "models/layers/operand.h"
 #include "tests/models/instruction_sets.h"
 
-namespace sluice::models {
+namespace sluice::models::quantised_rows_test {
 namespace {
 
 constexpr QuantisationOptions kInt8{Quantisation::kInt8, 64}, kInt4{Quantisation::kInt4, 32};
@@ -96,7 +96,7 @@ TEST(QuantisedRows, AreNotReadOutOfOtherBytes) {
   EXPECT_THROW(layout_of(at::zeros({2, 64})), InternalError);
 }
 
-struct QuantisedProducts : testing::TestWithParam<Precision> {};
+struct QuantisedProducts : ::testing::TestWithParam<Precision> {};
 
 // Matrices whose outputs share panels, of all row counts that have tiles of their own.
 TEST_P(QuantisedProducts, ProductsOfQuantisedMatricesHaveTheBitsOfTheirValues) {
@@ -139,7 +139,7 @@ TEST_P(QuantisedProducts, TransposesOfQuantisedMatricesAreThoseOfTheirValues) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Precisions, QuantisedProducts, testing::Values(Precision::kFloat32, Precision::kBfloat16));
+INSTANTIATE_TEST_SUITE_P(Precisions, QuantisedProducts, ::testing::Values(Precision::kFloat32, Precision::kBfloat16));
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::quantised_rows_test

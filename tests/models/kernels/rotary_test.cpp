@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "tests/source_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::rotary_test {
 namespace {
 
 RopeScaling scaling_of(const std::string& name) {
@@ -96,4 +96,4 @@ TEST(RotaryTable, OddNumberOfDimensionsIsABug) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::rotary_test

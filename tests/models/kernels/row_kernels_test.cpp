@@ -24,7 +24,7 @@
 #include "models/kernels/parallel.h"
 #include "tests/models/instruction_sets.h"
 
-namespace sluice::models {
+namespace sluice::models::row_kernels_test {
 namespace {
 
 float* data(const at::Tensor& tensor) { return tensor.mutable_data_ptr<float>(); }
@@ -150,4 +150,4 @@ TEST(SoftCap, KeepsWhatIsNotANumber) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::row_kernels_test

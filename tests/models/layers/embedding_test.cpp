@@ -10,11 +10,11 @@
 #include "models/portable/layer_maths.h"
 #include "tests/models/dense_reference.h"
 
-namespace sluice::models {
+namespace sluice::models::embedding_test {
 namespace {
 
 /// One sample of five tokens, one of them twice, in a model whose embedding is scaled and which has learned positions.
-class Embedding : public testing::Test {
+class Embedding : public ::testing::Test {
  protected:
   Embedding() {
     config_.embedding_scale = 3.0, config_.learned_positions = true;
@@ -68,4 +68,4 @@ TEST_F(Embedding, RoundsNothingOfTheGradient) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::embedding_test

@@ -15,7 +15,7 @@
 #include "tests/models/segments_in_threads.h"
 
 // Rows that are nothing but the number of their token, of random passes, routed at random: most of them to few experts.
-namespace sluice::models {
+namespace sluice::models::expert_exchange_test {
 namespace {
 
 using testing::SegmentsInThreads;
@@ -134,4 +134,4 @@ TEST(ExpertExchange, BringsEachRowToItsOwnerInTheOrderOfTheTokensAndBack) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::expert_exchange_test

@@ -22,13 +22,13 @@
 #include "tests/models/dense_reference.h"
 #include "tests/source_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::experts_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::FloatNear;
-using testing::HasSubstr;
-using testing::Pointwise;
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
 
 // What a router makes of its logits, T tokens back to back.
 struct Routed {
@@ -71,7 +71,7 @@ TEST(Routing, WhatIsNoNumberChoosesDistinctExpertsAllTheSame) {
   for (const std::vector<float>& logits : {std::vector{nan, nan, nan, nan}, std::vector{1.f, nan, 3.f, nan}}) {
     const Routed routed(kShares, logits);
     EXPECT_EQ(std::set<int32_t>(routed.chosen.begin(), routed.chosen.end()).size(), 2u);
-    for (const int32_t expert : routed.chosen) EXPECT_THAT(expert, testing::AllOf(testing::Ge(0), testing::Lt(4)));
+    for (const int32_t expert : routed.chosen) EXPECT_THAT(expert, ::testing::AllOf(::testing::Ge(0), ::testing::Lt(4)));
   }
 }
 
@@ -214,4 +214,4 @@ TEST(Experts, LeaveAdaptersToTheMlpsOfOtherLayersWherePeftFindsThem) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::experts_test

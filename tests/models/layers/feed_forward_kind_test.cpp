@@ -24,7 +24,7 @@
 #include "tests/temporary_folder.h"
 
 // A kind of feed-forward network that the engine does not know, from its file to its samples.
-namespace sluice::models {
+namespace sluice::models::feed_forward_kind_test {
 namespace {
 
 // All that says who has it: one family with norms in front alone, one with norms on both sides, as Gemma 2 has them.
@@ -45,7 +45,7 @@ constexpr Family kFamilies[] = {
      .feed_forward = &kSummedMlps},
 };
 
-class KindOfFeedForward : public testing::TestWithParam<const char*> {
+class KindOfFeedForward : public ::testing::TestWithParam<const char*> {
  protected:
   KindOfFeedForward() {
     const Json config = {{"model_type", GetParam()}, {"vocab_size", 37},         {"hidden_size", 96},
@@ -200,8 +200,8 @@ TEST_P(KindOfFeedForward, TakesTheActivationBytesThatArePredicted) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, KindOfFeedForward, testing::Values("summed", "summed_both"),
+INSTANTIATE_TEST_SUITE_P(Families, KindOfFeedForward, ::testing::Values("summed", "summed_both"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::feed_forward_kind_test

@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "models/memory/tensor_memory.h"
 
-namespace sluice::models {
+namespace sluice::models::fresh_weights_test {
 namespace {
 
 // Numbers of some times as many as are drawn at once, and some more.
@@ -47,4 +47,4 @@ TEST(FreshWeight, IsNeverThereTwice) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::fresh_weights_test

@@ -11,7 +11,7 @@
 #include "models/kernels/parallel.h"
 #include "models/layers/operand.h"
 
-namespace sluice::models {
+namespace sluice::models::matrix_products_test {
 namespace {
 
 double largest_difference(const at::Tensor& a, const at::Tensor& b) {
@@ -25,7 +25,7 @@ struct Shape {
 };
 
 // Sizes around the edges of tiles (12 x 32), row blocks (256) and input blocks (512), in both precisions.
-class MatrixProducts : public testing::TestWithParam<std::tuple<Shape, Precision>> {
+class MatrixProducts : public ::testing::TestWithParam<std::tuple<Shape, Precision>> {
  protected:
   Shape shape_ = std::get<0>(GetParam());
   Precision precision_ = std::get<1>(GetParam());
@@ -80,9 +80,9 @@ TEST_P(MatrixProducts, RowsMayBeApart) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, MatrixProducts,
-                         testing::Combine(testing::Values(Shape{1, 1, 1}, Shape{7, 33, 13}, Shape{300, 64, 48},
-                                                          Shape{257, 32, 12}, Shape{700, 530, 25}),
-                                          testing::Values(Precision::kFloat32, Precision::kBfloat16)));
+                         ::testing::Combine(::testing::Values(Shape{1, 1, 1}, Shape{7, 33, 13}, Shape{300, 64, 48},
+                                                              Shape{257, 32, 12}, Shape{700, 530, 25}),
+                                            ::testing::Values(Precision::kFloat32, Precision::kBfloat16)));
 
 TEST(MatrixProducts, WeightsThatReadTheSameAreOneMatrix) {
   const at::Tensor x = at::randn({9, 20}), first = at::randn({5, 20}), second = at::randn({40, 20}), out = at::empty({9, 45});
@@ -97,4 +97,4 @@ TEST(MatrixProducts, OperandsOfTwoPrecisionsAreABug) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::matrix_products_test

@@ -13,7 +13,7 @@
 #include "models/kernels/training_kernels.h"
 #include "tests/models/instruction_sets.h"
 
-namespace sluice::models {
+namespace sluice::models::norm_test {
 namespace {
 
 double largest_difference(const at::Tensor& a, const at::Tensor& b) { return (a.to(at::kDouble) - b).abs().max().item<double>(); }
@@ -28,7 +28,7 @@ at::Tensor formula(const at::Tensor& x, const at::Tensor& weight, const at::Tens
 }
 
 // Widths with and without a rest after the widest registers; more rows than one block.
-class Norms : public testing::TestWithParam<std::tuple<NormKind, int64_t>> {
+class Norms : public ::testing::TestWithParam<std::tuple<NormKind, int64_t>> {
  protected:
   NormKind kind_ = std::get<0>(GetParam());
   int64_t width_ = std::get<1>(GetParam());
@@ -76,8 +76,8 @@ TEST_P(Norms, KernelsOfEveryMachineMatchTheFormula) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Widths, Norms,
-                         testing::Combine(testing::Values(NormKind::kRms, NormKind::kRmsFromOne, NormKind::kLayer),
-                                          testing::Values(1, 16, 37, 128)));
+                         ::testing::Combine(::testing::Values(NormKind::kRms, NormKind::kRmsFromOne, NormKind::kLayer),
+                                            ::testing::Values(1, 16, 37, 128)));
 
 TEST(Norm, AnyNumberOfThreadsGivesTheSameBits) {
   const at::Tensor x = parameter({3000, 24}), weight = parameter({24}), bias = parameter({24}), grad = at::randn({3000, 24});
@@ -99,4 +99,4 @@ TEST(Norm, OnlyALayerNormHasABias) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::norm_test

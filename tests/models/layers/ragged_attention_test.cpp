@@ -27,7 +27,7 @@
 #include "models/layers/operand.h"
 #include "tests/models/instruction_sets.h"
 
-namespace sluice::models {
+namespace sluice::models::ragged_attention_test {
 namespace {
 
 using Offsets = std::vector<int64_t>;
@@ -123,7 +123,7 @@ struct Case {
   bool learned_positions = false, neighbours = false;
 };
 
-class RaggedAttentionCases : public testing::TestWithParam<Case> {
+class RaggedAttentionCases : public ::testing::TestWithParam<Case> {
  protected:
   ModelConfig config() const {
     ModelConfig config{.heads = GetParam().heads, .kv_heads = GetParam().kv_heads, .head_dim = GetParam().head_dim};
@@ -169,23 +169,23 @@ TEST_P(RaggedAttentionCases, ValueAndGradientsInBfloat16AreNearTheDefinition) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, RaggedAttentionCases,
-                         testing::Values(Case{"OneToken", 2, 2, 8, {0, 1}}, Case{"ShortSamples", 4, 4, 32, {0, 16, 19, 20, 35}},
-                                         Case{"GroupedHeads", 6, 2, 32, {0, 9, 26}}, Case{"OddHeadSize", 2, 1, 10, {0, 7, 24}},
-                                         Case{"EmptySample", 2, 2, 16, {0, 5, 5, 8}}, Case{"LongSample", 2, 1, 64, {0, 300}}),
+                         ::testing::Values(Case{"OneToken", 2, 2, 8, {0, 1}}, Case{"ShortSamples", 4, 4, 32, {0, 16, 19, 20, 35}},
+                                           Case{"GroupedHeads", 6, 2, 32, {0, 9, 26}}, Case{"OddHeadSize", 2, 1, 10, {0, 7, 24}},
+                                           Case{"EmptySample", 2, 2, 16, {0, 5, 5, 8}}, Case{"LongSample", 2, 1, 64, {0, 300}}),
                          [](const auto& info) { return info.param.name; });
 
 // Windows of one token, within a register, across several, and longer than a sample.
 INSTANTIATE_TEST_SUITE_P(
     Windows, RaggedAttentionCases,
-    testing::Values(Case{.name = "Itself", .heads = 2, .kv_heads = 1, .head_dim = 8, .offsets = {0, 40, 43}, .window = 1},
-                    Case{.name = "Short", .heads = 2, .kv_heads = 2, .head_dim = 8, .offsets = {0, 5, 70}, .window = 6},
-                    Case{.name = "Long", .heads = 4, .kv_heads = 2, .head_dim = 20, .offsets = {0, 20, 150}, .window = 37},
-                    Case{.name = "NeverCloses", .heads = 1, .kv_heads = 1, .head_dim = 8, .offsets = {0, 30}, .window = 30}),
+    ::testing::Values(Case{.name = "Itself", .heads = 2, .kv_heads = 1, .head_dim = 8, .offsets = {0, 40, 43}, .window = 1},
+                      Case{.name = "Short", .heads = 2, .kv_heads = 2, .head_dim = 8, .offsets = {0, 5, 70}, .window = 6},
+                      Case{.name = "Long", .heads = 4, .kv_heads = 2, .head_dim = 20, .offsets = {0, 20, 150}, .window = 37},
+                      Case{.name = "NeverCloses", .heads = 1, .kv_heads = 1, .head_dim = 8, .offsets = {0, 30}, .window = 30}),
     [](const auto& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(
     Switches, RaggedAttentionCases,
-    testing::Values(
+    ::testing::Values(
         Case{.name = "Softcap", .heads = 4, .kv_heads = 2, .head_dim = 16, .offsets = {0, 30, 51}, .softcap = 1.5},
         Case{.name = "SoftcapInAWindow",
              .heads = 2,
@@ -328,7 +328,7 @@ AttentionTask task_of(const ModelConfig& config, Precision precision, int64_t wi
 }
 
 // The kernels alone, on every kind of machine; the gradients take the place of what they are of.
-class AttentionMachines : public testing::TestWithParam<std::tuple<Precision, bool>> {};
+class AttentionMachines : public ::testing::TestWithParam<std::tuple<Precision, bool>> {};
 
 TEST_P(AttentionMachines, KernelOfEachMachineMatchesTheDefinition) {
   const auto [precision, capped] = GetParam();
@@ -421,7 +421,7 @@ TEST_P(AttentionMachines, PartsOfTheKeysMakeTheWhole) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AttentionMachines,
-                         testing::Combine(testing::Values(Precision::kFloat32, Precision::kBfloat16), testing::Bool()),
+                         ::testing::Combine(::testing::Values(Precision::kFloat32, Precision::kBfloat16), ::testing::Bool()),
                          [](const auto& info) {
                            const bool rounds = std::get<0>(info.param) == Precision::kBfloat16;
                            return std::string(rounds ? "Bfloat16" : "Float32") +
@@ -429,4 +429,4 @@ INSTANTIATE_TEST_SUITE_P(All, AttentionMachines,
                          });
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::ragged_attention_test

@@ -10,7 +10,7 @@
 #include "base/random.h"
 
 // Attention over all pairs of tokens, one by one, against what the ranks of a ring do.
-namespace sluice::models {
+namespace sluice::models::ring_errands_test {
 namespace {
 
 using Pair = std::pair<int64_t, int64_t>;  // a query and a key
@@ -102,4 +102,4 @@ TEST(RingErrands, AreAsMuchForAllRanks) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::ring_errands_test

@@ -24,11 +24,11 @@
 #include "tests/models/dense_reference.h"
 #include "tests/models/devices.h"
 
-namespace sluice::models {
+namespace sluice::models::router_training_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 const std::vector<int64_t> kOffsets{0, 21, 22, 22, 30, 54};
 const std::vector<double> kCounted{3, 1, 0, 2.5, 1};
@@ -113,7 +113,7 @@ TEST(RouterTraining, APassOfOtherSamplesThanExpectedIsABug) {
 
 // One layer's network alone: what its loss adds to the gradients is that of autograd through LibTorch's operators. Also where
 // operands are rounded, to what they round.
-class LossOfRouters : public testing::TestWithParam<std::tuple<bool, Precision>> {};
+class LossOfRouters : public ::testing::TestWithParam<std::tuple<bool, Precision>> {};
 
 TEST_P(LossOfRouters, AddsTheGradientsOfAutograd) {
   const auto [normalised, precision] = GetParam();
@@ -157,10 +157,10 @@ TEST_P(LossOfRouters, AddsTheGradientsOfAutograd) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, LossOfRouters,
-                         testing::Combine(testing::Bool(), testing::Values(Precision::kFloat32, Precision::kBfloat16)));
+                         ::testing::Combine(::testing::Bool(), ::testing::Values(Precision::kFloat32, Precision::kBfloat16)));
 
 // The same maths in LibTorch's operators, as a GPU has them: what is told, and all gradients.
-class RoutersOnDevices : public testing::TestWithParam<const char*> {};
+class RoutersOnDevices : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(RoutersOnDevices, TellAndLearnTheSame) {
   const auto device = devices::find(GetParam());
@@ -195,8 +195,8 @@ TEST_P(RoutersOnDevices, TellAndLearnTheSame) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, RoutersOnDevices, testing::ValuesIn(devices::kNames), devices::PlainName());
-INSTANTIATE_TEST_SUITE_P(FakeDevice, RoutersOnDevices, testing::ValuesIn(devices::kFake), devices::PlainName());
+INSTANTIATE_TEST_SUITE_P(Cpu, RoutersOnDevices, ::testing::ValuesIn(devices::kNames), devices::PlainName());
+INSTANTIATE_TEST_SUITE_P(FakeDevice, RoutersOnDevices, ::testing::ValuesIn(devices::kFake), devices::PlainName());
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::router_training_test

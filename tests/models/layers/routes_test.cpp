@@ -24,12 +24,12 @@
 #include "models/portable/hidden_states.h"
 #include "tests/models/dense_reference.h"
 
-namespace sluice::models {
+namespace sluice::models::routes_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::FloatNear;
-using testing::Pointwise;
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using ::testing::Pointwise;
 
 ModelConfig routed_config(int64_t experts = 6, int64_t per_token = 2) {
   ModelConfig config = reference::small_config();
@@ -171,7 +171,7 @@ TEST(Routes, GivenExpertsGetTheWeightsOfThisRouter) {
 const std::vector<int64_t> kSamples{0, 9, 9, 14, 30};
 
 // Which rows go where is given to both; one has kernels of ours, and the other differentiates by autograd.
-class Replayed : public testing::TestWithParam<std::tuple<Precision, bool, std::vector<int64_t>>> {};
+class Replayed : public ::testing::TestWithParam<std::tuple<Precision, bool, std::vector<int64_t>>> {};
 
 TEST_P(Replayed, TrainsAsLibTorchsOperatorsDo) {
   const auto& [precision, recomputes, dense_layers] = GetParam();
@@ -217,8 +217,8 @@ TEST_P(Replayed, TrainsAsLibTorchsOperatorsDo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Passes, Replayed,
-                         testing::Combine(testing::Values(Precision::kFloat32, Precision::kBfloat16), testing::Bool(),
-                                          testing::Values(std::vector<int64_t>{}, std::vector<int64_t>{1})));
+                         ::testing::Combine(::testing::Values(Precision::kFloat32, Precision::kBfloat16), ::testing::Bool(),
+                                            ::testing::Values(std::vector<int64_t>{}, std::vector<int64_t>{1})));
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::routes_test

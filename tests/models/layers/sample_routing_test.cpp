@@ -13,12 +13,12 @@
 
 #include "models/layers/feed_forward/routing.h"
 
-namespace sluice::models {
+namespace sluice::models::sample_routing_test {
 namespace {
 
-using testing::DoubleNear;
-using testing::ElementsAre;
-using testing::Pointwise;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::Pointwise;
 
 constexpr ExpertsConfig kExpertsOf{.count = 4, .per_token = 2, .size = 1};
 
@@ -123,4 +123,4 @@ TEST(BalanceLoss, HasTheGradientOfDifferences) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::sample_routing_test

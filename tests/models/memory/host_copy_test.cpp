@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace sluice::models {
+namespace sluice::models::host_copy_test {
 namespace {
 
 constexpr int64_t kFloats = (1 << 20) + 37;  // more than the ranges of two threads, and no round number
@@ -36,4 +36,4 @@ TEST(HostCopy, RefusesABufferOfAnotherLength) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::host_copy_test

@@ -3,7 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-namespace sluice::models {
+namespace sluice::models::sparse_buffer_test {
 namespace {
 
 constexpr int64_t kFloats = 1 << 20, kPage = 1024;  // floats of a page
@@ -47,4 +47,4 @@ TEST(SparseBuffer, MayBeEmpty) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::sparse_buffer_test

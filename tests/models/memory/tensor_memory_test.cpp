@@ -6,7 +6,7 @@
 
 #include <thread>
 
-namespace sluice::models {
+namespace sluice::models::tensor_memory_test {
 namespace {
 
 at::Tensor bytes(int64_t count) { return at::empty({count}, at::kByte); }
@@ -57,4 +57,4 @@ TEST(TensorMemory, AThreadThatIsNotWatchedDoesNotCount) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::tensor_memory_test

@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "models/memory/tensor_memory.h"
 
-namespace sluice::models {
+namespace sluice::models::tensor_pool_test {
 namespace {
 
 constexpr size_t kMega = 1 << 20;
@@ -153,4 +153,4 @@ TEST(TensorPool, SaysThatThereIsNoMemory) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::tensor_pool_test

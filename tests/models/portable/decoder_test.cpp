@@ -15,7 +15,7 @@
 #include "tests/models/dense_reference.h"
 #include "tests/models/devices.h"
 
-namespace sluice::models::portable {
+namespace sluice::models::portable::decoder_test {
 namespace {
 
 struct Running {
@@ -55,7 +55,7 @@ at::Tensor step(Decoder& decoder, const Weights& weights, std::vector<Running>& 
   return decoder.step(weights, batch).to(at::kCPU);
 }
 
-class LibraryDecoder : public testing::TestWithParam<std::tuple<reference::NamedConfig, const char*>> {
+class LibraryDecoder : public ::testing::TestWithParam<std::tuple<reference::NamedConfig, const char*>> {
  protected:
   LibraryDecoder() : config_(std::get<0>(GetParam()).config), device_(devices::find(std::get<1>(GetParam()))) {}
 
@@ -116,14 +116,14 @@ TEST_P(LibraryDecoder, InBfloat16TheyAreNear) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Configs, LibraryDecoder,
-                         testing::Combine(testing::ValuesIn(reference::configs_of_every_switch()),
-                                          testing::ValuesIn(devices::kNames)),
+                         ::testing::Combine(::testing::ValuesIn(reference::configs_of_every_switch()),
+                                            ::testing::ValuesIn(devices::kNames)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" + devices::plain(std::get<1>(info.param));
                          });
 INSTANTIATE_TEST_SUITE_P(FakeDevice, LibraryDecoder,
-                         testing::Combine(testing::ValuesIn(reference::configs_of_every_switch()),
-                                          testing::ValuesIn(devices::kFake)),
+                         ::testing::Combine(::testing::ValuesIn(reference::configs_of_every_switch()),
+                                            ::testing::ValuesIn(devices::kFake)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" + devices::plain(std::get<1>(info.param));
                          });
@@ -190,8 +190,8 @@ TEST_P(LibraryDecoderOnDevice, ACacheThatNoDeviceHoldsIsRefused) {
   EXPECT_THROW(Decoder(config_, huge), UserError);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, LibraryDecoderOnDevice, testing::ValuesIn(devices::kNames), devices::PlainName());
-INSTANTIATE_TEST_SUITE_P(FakeDevice, LibraryDecoderOnDevice, testing::ValuesIn(devices::kFake), devices::PlainName());
+INSTANTIATE_TEST_SUITE_P(Devices, LibraryDecoderOnDevice, ::testing::ValuesIn(devices::kNames), devices::PlainName());
+INSTANTIATE_TEST_SUITE_P(FakeDevice, LibraryDecoderOnDevice, ::testing::ValuesIn(devices::kFake), devices::PlainName());
 
 }  // namespace
-}  // namespace sluice::models::portable
+}  // namespace sluice::models::portable::decoder_test

@@ -15,7 +15,7 @@
 #include "tests/models/dense_reference.h"
 #include "tests/models/devices.h"
 
-namespace sluice::models::portable {
+namespace sluice::models::portable::hidden_states_test {
 namespace {
 
 const std::vector<int64_t> kOffsets{0, 21, 22, 22, 30, 54};
@@ -44,7 +44,7 @@ void expect_gradients(Weights& ours, Weights& theirs, double tolerance) {
   }
 }
 
-class LibrarySwitches : public testing::TestWithParam<std::tuple<reference::NamedConfig, const char*>> {
+class LibrarySwitches : public ::testing::TestWithParam<std::tuple<reference::NamedConfig, const char*>> {
  protected:
   LibrarySwitches() : config_(std::get<0>(GetParam()).config), device_(devices::find(std::get<1>(GetParam()))) {}
 
@@ -107,14 +107,14 @@ TEST_P(LibrarySwitches, Bfloat16IsFloat32Rounded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Configs, LibrarySwitches,
-                         testing::Combine(testing::ValuesIn(reference::configs_of_every_switch()),
-                                          testing::ValuesIn(devices::kNames)),
+                         ::testing::Combine(::testing::ValuesIn(reference::configs_of_every_switch()),
+                                            ::testing::ValuesIn(devices::kNames)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" + devices::plain(std::get<1>(info.param));
                          });
 INSTANTIATE_TEST_SUITE_P(FakeDevice, LibrarySwitches,
-                         testing::Combine(testing::ValuesIn(reference::configs_of_every_switch()),
-                                          testing::ValuesIn(devices::kFake)),
+                         ::testing::Combine(::testing::ValuesIn(reference::configs_of_every_switch()),
+                                            ::testing::ValuesIn(devices::kFake)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" + devices::plain(std::get<1>(info.param));
                          });
@@ -161,8 +161,8 @@ TEST_P(LibraryLogprobs, InBfloat16RoundOnlyTheOperands) {
   EXPECT_LT((ours - expected).abs().max().item<double>(), 1e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, LibraryLogprobs, testing::ValuesIn(devices::kNames), devices::PlainName());
-INSTANTIATE_TEST_SUITE_P(FakeDevice, LibraryLogprobs, testing::ValuesIn(devices::kFake), devices::PlainName());
+INSTANTIATE_TEST_SUITE_P(Devices, LibraryLogprobs, ::testing::ValuesIn(devices::kNames), devices::PlainName());
+INSTANTIATE_TEST_SUITE_P(FakeDevice, LibraryLogprobs, ::testing::ValuesIn(devices::kFake), devices::PlainName());
 
 }  // namespace
-}  // namespace sluice::models::portable
+}  // namespace sluice::models::portable::hidden_states_test

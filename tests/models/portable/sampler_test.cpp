@@ -19,7 +19,7 @@
 #include "tests/models/devices.h"
 
 // What is drawn with LibTorch's operators is held against the sampler of the CPU, from the same logits and numbers.
-namespace sluice::models::portable {
+namespace sluice::models::portable::sampler_test {
 namespace {
 
 constexpr double kNear = 2e-6;  // a number so near the border of two tokens may stand for either: weights are float32
@@ -279,8 +279,8 @@ TEST_P(LibrarySampler, APenaltyThatMakesALogitInfiniteIsFoundWhereItCounts) {
               ::testing::ThrowsMessage<UserError>(::testing::HasSubstr("sample 5: logits are not finite")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, LibrarySampler, testing::ValuesIn(devices::kNames), devices::PlainName());
-INSTANTIATE_TEST_SUITE_P(FakeDevice, LibrarySampler, testing::ValuesIn(devices::kFake), devices::PlainName());
+INSTANTIATE_TEST_SUITE_P(Devices, LibrarySampler, ::testing::ValuesIn(devices::kNames), devices::PlainName());
+INSTANTIATE_TEST_SUITE_P(FakeDevice, LibrarySampler, ::testing::ValuesIn(devices::kFake), devices::PlainName());
 
 // That is_border() does not call everything one: hardly a draw is near the border to the token beside its own.
 TEST(LibrarySamplerBorders, AreRare) {
@@ -301,4 +301,4 @@ TEST(LibrarySamplerOptions, OutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::models::portable
+}  // namespace sluice::models::portable::sampler_test

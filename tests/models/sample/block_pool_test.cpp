@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/random.h"
 
-namespace sluice::models {
+namespace sluice::models::block_pool_test {
 namespace {
 
 using Table = std::vector<int32_t>;
@@ -152,4 +152,4 @@ TEST(BlockPool, CountsWhatAPlainCountCounts) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::block_pool_test

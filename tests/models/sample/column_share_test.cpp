@@ -16,7 +16,7 @@
 #include "tests/models/segments_in_threads.h"
 
 // What several ranks sample together, each with some columns of all matrices or some experts, against one that has all.
-namespace sluice::models {
+namespace sluice::models::column_share_test {
 namespace {
 
 using testing::SegmentsInThreads;
@@ -184,4 +184,4 @@ TEST(ColumnShare, EveryColumnIsOfOnePlace) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::column_share_test

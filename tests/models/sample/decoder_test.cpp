@@ -15,7 +15,7 @@
 #include "tests/models/dense_reference.h"
 #include "tests/models/sample/cache_with_pool.h"
 
-namespace sluice::models {
+namespace sluice::models::decoder_test {
 namespace {
 
 std::vector<int64_t> tokens_of(int64_t count, int64_t seed) {
@@ -320,4 +320,4 @@ TEST(Decoder, AStepThatIsNotLargerThanThoseBeforeAllocatesNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::decoder_test

@@ -9,7 +9,7 @@
 #include "models/sample/generation.h"
 #include "tests/models/dense_reference.h"
 
-namespace sluice::models {
+namespace sluice::models::draft_model_test {
 namespace {
 
 constexpr int64_t kBlock = 16, kBlocks = 40;
@@ -114,7 +114,7 @@ class Scripted {
 
 TEST(DraftModel, GuessesWhatItSaysAlone) {
   int64_t guessed = 0, preempted = 0, reused = 0;
-  for (uint64_t seed = 0; seed < 40 && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < 40 && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Scripted scripted(seed);
     scripted.run();
@@ -166,4 +166,4 @@ TEST(DraftModel, OfAnotherVocabularyIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::draft_model_test

@@ -8,7 +8,7 @@
 #include "models/sample/generation.h"
 #include "tests/models/dense_reference.h"
 
-namespace sluice::models {
+namespace sluice::models::drafts_test {
 namespace {
 
 using Ids = std::vector<int64_t>;
@@ -88,4 +88,4 @@ TEST(SpeculativeSampling, TakesFewerStepsForTextThatRepeatsItself) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::drafts_test

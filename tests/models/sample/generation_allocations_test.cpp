@@ -5,7 +5,7 @@
 #include "tests/models/allocation_counter.h"
 #include "tests/models/dense_reference.h"
 
-namespace sluice::models {
+namespace sluice::models::generation_allocations_test {
 namespace {
 
 // Two groups decode side by side; the first counted steps fill blocks and take new ones.
@@ -41,4 +41,4 @@ TEST(GenerationAllocations, NorDoesAStepThroughExperts) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::generation_allocations_test

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "tests/models/dense_reference.h"
 
-namespace sluice::models {
+namespace sluice::models::generation_backend_test {
 namespace {
 
 const ModelConfig kConfig = reference::small_config();
@@ -61,4 +61,4 @@ TEST(GenerationBackend, NamesTheSampleWhoseLogitsAreNotFinite) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::generation_backend_test

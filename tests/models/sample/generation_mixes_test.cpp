@@ -9,7 +9,7 @@
 #include "models/sample/generation.h"
 #include "tests/models/dense_reference.h"
 
-namespace sluice::models {
+namespace sluice::models::generation_mixes_test {
 namespace {
 
 const ModelConfig kConfig = reference::small_config();
@@ -207,7 +207,7 @@ void compare_mixes(uint64_t seed, int mixes, int threads) {
   const int64_t had = loop_threads();
   Mixer random(seed);
   int64_t preempted = 0, reused = 0, drafted = 0, kept = 0, kept_of_models = 0;
-  for (int i = 0; i < mixes && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < mixes && !::testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE("seed " + std::to_string(seed) + " mix " + std::to_string(i));
     const Mix mix = random.mix();
     const GenerationLimits limits = random.limits();
@@ -242,4 +242,4 @@ TEST(GenerationMixes, SayWhatTheirSamplesSayAloneWithOtherSeeds) { compare_mixes
 TEST(GenerationMixes, SayWhatTheirSamplesSayAloneOnThreeThreads) { compare_mixes(3, 100, 3); }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::generation_mixes_test

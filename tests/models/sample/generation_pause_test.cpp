@@ -8,7 +8,7 @@
 #include "models/sample/generation.h"
 #include "tests/models/dense_reference.h"
 
-namespace sluice::models {
+namespace sluice::models::generation_pause_test {
 namespace {
 
 const ModelConfig kConfig = reference::small_config();
@@ -165,4 +165,4 @@ TEST(GenerationPause, AGreedySampleTakesTheLikeliestTokensBesideOthersThatDoNot)
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::generation_pause_test

@@ -16,7 +16,7 @@
 #include "models/sample/generation.h"
 #include "tests/models/dense_reference.h"
 
-namespace sluice::models {
+namespace sluice::models::generation_routes_test {
 namespace {
 
 // Of three layers, some of which have an MLP.
@@ -99,7 +99,7 @@ std::string expected_routes(const ModelConfig& config, const Weights& weights, P
   return all;
 }
 
-class Routed : public testing::TestWithParam<std::tuple<int64_t, Precision, std::vector<int64_t>>> {
+class Routed : public ::testing::TestWithParam<std::tuple<int64_t, Precision, std::vector<int64_t>>> {
  protected:
   const ModelConfig config_ = mixture_of(std::get<0>(GetParam()), std::get<2>(GetParam()));
   const Precision precision_ = std::get<1>(GetParam());
@@ -171,10 +171,10 @@ TEST_P(Routed, ReplayedByTheSameWeightsGiveTheSameBits) {
   EXPECT_NE(logprobs(others, routes), logprobs(others, {}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Mixtures, Routed,
-                         testing::Combine(testing::Values(8, 300), testing::Values(Precision::kFloat32, Precision::kBfloat16),
-                                          testing::Values(std::vector<int64_t>{}, std::vector<int64_t>{1},
-                                                          std::vector<int64_t>{0, 2})));
+INSTANTIATE_TEST_SUITE_P(
+    Mixtures, Routed,
+    ::testing::Combine(::testing::Values(8, 300), ::testing::Values(Precision::kFloat32, Precision::kBfloat16),
+                       ::testing::Values(std::vector<int64_t>{}, std::vector<int64_t>{1}, std::vector<int64_t>{0, 2})));
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::generation_routes_test

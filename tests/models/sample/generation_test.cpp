@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "tests/models/dense_reference.h"
 
-namespace sluice::models {
+namespace sluice::models::generation_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -296,4 +296,4 @@ TEST(Generation, RefusesLimitsThatCannotWork) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::generation_test

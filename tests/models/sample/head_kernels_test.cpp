@@ -17,7 +17,7 @@
 #include "tests/models/instruction_sets.h"
 #include "tests/models/sample/cache_with_pool.h"
 
-namespace sluice::models {
+namespace sluice::models::head_kernels_test {
 namespace {
 
 float* data(const at::Tensor& tensor) { return tensor.mutable_data_ptr<float>(); }
@@ -161,4 +161,4 @@ TEST(PrepareHeads, QueriesAndKeysAreNormalisedBeforeTheyTurn) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::head_kernels_test

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace sluice::models {
+namespace sluice::models::kv_cache_test {
 namespace {
 
 ModelConfig config() {
@@ -70,4 +70,4 @@ TEST(KvCache, APoolThatNoMemoryHoldsIsTheUsersError) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::kv_cache_test

@@ -14,7 +14,7 @@
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::load_packed_test {
 namespace {
 
 std::string golden(const char* name) { return std::string(tests::source_folder()) + "/tests/golden/models/" + name; }
@@ -113,4 +113,4 @@ TEST(LoadPacked, RefusesAModelWithoutALanguageModelHead) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::load_packed_test

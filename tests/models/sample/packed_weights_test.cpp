@@ -8,7 +8,7 @@
 #include "models/memory/tensor_memory.h"
 #include "tests/models/dense_reference.h"
 
-namespace sluice::models {
+namespace sluice::models::packed_weights_test {
 namespace {
 
 constexpr Precision kPrecisions[] = {Precision::kFloat32, Precision::kBfloat16};
@@ -150,4 +150,4 @@ TEST(PackedWeights, RefuseAModelWithoutALanguageModelHead) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::packed_weights_test

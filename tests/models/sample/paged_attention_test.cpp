@@ -18,7 +18,7 @@
 #include "tests/models/instruction_sets.h"
 #include "tests/models/sample/cache_with_pool.h"
 
-namespace sluice::models {
+namespace sluice::models::paged_attention_test {
 namespace {
 
 struct Sequence {
@@ -274,4 +274,4 @@ TEST(PagedAttention, LargeScoresDoNotOverflow) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::paged_attention_test

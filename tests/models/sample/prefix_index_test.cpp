@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/random.h"
 
-namespace sluice::models {
+namespace sluice::models::prefix_index_test {
 namespace {
 
 using Tokens = std::vector<int64_t>;
@@ -78,4 +78,4 @@ TEST(PrefixIndex, FindsWhatAMapFinds) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::prefix_index_test

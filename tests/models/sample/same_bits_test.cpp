@@ -17,7 +17,7 @@
 
 // What a policy said when it sampled and what training computes of the same samples are the same bits, whatever a sample ran
 // beside: the order of all sums belongs to a sample alone.
-namespace sluice::models {
+namespace sluice::models::same_bits_test {
 namespace {
 
 constexpr double kTemperature = 0.9;
@@ -117,7 +117,7 @@ void expect_same_bits_of_mix(const std::string& name, const ModelConfig& config,
   }
 }
 
-class SameBits : public testing::TestWithParam<Precision> {};
+class SameBits : public ::testing::TestWithParam<Precision> {};
 
 TEST_P(SameBits, OfSamplingAndTrainingForEverySwitchOfAModel) {
   for (const auto& [name, config] : reference::configs_of_every_switch()) expect_same_bits(name, config, GetParam());
@@ -140,8 +140,8 @@ TEST(SameBitsSearch, OfSamplingAndTrainingForAThousandMixes) {
   set_loop_threads(before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Precisions, SameBits, testing::Values(Precision::kFloat32, Precision::kBfloat16),
+INSTANTIATE_TEST_SUITE_P(Precisions, SameBits, ::testing::Values(Precision::kFloat32, Precision::kBfloat16),
                          [](const auto& p) { return std::string(p.param == Precision::kFloat32 ? "Float32" : "Bfloat16"); });
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::same_bits_test

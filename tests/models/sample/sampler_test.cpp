@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "models/kernels/parallel.h"
 
-namespace sluice::models {
+namespace sluice::models::sampler_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -298,4 +298,4 @@ TEST(Sampler, RefusesOptionsOutOfRange) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::sampler_test

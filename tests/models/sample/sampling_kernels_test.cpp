@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "tests/models/instruction_sets.h"
 
-namespace sluice::models {
+namespace sluice::models::sampling_kernels_test {
 namespace {
 
 constexpr int64_t kSizes[] = {1, 3, 15, 16, 17, 63, 64, 65, 255, 256, 257, 1000};
@@ -82,4 +82,4 @@ TEST(SamplingKernels, IdsBetweenTwoLogitsAreInOrderAndTheUpperIsAmongThem) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::sampling_kernels_test

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "tests/models/allocation_counter.h"
 
-namespace sluice::models {
+namespace sluice::models::scheduler_test {
 namespace {
 
 std::vector<int64_t> prompt_of(int64_t seed, int64_t length) {
@@ -348,7 +348,7 @@ TEST(Scheduler, RandomMixesKeepTheirBlocksApartAndFinish) {
     int steps = 0, preemptions = 0;
     for (; !played.scheduler.idle() && steps < 5000; ++steps) {
       played.step();
-      ASSERT_FALSE(testing::Test::HasFatalFailure());
+      ASSERT_FALSE(::testing::Test::HasFatalFailure());
       for (auto next = paused.begin(); next != paused.end();) {
         if (next->second-- > 0) {
           ++next;
@@ -378,4 +378,4 @@ TEST(Scheduler, RandomMixesKeepTheirBlocksApartAndFinish) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::scheduler_test

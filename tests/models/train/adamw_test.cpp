@@ -13,7 +13,7 @@
 #include "models/kernels/parallel.h"
 #include "tests/source_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::adamw_test {
 namespace {
 
 at::Tensor tensor_of(const Json& numbers) { return at::tensor(numbers.get<std::vector<float>>()); }
@@ -163,4 +163,4 @@ TEST(AdamW, TheNormIsThatOfAllGradientsTogether) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::adamw_test

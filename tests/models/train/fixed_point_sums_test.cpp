@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-namespace sluice::models {
+namespace sluice::models::fixed_point_sums_test {
 namespace {
 
 constexpr int64_t kFloats = 3 * kFloatsOfABlock + 77;
@@ -218,4 +218,4 @@ TEST(FixedPointSums, TellThatAProcessWasLostWhileItAdded) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::fixed_point_sums_test

@@ -14,7 +14,7 @@
 #include "models/layers/weights.h"
 #include "models/memory/tensor_memory.h"
 
-namespace sluice::models {
+namespace sluice::models::flat_parameters_test {
 namespace {
 
 struct Model {
@@ -134,4 +134,4 @@ TEST(FlatParameters, ASlotOfAnotherRankIsABug) {
 TEST(FlatParameters, AFrozenWeightIsABug) { EXPECT_THROW(FlatParameters({{"frozen", at::randn({3})}}), InternalError); }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::flat_parameters_test

@@ -6,10 +6,10 @@
 #include "base/error.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::models {
+namespace sluice::models::freeze_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const std::vector<std::string> kNames{"model.embed_tokens.weight", "model.layers.0.self_attn.qkv_proj.weight[query]",
                                       "model.layers.0.self_attn.qkv_proj.weight[key]", "model.layers.12.mlp.down_proj.weight",
@@ -54,4 +54,4 @@ TEST(Freeze, FrozenWeightsAreNotTrainable) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::freeze_test

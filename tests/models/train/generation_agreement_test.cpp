@@ -17,7 +17,7 @@
 #include "tests/models/sample/cache_with_pool.h"
 
 // The log-probability that a token was sampled with, against that which the forward pass of training gives it.
-namespace sluice::models {
+namespace sluice::models::generation_agreement_test {
 namespace {
 
 // Of every token but the first, read one by one.
@@ -46,7 +46,7 @@ at::Tensor trained_logprobs(const Transformer& model, const std::vector<int64_t>
                          {.softcap = model.config().logit_softcap, .precision = model.compute().precision});
 }
 
-class GenerationAgreement : public testing::TestWithParam<reference::NamedConfig> {
+class GenerationAgreement : public ::testing::TestWithParam<reference::NamedConfig> {
  protected:
   void SetUp() override { at::manual_seed(3); }  // the bound on roundings is one of these weights
 };
@@ -67,8 +67,8 @@ TEST_P(GenerationAgreement, TrainingGivesTheLogProbabilitiesThatWereSampledWith)
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Configs, GenerationAgreement, testing::ValuesIn(reference::configs_of_every_switch()),
+INSTANTIATE_TEST_SUITE_P(Configs, GenerationAgreement, ::testing::ValuesIn(reference::configs_of_every_switch()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::generation_agreement_test

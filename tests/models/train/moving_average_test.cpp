@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "models/kernels/parallel.h"
 
-namespace sluice::models {
+namespace sluice::models::moving_average_test {
 namespace {
 
 std::vector<float> numbers_of(const at::Tensor& tensor) {
@@ -63,4 +63,4 @@ TEST(MovingAverage, HasTheSameBitsOnAnyNumberOfThreads) {
 TEST(MovingAverage, RefusesOtherWeights) { EXPECT_THROW(move_average(at::randn({4}), at::randn({5}), 0.5), InternalError); }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::models::moving_average_test

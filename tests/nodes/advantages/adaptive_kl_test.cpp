@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::adaptive_kl_test {
 namespace {
 
 // error = 7.2 / 6 - 1 = 0.2 at most; 256 of 10000 samples.
@@ -25,4 +25,4 @@ TEST(AdaptiveKl, RefusesWhatWouldTurnThePenaltyIntoAReward) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::adaptive_kl_test

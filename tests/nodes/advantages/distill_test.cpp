@@ -3,11 +3,11 @@
 #include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::distill_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr engine::Column<float> kTeacher{"teacher_logprobs", engine::Extent::kAction};
@@ -87,4 +87,4 @@ TEST(Distill, RefusesSettingsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::distill_test

@@ -4,7 +4,7 @@
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/reference_cases.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::gae_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -131,4 +131,4 @@ TEST(Gae, IsABarrierOnlyWhenItWhitens) {
 TEST(Gae, RefusesADiscountAboveOne) { EXPECT_EQ(NodeHarness<Gae>::problems({{"discount", {1.5}}}).size(), 1u); }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::gae_test

@@ -5,13 +5,13 @@
 #include "tests/nodes/node_harness.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::gdpo_test {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr engine::Column<float> kCorrect{"correct", engine::Extent::kSample};
 constexpr engine::Column<float> kFormat{"format", engine::Extent::kSample};
@@ -64,7 +64,7 @@ TEST(Gdpo, EpsilonAndVarianceAreThoseOfEachDivision) {
 TEST(Gdpo, GroupOfEqualScoresIsExactlyZeroAndSoIsALoneSample) {
   const auto equal = [] { return scored(0.1f, 0.3f); };
   const auto out = NodeHarness<Gdpo>(params()).run({{equal(), equal(), equal()}, {scored(5, 5)}, {scored(0, 1), scored(1, 1)}});
-  EXPECT_THAT(out[columns::kAdvantages], ElementsAre(0, 0, 0, 0, testing::Lt(-1), testing::Gt(1)));
+  EXPECT_THAT(out[columns::kAdvantages], ElementsAre(0, 0, 0, 0, ::testing::Lt(-1), ::testing::Gt(1)));
   EXPECT_NEAR(out.metrics().at("advantage/zero_advantages"), 2.0 / 3, 1e-12);
 }
 
@@ -116,4 +116,4 @@ TEST(Gdpo, RefusesSettingsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::gdpo_test

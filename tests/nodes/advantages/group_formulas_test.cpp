@@ -7,11 +7,11 @@
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/reference_cases.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::group_formulas_test {
 namespace {
 
-using testing::Each;
-using testing::ElementsAre;
+using ::testing::Each;
+using ::testing::ElementsAre;
 
 GroupOf of_two(Sample a, Sample b) { return {std::move(a), std::move(b)}; }
 
@@ -111,4 +111,4 @@ TEST(PassAtK, GroupThatOnlyTheMaskMakesSmallIsZero) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::group_formulas_test

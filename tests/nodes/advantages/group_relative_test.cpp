@@ -7,11 +7,11 @@
 #include "tests/nodes/node_harness.h"
 
 // What all advantages that compare the samples of a group have in common; their formulas have tests of their own.
-namespace sluice::nodes {
+namespace sluice::nodes::group_relative_test {
 namespace {
 
-using testing::Each;
-using testing::ElementsAre;
+using ::testing::Each;
+using ::testing::ElementsAre;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -104,4 +104,4 @@ TEST(GroupRelative, NothingAtAllRecordsNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::group_relative_test

@@ -4,12 +4,12 @@
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/reference_cases.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::grpo_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr double kRoot2 = 1.4142135623730951;
@@ -101,4 +101,4 @@ TEST(Grpo, RefusesSettingsThatContradictEachOther) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::grpo_test

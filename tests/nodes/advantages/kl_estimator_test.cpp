@@ -4,7 +4,7 @@
 
 #include "tests/nodes/reference_cases.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::kl_estimator_test {
 namespace {
 
 TEST(KlEstimator, AgreesWithNemoRl) {
@@ -33,4 +33,4 @@ TEST(KlEstimator, NanStaysNan) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::kl_estimator_test

@@ -4,12 +4,12 @@
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/reference_cases.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::kl_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -66,4 +66,4 @@ TEST(Kl, RefusesToCompareTheReferenceWithItselfAndClampsOfNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::kl_test

@@ -3,12 +3,12 @@
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/reference_cases.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::reinforce_pp_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -100,4 +100,4 @@ TEST(ReinforcePp, RefusesWhiteningThatIsNotDone) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::reinforce_pp_test

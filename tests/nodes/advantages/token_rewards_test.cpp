@@ -8,12 +8,12 @@
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/saved_state.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::token_rewards_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -106,7 +106,7 @@ TEST(TokenRewards, MaskedActionGetsNothingAndTheScoreGoesToTheLastOther) {
 }
 
 TEST(TokenRewards, NothingAtAllRecordsNoMeans) {
-  EXPECT_THAT(NodeHarness<TokenRewards>(penalty(0.1)).run(sample(1, {}, {})).metrics(), testing::SizeIs(1));  // kl_coefficient
+  EXPECT_THAT(NodeHarness<TokenRewards>(penalty(0.1)).run(sample(1, {}, {})).metrics(), ::testing::SizeIs(1));  // kl_coefficient
 }
 
 // The coefficients of a few iterations, each with two samples whose k1 are {1, 1, 1, 1} and {0, 0}: a mean of 2 for the sums over
@@ -192,4 +192,4 @@ TEST(TokenRewards, RefusesBoundsThatAreNoBounds) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::token_rewards_test

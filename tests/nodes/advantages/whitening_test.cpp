@@ -6,7 +6,7 @@
 
 #include "tests/nodes/node_harness.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::whitening_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -77,4 +77,4 @@ TEST(Whitening, MomentsAreThoseOfAllRanks) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::whitening_test

@@ -9,7 +9,7 @@
 
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::logprobs_test {
 namespace {
 
 using ::testing::FloatNear;
@@ -64,4 +64,4 @@ TEST(Logprobs, AMicroBatchWithoutActionsHasAnEmptyColumn) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::logprobs_test

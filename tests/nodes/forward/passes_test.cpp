@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/random.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::passes_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -78,4 +78,4 @@ TEST(Passes, OfAnyLengthsHaveEverySampleOnceAndNoneIsTooLargeAndTheyAreNeverMore
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::passes_test

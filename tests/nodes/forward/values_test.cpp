@@ -7,7 +7,7 @@
 
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::values_test {
 namespace {
 
 using ::testing::FloatNear;
@@ -50,4 +50,4 @@ TEST(Values, DoNotDependOnHowGroupsArePacked) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::values_test

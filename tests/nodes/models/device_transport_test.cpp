@@ -18,7 +18,7 @@
 #include "tests/nodes/devices_in_threads.h"
 #include "tests/nodes/gradients_in_one_process.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::device_transport_test {
 namespace {
 
 using models::AdamW;
@@ -166,4 +166,4 @@ INSTANTIATE_TEST_SUITE_P(Ranks, DeviceTransports,
                          });
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::device_transport_test

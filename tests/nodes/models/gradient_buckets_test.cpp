@@ -11,7 +11,7 @@
 #include "nodes/models/host_transport.h"
 #include "tests/nodes/gradients_in_one_process.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::gradient_buckets_test {
 namespace {
 
 using models::AdamW;
@@ -99,4 +99,4 @@ TEST(GradientBuckets, AWeightMayOutliveThem) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::gradient_buckets_test

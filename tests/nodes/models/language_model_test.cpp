@@ -23,7 +23,7 @@
 #include "tests/nodes/sampling.h"
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::language_model_test {
 namespace {
 
 using testing::all_weights;
@@ -116,7 +116,6 @@ class ModelMemory : public ::testing::TestWithParam<bool> {
     engine::Layout layout;
     layout.add_sample(4, 3);
     const RaggedSamples samples = all_samples({tokens}, layout);
-    const auto& transformer = model.forward().transformer();
     const at::Tensor outputs =
         GetParam() ? critic_values(model.forward(), samples) : policy_logprobs(model.forward(), samples, 1.0);
     accumulate_gradient(outputs.sum(), "loss");
@@ -324,4 +323,4 @@ TEST(LanguageModel, VersionsArePublishedInOrder) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::language_model_test

@@ -14,7 +14,7 @@
 #include "tests/nodes/tiny_model.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::model_parts_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -109,4 +109,4 @@ TEST(WeightPublisher, AnotherOneStandsWhereThisProcessPublishesAndSavedVersionsA
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::model_parts_test

@@ -27,7 +27,7 @@
 #include "tests/nodes/tiny_model.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::model_snapshot_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -432,4 +432,4 @@ TEST(FrozenModel, HasNothingToSave) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::model_snapshot_test

@@ -18,7 +18,7 @@
 #include "tests/nodes/tiny_model.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::received_weights_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -173,4 +173,4 @@ TEST_F(ReceivedWeightsTest, ARestoreThatCannotHaveAVersionThrows) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::received_weights_test

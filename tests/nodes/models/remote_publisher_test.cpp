@@ -13,7 +13,7 @@
 #include "nodes/models/language_model.h"
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::remote_publisher_test {
 namespace {
 
 /// A publication that keeps what is offered. Its stretches are as long as no tensor is.
@@ -103,4 +103,4 @@ INSTANTIATE_TEST_SUITE_P(Precisions, RemotePublishers,
                          [](const auto& info) { return info.param == models::Precision::kFloat32 ? "Float32" : "Bfloat16"; });
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::remote_publisher_test

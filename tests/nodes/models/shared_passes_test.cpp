@@ -11,7 +11,7 @@
 #include "tests/nodes/models/shared_model.h"
 
 // A model whose passes two ranks compute, of which one leads, against one that a rank has alone.
-namespace sluice::nodes {
+namespace sluice::nodes::shared_passes_test {
 namespace {
 
 using testing::gradients_of;
@@ -117,4 +117,4 @@ INSTANTIATE_TEST_SUITE_P(Models, SharedPasses, ::testing::ValuesIn(pass_cases())
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::shared_passes_test

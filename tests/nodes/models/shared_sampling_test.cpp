@@ -16,7 +16,7 @@
 #include "tests/nodes/tiny_model.h"
 
 // A model that two ranks sample from together, of which one leads, against one that a rank has alone.
-namespace sluice::nodes {
+namespace sluice::nodes::shared_sampling_test {
 namespace {
 
 using engine::testing::ParcelsInOneProcess;
@@ -171,4 +171,4 @@ TEST(SharedSamplingMemory, EachRankHasAPartOfAVersion) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::shared_sampling_test

@@ -7,7 +7,7 @@
 
 #include "models/kernels/parallel.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::threads_test {
 namespace {
 
 using models::loop_threads;
@@ -38,4 +38,4 @@ TEST(Threads, OperatorsOfLibTorchStayOnTheirThread) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::threads_test

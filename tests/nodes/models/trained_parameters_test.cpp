@@ -18,7 +18,7 @@
 #include "tests/nodes/bound_model.h"
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::trained_parameters_test {
 namespace {
 
 using testing::all_weights;
@@ -344,4 +344,4 @@ TEST(LanguageModelType, NeedsACheckpointOrABase) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::trained_parameters_test

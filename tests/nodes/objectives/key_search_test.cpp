@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-namespace sluice::nodes {
+namespace sluice::nodes::key_search_test {
 namespace {
 
 using Keys = std::vector<uint32_t>;
@@ -99,4 +99,4 @@ TEST(KeySearch, KeysOfFloatsAreInTheirOrder) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::key_search_test

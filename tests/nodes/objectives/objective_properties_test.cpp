@@ -10,7 +10,7 @@
 #include "tests/nodes/objectives/random_samples.h"
 #include "tests/nodes/objectives/registered_objectives.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::objective_properties_test {
 namespace {
 
 using testing::expect_gradient_is_numeric;
@@ -315,4 +315,4 @@ TEST(ObjectiveProperty, ThereAreObjectivesOfEachKind) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::objective_properties_test

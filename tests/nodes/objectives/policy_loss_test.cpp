@@ -13,7 +13,7 @@
 #include "tests/nodes/objectives/registered_objectives.h"
 #include "tests/nodes/reference_cases.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::policy_loss_test {
 namespace {
 
 using testing::expect_near;
@@ -321,4 +321,4 @@ TEST(EntropyBonus, IsSubtracted) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::policy_loss_test

@@ -6,7 +6,7 @@
 #include "tests/nodes/objectives/registered_objectives.h"
 #include "tests/source_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::policy_reference_test {
 namespace {
 
 using testing::RandomSample;
@@ -46,4 +46,4 @@ TEST(PolicyReference, LossAndGradientAreThoseOfTorch) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::policy_reference_test

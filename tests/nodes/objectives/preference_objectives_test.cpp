@@ -8,7 +8,7 @@
 #include "nodes/objectives/preference/ipo.h"
 #include "nodes/objectives/preference/simpo.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::preference_objectives_test {
 namespace {
 
 using ::testing::DoubleNear;
@@ -117,4 +117,4 @@ TEST(PreferenceMetrics, AreMeansOverThePairs) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::preference_objectives_test

@@ -13,7 +13,7 @@
 #include "nodes/objectives/m2po.h"
 #include "tests/nodes/objectives/objective_support.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::step_objectives_test {
 namespace {
 
 using testing::expect_gradient_is_numeric;
@@ -266,4 +266,4 @@ TEST(ActionDraws, AreNamedByGroupAndSample) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::step_objectives_test

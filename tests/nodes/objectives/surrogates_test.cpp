@@ -14,7 +14,7 @@
 #include "tests/nodes/objectives/objective_support.h"
 #include "tests/nodes/reference_cases.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::surrogates_test {
 namespace {
 
 using testing::expect_gradient_is_numeric;
@@ -222,4 +222,4 @@ TEST(Vespo, FarSamplesTeachNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::surrogates_test

@@ -7,7 +7,7 @@
 #include "nodes/objectives/value_mse.h"
 #include "tests/nodes/objectives/objective_support.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::value_objectives_test {
 namespace {
 
 using testing::expect_gradient_is_numeric;
@@ -81,4 +81,4 @@ TEST(ValueObjectives, NothingThatCountsLosesNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::value_objectives_test

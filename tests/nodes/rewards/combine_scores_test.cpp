@@ -6,12 +6,12 @@
 #include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::combine_scores_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr engine::Column<float> kExact{"score_exact", engine::Extent::kSample};
 constexpr engine::Column<float> kFormat{"score_format", engine::Extent::kSample};
@@ -69,4 +69,4 @@ TEST(CombineScores, RefusesSettingsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::combine_scores_test

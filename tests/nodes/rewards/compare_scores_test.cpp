@@ -3,7 +3,7 @@
 #include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::compare_scores_test {
 namespace {
 
 constexpr engine::Column<float> kReward{"reward", engine::Extent::kSample};
@@ -29,4 +29,4 @@ TEST(CompareScores, PairsThatAreNotToldApartDoNotCount) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::compare_scores_test

@@ -3,12 +3,12 @@
 #include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::cosine_reward_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr engine::Column<float> kRawScore{"raw_score", engine::Extent::kSample};
 
@@ -62,4 +62,4 @@ TEST(CosineReward, RefusesSettingsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::cosine_reward_test

@@ -4,12 +4,12 @@
 #include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::filter_groups_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 Sample scored(float score) { return Sample().actions(columns::kValues, {0}).value(columns::kScore, score); }
 
@@ -67,4 +67,4 @@ TEST(FilterGroups, RefusesSettingsUnderWhichItDoesNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::filter_groups_test

@@ -7,12 +7,12 @@
 #include "nodes/rollout/generate.h"
 #include "tests/nodes/node_harness.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::mask_samples_test {
 namespace {
 
-using testing::Each;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Sample sample(size_t actions, float score = 0, Finish finish = Finish::kEndOfSequence) {
   Sample made;
@@ -79,4 +79,4 @@ TEST(MaskSamples, RefusesToDoNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::mask_samples_test

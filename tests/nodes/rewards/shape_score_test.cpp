@@ -7,12 +7,12 @@
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/saved_state.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::shape_score_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr engine::Column<float> kRawScore{"raw_score", engine::Extent::kSample};
 
@@ -159,4 +159,4 @@ TEST(ShapeScore, RefusesSettingsThatDoNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::shape_score_test

@@ -7,7 +7,7 @@
 #include "engine/contract/token_budget.h"
 #include "tests/nodes/sampling.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::generate_on_demand_test {
 namespace {
 
 using engine::Group;
@@ -156,4 +156,4 @@ TEST(GenerateOnDemand, SamplesWithRepliesAreTheSameToo) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::generate_on_demand_test

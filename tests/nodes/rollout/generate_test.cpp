@@ -14,7 +14,7 @@
 #include "nodes/forward/logprobs.h"
 #include "tests/nodes/sampling.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::generate_test {
 namespace {
 
 using engine::Group;
@@ -412,4 +412,4 @@ TEST(Generate, AStopStringThatIsEmptyOrHidesTheEndOfATurnIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::generate_test

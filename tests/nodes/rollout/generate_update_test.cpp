@@ -8,7 +8,7 @@
 #include "nodes/forward/logprobs.h"
 #include "tests/nodes/sampling.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::generate_update_test {
 namespace {
 
 using engine::Group;
@@ -120,4 +120,4 @@ TEST_F(GenerateUpdates, AVersionThatIsHeldStays) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::generate_update_test

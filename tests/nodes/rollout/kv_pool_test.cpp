@@ -7,7 +7,7 @@
 #include "models/sample/generation.h"
 #include "tests/models/dense_reference.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::kv_pool_test {
 namespace {
 
 using models::GenerationEngine;
@@ -103,4 +103,4 @@ TEST(KvPool, OfThePredictedSizeNeverKeepsASampleWaitingThatHasItsTokensAndAPlace
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::kv_pool_test

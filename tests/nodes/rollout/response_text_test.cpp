@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "tests/text/tokenizer_fixtures.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::response_text_test {
 namespace {
 
 using text::json;
@@ -98,4 +98,4 @@ TEST(ResponseText, IsWhatTheTokenizerMakesOfAllTokens) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::response_text_test

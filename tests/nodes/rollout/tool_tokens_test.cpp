@@ -8,7 +8,7 @@
 #include "tests/text/tool_call_fixtures.h"
 #include "text/tool_calls/find_format.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::tool_tokens_test {
 namespace {
 
 using engine::Group;
@@ -165,4 +165,4 @@ TEST(ToolTokens, OfEveryTemplateTheActionsAreTheSampledTokensAndTheRestIsWhatThe
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::tool_tokens_test

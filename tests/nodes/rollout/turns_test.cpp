@@ -12,7 +12,7 @@
 #include "nodes/forward/logprobs.h"
 #include "tests/nodes/sampling.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::turns_test {
 namespace {
 
 using engine::Group;
@@ -357,4 +357,4 @@ TEST(EnvironmentCalls, NoMoreAreUnderWayThanTheEnvironmentTakes) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::turns_test

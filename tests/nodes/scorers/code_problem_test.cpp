@@ -6,11 +6,11 @@
 #include "base/error.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::code_problem_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr size_t kAll = 1000;
 
@@ -98,4 +98,4 @@ TEST(SameValue, IsTheSameJsonOrTheFirstOfAList) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::code_problem_test

@@ -2,7 +2,7 @@
 
 // Tests that are statements: what they may do with a solution, and what a solution may not do to them.
 
-namespace sluice::nodes {
+namespace sluice::nodes::code_statements_test {
 namespace {
 
 class CodeStatements : public CodeTestsTest {
@@ -301,4 +301,4 @@ TEST_F(CodeStatements, ProcessOfTheTestsIsOutOfSight) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::code_statements_test

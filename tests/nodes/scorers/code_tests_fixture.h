@@ -18,7 +18,7 @@ inline constexpr const char* kDoubles = R"({"tests": ["assert f(1) == 2", "asser
 inline std::string fenced(const std::string& code) { return "Here it is:\n```python\n" + code + "\n```\n"; }
 
 /// Skips its tests where no sandbox works.
-class CodeTestsTest : public testing::Test {
+class CodeTestsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     try {

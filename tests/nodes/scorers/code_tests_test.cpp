@@ -7,12 +7,12 @@
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::code_tests_test {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(CodeTestsWithout, SandboxIsRefused) {
   CodeTestsParams params;
@@ -225,4 +225,4 @@ TEST_F(CodeTestsTest, NewNamespacesAreRefusedThroughCloneToo) {
 #endif
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::code_tests_test

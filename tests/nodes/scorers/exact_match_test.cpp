@@ -7,12 +7,12 @@
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/reference_cases.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::exact_match_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 GroupOf group(std::string label, std::initializer_list<const char*> responses) {
   GroupOf made{};
@@ -134,4 +134,4 @@ TEST(ExactMatch, EveryReferenceAnswerOfGsm8kScoresAgainstItself) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::exact_match_test

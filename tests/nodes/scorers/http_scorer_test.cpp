@@ -11,14 +11,14 @@
 #include "tests/nodes/scorers/test_server.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::http_scorer_test {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::SizeIs;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
 using Answer = TestServer::Answer;
 using Request = TestServer::Request;
 
@@ -242,4 +242,4 @@ TEST(HttpScorer, SettingsAreCheckedBeforeTheRun) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::http_scorer_test

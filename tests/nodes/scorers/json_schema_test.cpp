@@ -4,11 +4,11 @@
 #include "tests/nodes/scorers/text_groups.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::json_schema_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class JsonSchemaTest : public ::testing::Test {
  protected:
@@ -154,8 +154,8 @@ TEST_F(JsonSchemaTest, CirclesOfReferencesAreRefused) {
 }
 
 TEST_F(JsonSchemaTest, MissingFileIsFoundBeforeTheRun) {
-  EXPECT_THAT(NodeHarness<JsonSchema>::problems({{"schema", {std::string("/nowhere/a.json")}}}), testing::SizeIs(1));
+  EXPECT_THAT(NodeHarness<JsonSchema>::problems({{"schema", {std::string("/nowhere/a.json")}}}), ::testing::SizeIs(1));
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::json_schema_test

@@ -9,15 +9,15 @@
 #include "tests/nodes/scorers/test_server.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::judge_test {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::SizeIs;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
 using Answer = TestServer::Answer;
 using Request = TestServer::Request;
 
@@ -201,4 +201,4 @@ TEST(Judge, SettingsAreCheckedBeforeTheRun) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::judge_test

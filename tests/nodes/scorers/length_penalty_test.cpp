@@ -3,12 +3,12 @@
 #include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::length_penalty_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr engine::Column<float> kLengthScore{"length_score", engine::Extent::kSample};
 
@@ -49,4 +49,4 @@ TEST(LengthPenalty, RefusesSettingsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::length_penalty_test

@@ -3,10 +3,10 @@
 #include "base/error.h"
 #include "tests/nodes/scorers/text_groups.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::multiple_choice_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // The letter that a response chooses; 0 where it chooses none.
 char chosen(const std::string& response, int64_t choices = 4) {
@@ -87,4 +87,4 @@ TEST(MultipleChoice, ReadsLongRunsOfBlanksInOnePass) {
 TEST(MultipleChoice, ResponseThatIsNotUtf8ChoosesNothing) { EXPECT_EQ(chosen("\xff B"), 0); }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::multiple_choice_test

@@ -6,7 +6,7 @@
 
 #include "nodes/scorers/math_text.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::number_in_text_test {
 namespace {
 
 Rational number(const char* digits, int64_t scale = 0) { return Rational::decimal(digits, scale); }
@@ -157,4 +157,4 @@ TEST(AfterHashes, IsTheLineBehindTheLast) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::number_in_text_test

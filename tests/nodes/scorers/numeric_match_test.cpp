@@ -6,12 +6,12 @@
 #include "tests/nodes/reference_cases.h"
 #include "tests/nodes/scorers/text_groups.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::numeric_match_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 NumericMatchParams place(NumberPlace answer) {
   NumericMatchParams params;
@@ -134,4 +134,4 @@ TEST(NumericMatch, EveryReferenceAnswerOfGsm8kScoresAgainstItself) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::numeric_match_test

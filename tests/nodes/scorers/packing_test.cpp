@@ -11,7 +11,7 @@
 #include "tests/nodes/scorers/text_groups.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::packing_test {
 namespace {
 
 constexpr engine::Column<float> kRawScore{"raw_score", engine::Extent::kSample};
@@ -92,4 +92,4 @@ TEST(Packing, ChangesNoMask) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::packing_test

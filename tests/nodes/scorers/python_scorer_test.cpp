@@ -8,12 +8,12 @@
 #include "tests/nodes/node_harness.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::python_scorer_test {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 GroupOf group(const std::string& prompt, const std::string& label, const std::vector<std::string>& responses) {
   const auto sample = [&](size_t i) { return Sample().value(columns::kResponse, responses.at(i)); };
@@ -421,4 +421,4 @@ TEST(PythonScorer, RandomNumbersRepeatWhateverTheWorkers) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::python_scorer_test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace sluice::nodes {
+namespace sluice::nodes::rational_test {
 namespace {
 
 Rational decimal(const char* digits, int64_t scale = 0) { return Rational::decimal(digits, scale); }
@@ -45,4 +45,4 @@ TEST(Rational, ComparesWithoutRounding) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::rational_test

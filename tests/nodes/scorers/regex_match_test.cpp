@@ -3,12 +3,12 @@
 #include "base/error.h"
 #include "tests/nodes/scorers/text_groups.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::regex_match_test {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 float score(const std::string& pattern, const std::string& response, MatchExtent match = MatchExtent::kSearch, bool dot = false) {
   RegexMatchParams params;
@@ -47,10 +47,10 @@ TEST(RegexMatch, ResponseOnWhichThePatternGivesUpScoresNothingAndIsCounted) {
   params.pattern = kExponential;
   NodeHarness<RegexMatch> node(params);
   node.resources().node = "format";
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const auto out = node.run({labelled("", "aa"), labelled("", kTooMuch)});
   EXPECT_THAT(
-      testing::internal::GetCapturedStderr(),
+      ::testing::internal::GetCapturedStderr(),
       HasSubstr("node 'format', iteration 0: 1 sample of 2 could not be scored, the first of them sample 0 of group 1, \"" +
                 std::string(80, 'a') + "...\""));
   EXPECT_THAT(out[columns::kScore], ElementsAre(1, 0));
@@ -94,4 +94,4 @@ TEST(RegexMatch, NewlineSwitchNeedsADot) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::regex_match_test

@@ -9,7 +9,7 @@
 #include "tests/nodes/tiny_model.h"
 #include "tests/source_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::reward_model_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -79,4 +79,4 @@ TEST(RewardModel, WithoutActionsThereAreNoSteps) {
 TEST(RewardModel, ExpectsAFrozenModel) { EXPECT_TRUE(testing::needs_of<RewardModel>(params()).models.front().expects_frozen); }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::reward_model_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::nodes {
+namespace sluice::nodes::shown_text_test {
 namespace {
 
 TEST(ShownText, IsCutBetweenCharacters) {
@@ -21,4 +21,4 @@ TEST(ShownText, HoldsNothingThatATerminalObeys) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::shown_text_test

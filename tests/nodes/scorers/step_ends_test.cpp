@@ -4,7 +4,7 @@
 
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::step_ends_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -46,4 +46,4 @@ TEST_F(StepEndsTest, NoTextHasNoSteps) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::step_ends_test

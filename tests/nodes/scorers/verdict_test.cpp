@@ -2,10 +2,10 @@
 
 #include "tests/nodes/node_harness.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::verdict_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 double score(const VerdictParams& params, const std::string& reply) {
   const Verdict verdict = VerdictReader(params, "extract").read(reply);
@@ -59,4 +59,4 @@ TEST(Verdict, MayBeAFieldOfJson) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::verdict_test

@@ -8,13 +8,13 @@
 #include "base/error.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::worker_pool_test {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 WorkerPoolOptions shell(const std::string& script, size_t workers = 1) {
   WorkerPoolOptions options;
@@ -99,4 +99,4 @@ TEST(WorkerPool, ReplyWithoutEndIsStopped) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::worker_pool_test

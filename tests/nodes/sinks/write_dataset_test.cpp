@@ -6,11 +6,11 @@
 #include "tests/nodes/node_harness.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::write_dataset_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 Sample sample(const std::string& response, float score, float mask = 1) {
   return Sample().value(columns::kResponse, response).value(columns::kScore, score).actions(columns::kMask, {mask, 0.0f});
@@ -69,4 +69,4 @@ TEST(WriteDataset, ScoreThatIsNotFiniteIsAnError) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::write_dataset_test

@@ -10,14 +10,14 @@
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/saved_state.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::write_jsonl_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-class WriteJsonlTest : public testing::Test {
+class WriteJsonlTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("sluice-write-" + std::to_string(::getpid()));
@@ -132,4 +132,4 @@ TEST_F(WriteJsonlTest, ReadsTheColumnsOfItsFields) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::write_jsonl_test

@@ -7,7 +7,7 @@
 #include "nodes/columns/columns.h"
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::jsonl_examples_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -173,4 +173,4 @@ TEST_F(JsonlExamplesTest, StatesItsWorstCase) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::jsonl_examples_test

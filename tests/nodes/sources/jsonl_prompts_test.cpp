@@ -12,7 +12,7 @@
 #include "tests/nodes/tiny_model.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::jsonl_prompts_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -376,4 +376,4 @@ TEST_F(JsonlPromptsTest, WithoutALabelFieldThereIsNoLabel) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::jsonl_prompts_test

@@ -7,7 +7,7 @@
 #include "nodes/columns/columns.h"
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::preference_pairs_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -150,4 +150,4 @@ TEST_F(PreferencePairsTest, StatesItsWorstCase) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::preference_pairs_test

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace sluice::nodes {
+namespace sluice::nodes::prompt_reader_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -96,4 +96,4 @@ TEST(PromptReader, KeysThatContradictEachOtherAreReported) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::prompt_reader_test

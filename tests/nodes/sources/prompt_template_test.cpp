@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::prompt_template_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -35,4 +35,4 @@ TEST(PromptTemplate, RefusesABraceWithoutItsOther) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::prompt_template_test

@@ -12,7 +12,7 @@
 #include "tests/nodes/tiny_model.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::row_cursor_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -124,4 +124,4 @@ TYPED_TEST(RowSources, RefuseToGoOnWithOtherData) {
 TYPED_TEST(RowSources, RefuseAStateThatIsNotTheirs) { EXPECT_THROW(go_on(*this->open(), engine::NodeState()), UserError); }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::row_cursor_test

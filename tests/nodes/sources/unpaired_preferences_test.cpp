@@ -8,7 +8,7 @@
 #include "tests/nodes/saved_state.h"
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::unpaired_preferences_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -137,4 +137,4 @@ TEST_F(UnpairedPreferencesTest, StatesItsWorstCase) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::unpaired_preferences_test

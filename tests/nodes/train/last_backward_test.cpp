@@ -14,7 +14,7 @@
 #include "tests/nodes/ppo_experience.h"
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::last_backward_test {
 namespace {
 
 using testing::GradientsInOneProcess;
@@ -110,4 +110,4 @@ TEST_F(LastBackward, OfBothHeadsOfOneModel) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::last_backward_test

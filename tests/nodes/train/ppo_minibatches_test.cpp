@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace sluice::nodes {
+namespace sluice::nodes::ppo_minibatches_test {
 namespace {
 
 using ::testing::AllOf;
@@ -78,4 +78,4 @@ TEST(PpoMinibatches, SlotsDoNotGiveTheSamePartMore) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::ppo_minibatches_test

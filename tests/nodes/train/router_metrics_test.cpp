@@ -21,7 +21,7 @@
 #include "tests/nodes/ppo_experience.h"
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::router_metrics_test {
 namespace {
 
 using engine::Group;
@@ -196,4 +196,4 @@ TEST(CountedActions, AreThoseOfTheSampleByTheirMask) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::router_metrics_test

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::sample_pairs_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -96,4 +96,4 @@ TEST(PreferenceInputs, GradientOfASampleGoesToItsActionsByTheirWeights) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::sample_pairs_test

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::sync_weights_test {
 namespace {
 
 using testing::first_embedding;
@@ -36,4 +36,4 @@ TEST(SyncWeights, ReadsNoColumnsAndPublishesItsModel) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::sync_weights_test

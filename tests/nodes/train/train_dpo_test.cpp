@@ -13,7 +13,7 @@
 #include "tests/nodes/tiny_model.h"
 #include "tests/nodes/train/with_reference.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::train_dpo_test {
 namespace {
 
 using testing::all_weights;
@@ -154,4 +154,4 @@ TEST_F(TrainDpoTest, AScoreThatIsNotFiniteIsAnError) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::train_dpo_test

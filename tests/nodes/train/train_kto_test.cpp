@@ -13,7 +13,7 @@
 #include "tests/nodes/tiny_model.h"
 #include "tests/nodes/train/with_reference.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::train_kto_test {
 namespace {
 
 using testing::all_weights;
@@ -218,4 +218,4 @@ TEST_F(TrainKtoTest, IsABarrierOfTwoSteps) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::train_kto_test

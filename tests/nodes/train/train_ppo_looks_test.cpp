@@ -7,7 +7,7 @@
 #include "nodes/objectives/m2po.h"
 #include "tests/nodes/ppo_experience.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::train_ppo_looks_test {
 namespace {
 
 using engine::Group;
@@ -99,4 +99,4 @@ TEST(TrainPpoLooks, TheyMakeItABarrierThatSaysSo) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::train_ppo_looks_test

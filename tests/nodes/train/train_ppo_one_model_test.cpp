@@ -7,7 +7,7 @@
 #include "nodes/train/train_ppo.h"
 #include "tests/nodes/ppo_experience.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::train_ppo_one_model_test {
 namespace {
 
 using engine::Group;
@@ -91,4 +91,4 @@ TEST_F(OneModel, HasTheGradientThatACriticOfItsOwnWouldHave) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::train_ppo_one_model_test

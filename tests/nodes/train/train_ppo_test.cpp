@@ -24,7 +24,7 @@
 #include "tests/nodes/ppo_experience.h"
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::train_ppo_test {
 namespace {
 
 using engine::Group;
@@ -424,4 +424,4 @@ TEST(TrainPpo, ItIsABarrierOnlyWithMoreThanOneStepAnIteration) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::train_ppo_test

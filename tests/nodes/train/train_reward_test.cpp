@@ -9,7 +9,7 @@
 #include "nodes/sources/preference_pairs.h"
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::train_reward_test {
 namespace {
 
 using testing::all_weights;
@@ -167,4 +167,4 @@ TEST_F(TrainRewardTest, WithoutPairsThereIsNoStep) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::train_reward_test

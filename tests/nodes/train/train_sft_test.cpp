@@ -13,7 +13,7 @@
 #include "nodes/forward/logprobs.h"
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::train_sft_test {
 namespace {
 
 using testing::all_weights;
@@ -30,13 +30,13 @@ using testing::trained;
 
 const TrainSftParams kParams{.model = "actor"};
 
-std::shared_ptr<LanguageModel> trainable(const TinyFolder& folder, double learning_rate) {
+std::shared_ptr<LanguageModel> trainable_actor(const TinyFolder& folder, double learning_rate) {
   return tiny_model(folder.path(), {.optimizer = models::AdamWOptions{.learning_rate = learning_rate}});
 }
 
 TEST(TrainSft, LossIsTheMeanOfMinusTheLogProbabilityOfAllActions) {
   const TinyFolder folder;
-  const auto model = trainable(folder, 0);
+  const auto model = trainable_actor(folder, 0);
   const auto logprobs =
       floats(run_node<Logprobs>(LogprobsParams{.model = "actor"}, {{"actor", model}}, mixed_groups()), "reference_logprobs");
   const double mean = std::accumulate(logprobs.begin(), logprobs.end(), 0.0) / static_cast<double>(logprobs.size());
@@ -60,7 +60,7 @@ std::vector<engine::Group> masked(const std::vector<float>& mask) {
 
 TEST(TrainSft, SampleMeanIsTheMeanOfTheSamplesOwnMeans) {
   const TinyFolder folder;
-  const auto model = trainable(folder, 0);
+  const auto model = trainable_actor(folder, 0);
   const auto logprobs = logprobs_of(model);
   double sum = 0;
   size_t first = 0;
@@ -75,7 +75,7 @@ TEST(TrainSft, SampleMeanIsTheMeanOfTheSamplesOwnMeans) {
 
 TEST(TrainSft, TheMaskWeighsActions) {
   const TinyFolder folder;
-  const auto model = trainable(folder, 0);
+  const auto model = trainable_actor(folder, 0);
   const auto logprobs = logprobs_of(model);
   const auto groups = masked({1, 0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0});
   const double by_token = -(logprobs[0] + 0.5 * logprobs[1] + 2 * logprobs[16]) / 3.5;
@@ -93,7 +93,7 @@ TEST(TrainSft, TheStepOfAnIterationHasItsLearningRateAndTheMetricSaysSo) {
   // Iteration 0 of a schedule whose warm-up begins at an eighth.
   const engine::ValueSchedule schedule{
       .shape = engine::ScheduleShape::kWsd, .from = 1.0, .to = 0.125, .iterations = 9, .warmup = 4};
-  const std::shared_ptr<LanguageModel> constant = trainable(folder, 0.125);
+  const std::shared_ptr<LanguageModel> constant = trainable_actor(folder, 0.125);
   const std::shared_ptr<LanguageModel> scheduled = std::make_shared<TrainedLanguageModel>(
       "actor", folder.path(), models::load_transformer(folder.path(), {.random_init = true, .seed = 1, .trainable = true}),
       Training{.optimizer = {.learning_rate = 1.0}, .learning_rate = schedule}, engine::ModelVersions{.readable = 1});
@@ -108,7 +108,7 @@ TEST(TrainSft, TheStepOfAnIterationHasItsLearningRateAndTheMetricSaysSo) {
 // An id beyond the vocabulary cannot be computed.
 TEST(TrainSft, SamplesWithoutWeightAreNotComputed) {
   const TinyFolder folder;
-  const auto model = trainable(folder, 1e-2);
+  const auto model = trainable_actor(folder, 1e-2);
   engine::Group group = group_of({{{5, 17, 42}, 2}, {{5, 100000, 42}, 2}});
   std::ranges::copy(std::vector<float>{1, 1, 0, 0}, group.write(columns::kMask).begin());
   run_node<TrainSft>(kParams, {{"actor", model}}, {group});
@@ -117,7 +117,7 @@ TEST(TrainSft, SamplesWithoutWeightAreNotComputed) {
 
 TEST(TrainSft, TheStepDoesNotDependOnHowGroupsArePacked) {
   const TinyFolder folder;
-  const auto packed = trainable(folder, 1e-3), single = trainable(folder, 1e-3);
+  const auto packed = trainable_actor(folder, 1e-3), single = trainable_actor(folder, 1e-3);
   const auto of_packed = run_node<TrainSft>(kParams, {{"actor", packed}}, mixed_groups());
   const auto of_single = run_node<TrainSft>(kParams, {{"actor", single}}, mixed_groups(), {1, 1, 1, 1});
   EXPECT_NEAR(metric(of_packed.metrics, "policy/grad_norm"), metric(of_single.metrics, "policy/grad_norm"),
@@ -127,7 +127,7 @@ TEST(TrainSft, TheStepDoesNotDependOnHowGroupsArePacked) {
 
 TEST(TrainSft, StepsLowerTheLossOfWhatIsTrainedOn) {
   const TinyFolder folder;
-  const auto model = trainable(folder, 1e-2);
+  const auto model = trainable_actor(folder, 1e-2);
   const auto loss = [&] {
     return metric(run_node<TrainSft>(kParams, {{"actor", model}}, mixed_groups()).metrics, "policy/loss");
   };
@@ -138,7 +138,7 @@ TEST(TrainSft, StepsLowerTheLossOfWhatIsTrainedOn) {
 
 TEST(TrainSft, ALearningRateOfZeroChangesNothing) {
   const TinyFolder folder;
-  const auto model = trainable(folder, 0);
+  const auto model = trainable_actor(folder, 0);
   const auto before = all_weights(*model);
   run_node<TrainSft>(kParams, {{"actor", model}}, mixed_groups());
   EXPECT_EQ(all_weights(*model), before);
@@ -146,7 +146,7 @@ TEST(TrainSft, ALearningRateOfZeroChangesNothing) {
 
 TEST(TrainSft, AnIterationWithoutActionsMakesNoStep) {
   const TinyFolder folder;
-  const auto model = trainable(folder, 1e-2);
+  const auto model = trainable_actor(folder, 1e-2);
   const auto before = all_weights(*model);
   run_node<TrainSft>(kParams, {{"actor", model}}, {group_of({{{1, 2, 3}, 0}}), group_of({})});
   EXPECT_EQ(all_weights(*model), before);
@@ -155,7 +155,7 @@ TEST(TrainSft, AnIterationWithoutActionsMakesNoStep) {
 
 TEST(TrainSft, WeightsThatAreNotFiniteAreAnErrorThatSaysSo) {
   const TinyFolder folder;
-  const auto model = trainable(folder, 1e-2);
+  const auto model = trainable_actor(folder, 1e-2);
   shift_weights(*model, std::numeric_limits<float>::quiet_NaN());
   EXPECT_THAT(
       [&] {
@@ -165,4 +165,4 @@ TEST(TrainSft, WeightsThatAreNotFiniteAreAnErrorThatSaysSo) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::train_sft_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::text {
+namespace sluice::text::call_value_test {
 namespace {
 
 // The value at the beginning, with what is behind it; "none" where there is none.
@@ -68,4 +68,4 @@ TEST(TypedCallValue, ReferencesOfASchemaAreFollowed) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::call_value_test

@@ -5,7 +5,7 @@
 
 #include "tests/text/chat_template_fixtures.h"
 
-namespace sluice::text {
+namespace sluice::text::tool_call_format_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -122,4 +122,4 @@ TEST(ToolCallFormat, AnUnknownNameIsAnErrorThatNamesTheOthers) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::tool_call_format_test

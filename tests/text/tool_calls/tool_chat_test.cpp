@@ -7,7 +7,7 @@
 #include "tests/text/tool_call_fixtures.h"
 #include "text/tool_calls/find_format.h"
 
-namespace sluice::text {
+namespace sluice::text::tool_chat_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -147,4 +147,4 @@ TEST(ToolChat, AFirstTurnMayBeginInsideOfItsThinking) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::tool_chat_test

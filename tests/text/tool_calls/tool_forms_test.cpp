@@ -6,7 +6,7 @@
 #include "text/tool_calls/find_format.h"
 #include "text/tool_calls/tool_chat.h"
 
-namespace sluice::text {
+namespace sluice::text::tool_forms_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -267,4 +267,4 @@ TEST(ToolForms, CallsBeyondTheMostAreOneFault) {
 }
 
 }  // namespace
-}  // namespace sluice::text
+}  // namespace sluice::text::tool_forms_test

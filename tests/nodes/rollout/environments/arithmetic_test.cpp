@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace sluice::nodes {
+namespace sluice::nodes::arithmetic_test {
 namespace {
 
 TEST(Arithmetic, FollowsTheRulesOfPrecedence) {
@@ -47,4 +47,4 @@ TEST(Arithmetic, DeepNestingIsRefusedAndDoesNotOverflowTheStack) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::arithmetic_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace sluice::nodes {
+namespace sluice::nodes::calculator_test {
 namespace {
 
 Reply reply_of(const CalculatorParams& params, const std::string& last) {
@@ -45,4 +45,4 @@ TEST(Calculator, ATurnWithoutACallIsTheAnswer) {
 TEST(Calculator, ItsCloseEndsATurn) { EXPECT_THAT(Calculator({.close = "]"}).turn_ends(), ::testing::ElementsAre("]")); }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::calculator_test

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "tests/nodes/rollout/environments/tool_server_script.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::mcp_client_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -147,4 +147,4 @@ TEST_F(McpClientTest, AProgramThatIsNotThereIsAnError) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::mcp_client_test

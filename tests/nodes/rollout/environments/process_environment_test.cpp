@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "tests/temporary_folder.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::process_environment_test {
 namespace {
 
 using ::testing::AllOf;
@@ -104,4 +104,4 @@ TEST(ProcessEnvironment, BrokenCharactersOfATurnAreReplaced) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::process_environment_test

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "tests/nodes/rollout/environments/tool_server_script.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::tool_servers_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -85,4 +85,4 @@ open("child", "w").write(str(child.pid))
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::tool_servers_test

@@ -11,7 +11,7 @@
 #include "tests/nodes/rollout/environments/tool_server_script.h"
 #include "tests/nodes/tiny_model.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::tool_turns_test {
 namespace {
 
 using ::testing::AllOf;
@@ -148,4 +148,4 @@ TEST_F(ToolEnvironmentTest, AutoNeedsATemplateThatWritesCalls) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::tool_turns_test
