@@ -79,6 +79,7 @@ def make_world(folder):
     row = json.dumps({"question": "1+1=", "meta": {"answer": "2"}, "prompt": "1+1=", "label": "2", "domain": "math"}) + "\n"
     (work / "data/maths/1.jsonl.gz").write_bytes(gzip.compress(row.encode()))
     (work / "data/code/1.jsonl").write_text(row)
+    (work / "data/solved.jsonl").write_text(json.dumps({"prompt": "add two numbers", "label": json.dumps({"tests": ["assert add(1, 2) == 3"]})}) + "\n")
     (work / "reward.py").write_text("def compute_score(response, label):\n    return float(response == label)\n")
     (work / "calculator_env.py").write_text("")
     return work

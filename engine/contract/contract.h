@@ -12,6 +12,7 @@
 #include "engine/contract/column.h"
 #include "engine/contract/metric_spec.h"
 #include "engine/contract/params.h"
+#include "engine/contract/text_check.h"
 
 namespace sluice::engine {
 
@@ -41,13 +42,6 @@ struct ModelNeed {
 struct FileNeed {
   std::string param;  // the key that names the file
   std::string path;   // relative to the run folder
-};
-
-/// The only values of a text column that a node behind its writer can do with.
-struct KnownValues {
-  std::string column;
-  std::vector<std::string> values;
-  std::string node;  // the plan fills it in
 };
 
 /// Columns of which a node reads the first that some node before it writes.
@@ -93,7 +87,7 @@ struct NodeNeeds {
   int64_t step_tokens = 0;      // rollouts: the most tokens that one step works on
   int64_t running_samples = 0;  // rollouts: the most samples that run at once; 0: only their tokens limit them
   std::map<std::string, int64_t> string_bytes;  // of string columns it writes: the most bytes of one entry's text
-  std::vector<KnownValues> known_values;        // of string columns it reads
+  std::vector<TextCheck> text_checks;           // of string columns it reads
   std::vector<FileNeed> files;                  // of the run folder, that it writes
   std::vector<MetricSpec> metrics;              // all that it may record
   std::vector<std::string> totals;              // likewise add up over all ranks; see Totals

@@ -42,7 +42,7 @@ struct NodeResources {
   KvAtUpdate update_kv = KvAtUpdate::kKeep;              // likewise
   int64_t kv_bytes = 0;                                  // the plan's prediction for what is sampled from: the size of a KV pool
   RunFolder run_folder;                                  // where it writes, and nowhere else; without a path outside a run
-  std::vector<KnownValues> known_values;                 // of text columns that it writes, by nodes that read them
+  std::vector<TextCheck> text_checks;                    // of text columns that it writes, by nodes that read them
   std::optional<PromptLimit> prompt_limit;               // sources: of the rollout that takes their prompts, if one does
   std::map<std::string, std::shared_ptr<Model>> models;  // by name, those that its contract declares
   World world;

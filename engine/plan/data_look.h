@@ -37,8 +37,8 @@ class DataLook {
   /// What the node that does so takes; nothing: it does not say.
   std::optional<PromptLimit> prompt_limit() const { return plan_.prompt_limit(node_); }
 
-  /// Of text columns that the node writes, what nodes that read them know.
-  std::vector<KnownValues> known_values() const { return plan_.known_values(node_); }
+  /// What nodes that read text columns of this one can use.
+  std::vector<TextCheck> text_checks() const { return plan_.text_checks(node_); }
 
   /// At `key` of the node's table, or at its header where the key is not written.
   void error(std::string_view key, std::string message, std::string help = {});

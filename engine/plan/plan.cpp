@@ -140,18 +140,18 @@ int64_t Plan::token_capacity() const {
   return tokens;
 }
 
-std::vector<KnownValues> Plan::known_values(const PlanNode& writer) const {
-  std::vector<KnownValues> known;
+std::vector<TextCheck> Plan::text_checks(const PlanNode& writer) const {
+  std::vector<TextCheck> checks;
   for (const PlanNode& node : nodes) {
-    for (const KnownValues& values : node.needs.known_values) {
+    for (const TextCheck& check : node.needs.text_checks) {
       if (node.path != writer.path ||
-          std::ranges::find(writer.needs.writes, values.column, &ColumnSpec::name) == writer.needs.writes.end())
+          std::ranges::find(writer.needs.writes, check.column, &ColumnSpec::name) == writer.needs.writes.end())
         continue;
-      known.push_back(values);
-      known.back().node = node.name;
+      checks.push_back(check);
+      checks.back().node = node.name;
     }
   }
-  return known;
+  return checks;
 }
 
 std::optional<PromptLimit> Plan::prompt_limit(const PlanNode& source) const {

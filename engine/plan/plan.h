@@ -245,7 +245,7 @@ struct Plan {
   const PlanPath& main_path() const;                                      // the first that does not measure
   bool is_inside_rollout(int node) const;                                 // a source whose work is part of its rollout's
   int64_t share_of(const PlanPath& path, int64_t tokens) const;           // of a budget of so many tokens
-  std::vector<KnownValues> known_values(const PlanNode& writer) const;    // of its text columns, by each node that says which
+  std::vector<TextCheck> text_checks(const PlanNode& writer) const;       // of its text columns, by nodes that read them
   std::optional<PromptLimit> prompt_limit(const PlanNode& source) const;  // of the rollout that takes its prompts, if one says
   std::vector<int> last_readers(const PlanColumn& column) const;  // those behind which no other reader comes: with them it dies
 };

@@ -36,6 +36,16 @@ void check_models_of_values(const LogprobsByColumnParams& params, engine::Findin
   }
 }
 
+void check_is_known(const std::string& value, const std::vector<std::string>& known) {
+  if (std::ranges::find(known, value) != known.end()) return;
+  std::vector<std::string> texts;
+  for (const std::string& one : known) texts.push_back(sluice::quoted(one));
+  const std::string near = did_you_mean(value, known);
+  throw UserError("is none of " + join(texts, ", "),
+                  (near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "? Else ") +
+                      "add it to models, name a model in otherwise, or leave the row out");
+}
+
 }  // namespace
 
 void LogprobsByColumn::describe(engine::Contract<LogprobsByColumnParams>& c) {
@@ -50,12 +60,13 @@ void LogprobsByColumn::describe(engine::Contract<LogprobsByColumnParams>& c) {
   c.reads_named(&P::by, engine::DType::kString, engine::Extent::kGroup);
   c.writes_named(&P::writes, engine::DType::kFloat32, engine::Extent::kAction);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
-    engine::KnownValues known{.column = params.by, .values = {}, .node = {}};
+    std::vector<std::string> known;
     for (const ModelOfValue& of : params.models) {
       needs.models.push_back({.param = "models", .model = of.model, .use = engine::ModelUse::kReads, .head = "language_model"});
-      known.values.push_back(of.value);
+      known.push_back(of.value);
     }
-    if (params.otherwise.empty()) needs.known_values.push_back(std::move(known));
+    if (params.otherwise.empty())
+      needs.text_checks.push_back({params.by, [known](const std::string& value) { check_is_known(value, known); }, {}});
     needs.must_agree["temperature"] = params.temperature;
     for (engine::ModelNeed& need : needs.models) need.expects_frozen = params.writes == columns::kReferenceLogprobs.name;
   });

@@ -88,22 +88,21 @@ std::string_view block_at(std::string_view response, size_t begin) {
 
 }  // namespace
 
-CodeProblem parse_code_problem(const std::string& label, size_t most, const std::string& where) {
+CodeProblem parse_code_problem(const std::string& label, size_t most) {
   const Json parsed = Json::parse(label, nullptr, /*allow_exceptions=*/false);
-  if (!parsed.is_object()) throw UserError(where + " is not a JSON object", kForms);
+  if (!parsed.is_object()) throw UserError("is not a JSON object", kForms);
   CodeProblem problem;
   const Json* tests = list_in(parsed, "tests");
   const Json *inputs = list_in(parsed, "inputs"), *outputs = list_in(parsed, "outputs");
   if (tests != nullptr) {
     for (const Json& test : *tests) {
-      if (!test.is_string()) throw UserError(where + " has a test that is not a text", kForms);
+      if (!test.is_string()) throw UserError("has a test that is not a text", kForms);
       problem.statements.push_back(test.get<std::string>());
     }
     problem.statements.resize(std::min(most, problem.statements.size()));
   } else if (inputs != nullptr && outputs != nullptr) {
     if (inputs->size() != outputs->size()) {
-      throw UserError(where + " has " + std::to_string(inputs->size()) + " inputs and " + std::to_string(outputs->size()) +
-                      " outputs");
+      throw UserError("has " + std::to_string(inputs->size()) + " inputs and " + std::to_string(outputs->size()) + " outputs");
     }
     const auto name = parsed.find("fn_name");
     const bool of_function = name != parsed.end() && name->is_string();
@@ -119,7 +118,7 @@ CodeProblem parse_code_problem(const std::string& label, size_t most, const std:
       }
     }
   }
-  if (problem.tests() == 0) throw UserError(where + " has no tests", kForms);
+  if (problem.tests() == 0) throw UserError("has no tests", kForms);
   return problem;
 }
 

@@ -27,8 +27,8 @@ struct CodeProblem {
   size_t tests() const { return statements.size() + inputs.size() + arguments.size(); }
 };
 
-/// The first `most` tests. Throws UserError; `where` begins its message.
-CodeProblem parse_code_problem(const std::string& label, size_t most, const std::string& where);
+/// The first `most` tests. Throws UserError, as readers of describe_labels() do.
+CodeProblem parse_code_problem(const std::string& label, size_t most);
 
 /// The last block in ``` fences of a response, of those marked as Python if there are any; it may lack its end. Without fences:
 /// all of it.

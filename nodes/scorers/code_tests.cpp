@@ -32,6 +32,11 @@ CodeLimits limits_of(const CodeTestsParams& params, size_t workers) {
           .stop_at_fail = params.score_by == ScoreBy::kAll};
 }
 
+auto problem_reader(const CodeTestsParams& params) {
+  const auto most = static_cast<size_t>(params.most_tests.value_or(std::numeric_limits<int64_t>::max()));
+  return [most](const std::string& label) { return parse_code_problem(label, most); };
+}
+
 }  // namespace
 
 void CodeTests::describe(engine::Contract<CodeTestsParams>& c) {
@@ -54,7 +59,7 @@ void CodeTests::describe(engine::Contract<CodeTestsParams>& c) {
       .unit("KiB")
       .doc("for one test: what a program may write to stdout, or a solution may answer; more fails it");
   describe_scorer(c);
-  c.reads(columns::kLabel);
+  describe_labels(c, problem_reader);
   describe_score_metric(
       c, "tests_passed", engine::Metric::kMean,
       "mean share of the tests that pass; with score_by = \"all\" those behind the first that fails may not run");
@@ -68,14 +73,9 @@ CodeTests::CodeTests(const CodeTestsParams& params, engine::NodeResources& resou
       outside_(resources.outside) {}
 
 void CodeTests::process(engine::MicroBatch& batch) {
-  const auto labels = batch.read(columns::kLabel);  // [G]
+  const std::vector<CodeProblem> problems = read_labels(batch, problem_reader(params_));  // [G]
   ScoredTexts texts(params_, batch);
 
-  const auto most = static_cast<size_t>(params_.most_tests.value_or(std::numeric_limits<int64_t>::max()));
-  std::vector<CodeProblem> problems;  // [G]
-  for (size_t g = 0; g < labels.size(); ++g) {
-    problems.push_back(parse_code_problem(labels[g], most, "the label of group " + std::to_string(batch.group_index(g))));
-  }
   std::vector<CodeSolution> solutions;  // [S]
   for (size_t i = 0; i < texts.size(); ++i) {
     std::string code = code_of(texts.text(i));

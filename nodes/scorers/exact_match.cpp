@@ -13,6 +13,25 @@ const std::string& label_pattern(const ExactMatchParams& params) {
 
 }  // namespace
 
+ReferenceAnswers::ReferenceAnswers(const ExactMatchParams& params, const std::string& where)
+    : pattern_(label_pattern(params)), form_(params.normalize), answer_(pattern_, where) {}
+
+std::string ReferenceAnswers::operator()(const std::string& label) const {
+  check_label(label);
+  const auto answer = [&] {
+    try {
+      return answer_.find(label);
+    } catch (const text::RegexGaveUp& error) {
+      throw UserError("is too much for label_extract: " + error.problems().front().message);
+    }
+  }();
+  if (!answer) throw UserError("has no match of " + sluice::quoted(pattern_), "label_extract = \"\" takes the label as it is");
+  const auto reference = canonical_answer(*answer, form_);
+  if (!reference)
+    throw UserError("is not a number", "normalize = \"text\" compares texts; extract or label_extract cut the number out");
+  return *reference;
+}
+
 void ExactMatch::describe(engine::Contract<ExactMatchParams>& c) {
   using P = ExactMatchParams;
   c.type("exact_match", "1 where the response is the reference answer, else 0");
@@ -23,7 +42,7 @@ void ExactMatch::describe(engine::Contract<ExactMatchParams>& c) {
       .doc("what counts as equal: none: the same text, text: case and blanks aside, number: the same number");
   describe_on_error(c);
   describe_scorer(c);
-  c.reads(columns::kLabel);
+  describe_labels(c, [](const P& params) { return ReferenceAnswers(params, "label_extract"); });
   c.check([](const P& params, engine::Findings& findings) {
     check_pattern("extract", params.extract, findings);
     if (params.label_extract) check_pattern("label_extract", *params.label_extract, findings);
@@ -34,15 +53,12 @@ ExactMatch::ExactMatch(const ExactMatchParams& params, engine::NodeResources& re
     : params_(params),
       node_(resources.node),
       in_response_(params.extract, "node '" + resources.node + "', extract"),
-      in_label_(label_pattern(params), "node '" + resources.node + "', label_extract"),
+      reference_(params, "node '" + resources.node + "', label_extract"),
       metrics_(*resources.metrics) {}
 
 void ExactMatch::process(engine::MicroBatch& batch) {
-  const auto labels = batch.read(columns::kLabel);  // [G]
+  const std::vector<std::string> references = read_labels(batch, reference_);  // [G]
   ScoredTexts texts(params_, batch);
-
-  std::vector<std::string> references;  // [G]
-  for (size_t g = 0; g < labels.size(); ++g) references.push_back(reference_answer(labels[g], batch.group_index(g)));
   FailedSamples failed;
   score_each(texts, failed, [&](size_t i) {
     const auto answer = in_response_.find(texts.text(i));
@@ -51,27 +67,6 @@ void ExactMatch::process(engine::MicroBatch& batch) {
   });
   failed.settle(params_, node_, batch, texts, metrics_);
   texts.record(metrics_);
-}
-
-std::string ExactMatch::reference_answer(const std::string& label, int64_t group) const {
-  check_label(label, group);
-  const std::string where = name_of_label(label, group) + " ";
-  const auto answer = [&] {
-    try {
-      return in_label_.find(label);
-    } catch (const text::RegexGaveUp& error) {
-      throw UserError(where + "is too much for label_extract: " + error.problems().front().message);
-    }
-  }();
-  if (!answer) {
-    throw UserError(where + "has no match of " + sluice::quoted(label_pattern(params_)),
-                    "label_extract = \"\" takes the label as it is");
-  }
-  const auto reference = canonical_answer(*answer, params_.normalize);
-  if (!reference)
-    throw UserError(where + "is not a number",
-                    "normalize = \"text\" compares texts; extract or label_extract cut the number out");
-  return *reference;
 }
 
 }  // namespace sluice::nodes

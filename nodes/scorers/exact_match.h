@@ -31,6 +31,20 @@ struct ExactMatchParams : ScorerParams, OnErrorParams {
   AnswerForm normalize = AnswerForm::kNone;
 };
 
+/// What a label of exact_match() answers. Throws UserError, as readers of describe_labels() do.
+class ReferenceAnswers {
+ public:
+  /// Throws UserError where the pattern is not valid; `where` is how the message calls it.
+  ReferenceAnswers(const ExactMatchParams& params, const std::string& where);
+
+  std::string operator()(const std::string& label) const;
+
+ private:
+  std::string pattern_;
+  AnswerForm form_;
+  AnswerFinder answer_;
+};
+
 class ExactMatch final : public engine::Node {
  public:
   static void describe(engine::Contract<ExactMatchParams>& contract);
@@ -40,12 +54,10 @@ class ExactMatch final : public engine::Node {
   void process(engine::MicroBatch& batch) override;
 
  private:
-  std::string reference_answer(const std::string& label, int64_t group) const;
-
   ExactMatchParams params_;
   const std::string node_;
   AnswerFinder in_response_;
-  AnswerFinder in_label_;
+  ReferenceAnswers reference_;
   engine::MetricsRecorder& metrics_;
 };
 

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/shown_text.h"
 #include "base/strings.h"
-#include "nodes/scorers/shown_text.h"
 #include "text/oniguruma.h"
 
 namespace sluice::nodes {

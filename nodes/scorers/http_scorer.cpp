@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/shown_text.h"
 #include "base/strings.h"
 #include "nodes/columns/column_json.h"
 #include "nodes/scorers/metric_name.h"
-#include "nodes/scorers/shown_text.h"
 
 namespace sluice::nodes {
 namespace {

@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/shown_text.h"
 #include "base/strings.h"
 #include "nodes/columns/column_json.h"
 #include "nodes/columns/columns.h"
-#include "nodes/scorers/shown_text.h"
 #include "nodes/sources/conversation.h"
 
 namespace sluice::nodes {

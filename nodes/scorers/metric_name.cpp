@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "nodes/scorers/shown_text.h"
+#include "base/shown_text.h"
 
 namespace sluice::nodes {
 namespace {

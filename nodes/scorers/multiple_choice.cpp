@@ -42,7 +42,37 @@ std::string standing_pattern(int64_t choices) {
   return kNoWordBefore + ("((?![AI] [a-z])" + capital(choices)) + ")" + kNoWordBehind;
 }
 
+// The letter that stands last, as a capital.
+std::optional<char> last_match(std::initializer_list<const text::Regex*> patterns, std::string_view text) {
+  std::optional<size_t> last;
+  for (const text::Regex* pattern : patterns) {
+    const auto matches = pattern->find_all_captures(text);
+    if (!matches.empty() && (!last || matches.back().begin > *last)) last = matches.back().begin;
+  }
+  if (!last) return std::nullopt;
+  const char letter = text[*last];
+  return letter >= 'a' ? static_cast<char>(letter - 'a' + 'A') : letter;
+}
+
 }  // namespace
+
+LabelLetters::LabelLetters(int64_t choices)
+    : choices_(choices),
+      alone_(regex_of(R"(\A)" + std::string(kBefore) + "(" + any_case(choices) + ")" + kBehind + R"(\z)")),
+      leading_(regex_of(R"(\A)" + std::string(kBefore) + "(" + any_case(choices) + R"()[*_}]*[).:\]])")) {}
+
+char LabelLetters::operator()(const std::string& label) const {
+  check_label(label);
+  if (const auto letter = find(label)) return *letter;
+  throw UserError(std::string("is no choice from A to ") + static_cast<char>('A' + choices_ - 1),
+                  "a label is the letter, or begins with it: \"B\", \"(B)\", \"B. Paris\"; choices says how many there are");
+}
+
+std::optional<char> LabelLetters::find(std::string_view text) const {
+  return is_utf8(text) ? last_match({&alone_, &leading_}, text) : std::nullopt;
+}
+
+std::optional<char> LabelLetters::find_alone(std::string_view text) const { return last_match({&alone_}, text); }
 
 void MultipleChoice::describe(engine::Contract<MultipleChoiceParams>& c) {
   using P = MultipleChoiceParams;
@@ -50,35 +80,23 @@ void MultipleChoice::describe(engine::Contract<MultipleChoiceParams>& c) {
   c.param("choices", &P::choices).between(2, kMostChoices).doc("the letters from A on that can be chosen");
   describe_on_error(c);
   describe_scorer(c);
-  c.reads(columns::kLabel);
+  describe_labels(c, [](const P& params) { return LabelLetters(params.choices); });
   describe_score_metric(c, "answered", engine::Metric::kMean, "share of the responses that choose a letter");
 }
 
 MultipleChoice::MultipleChoice(const MultipleChoiceParams& params, engine::NodeResources& resources)
     : params_(params),
       node_(resources.node),
-      alone_(regex_of(R"(\A)" + std::string(kBefore) + "(" + any_case(params.choices) + ")" + kBehind + R"(\z)")),
-      leading_(regex_of(R"(\A)" + std::string(kBefore) + "(" + any_case(params.choices) + R"()[*_}]*[).:\]])")),
+      of_label_(params.choices),
       answer_is_(regex_of(answer_pattern(params.choices))),
       is_correct_(regex_of(correct_pattern(params.choices))),
       standing_alone_(regex_of(standing_pattern(params.choices))),
       metrics_(*resources.metrics) {}
 
 void MultipleChoice::process(engine::MicroBatch& batch) {
-  const auto labels = batch.read(columns::kLabel);  // [G]
+  const std::vector<char> references = read_labels(batch, of_label_);  // [G]
   ScoredTexts texts(params_, batch);
 
-  std::vector<char> references;  // [G]
-  for (size_t g = 0; g < labels.size(); ++g) {
-    check_label(labels[g], batch.group_index(g));
-    const auto letter = choice_of_label(labels[g]);
-    if (!letter) {
-      throw UserError(name_of_label(labels[g], batch.group_index(g)) + " is no choice from A to " +
-                          static_cast<char>('A' + params_.choices - 1),
-                      "a label is the letter, or begins with it: \"B\", \"(B)\", \"B. Paris\"; choices says how many there are");
-    }
-    references.push_back(*letter);
-  }
   size_t answered = 0;
   FailedSamples failed;
   score_each(texts, failed, [&](size_t i) {
@@ -91,31 +109,15 @@ void MultipleChoice::process(engine::MicroBatch& batch) {
   texts.record_answered(metrics_, answered);
 }
 
-std::optional<char> MultipleChoice::choice_of_label(std::string_view label) const {
-  return is_utf8(label) ? last_match({&alone_, &leading_}, label) : std::nullopt;
-}
-
 std::optional<char> MultipleChoice::choice_of_response(std::string_view response) const {
   if (!is_utf8(response)) return std::nullopt;
-  if (const auto letter = last_match({&alone_}, response)) return letter;
+  if (const auto letter = of_label_.find_alone(response)) return letter;
   if (response.find("\\boxed") != std::string_view::npos) {
     const auto box = last_boxed(response);
-    return box ? choice_of_label(*box) : std::nullopt;
+    return box ? of_label_.find(*box) : std::nullopt;
   }
   if (const auto letter = last_match({&answer_is_, &is_correct_}, response)) return letter;
   return last_match({&standing_alone_}, response);
-}
-
-// The letter that stands last, as a capital.
-std::optional<char> MultipleChoice::last_match(std::initializer_list<const text::Regex*> patterns, std::string_view text) const {
-  std::optional<size_t> last;
-  for (const text::Regex* pattern : patterns) {
-    const auto matches = pattern->find_all_captures(text);
-    if (!matches.empty() && (!last || matches.back().begin > *last)) last = matches.back().begin;
-  }
-  if (!last) return std::nullopt;
-  const char letter = text[*last];
-  return letter >= 'a' ? static_cast<char>(letter - 'a' + 'A') : letter;
 }
 
 }  // namespace sluice::nodes

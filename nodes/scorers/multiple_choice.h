@@ -39,6 +39,24 @@ struct MultipleChoiceParams : ScorerParams, OnErrorParams {
   int64_t choices = 4;
 };
 
+/// The letter of a label, as a capital.
+class LabelLetters {
+ public:
+  explicit LabelLetters(int64_t choices);
+
+  /// As readers of describe_labels(): throws UserError.
+  char operator()(const std::string& label) const;
+
+  /// Nothing where there is none; `alone`: where it is not all of the text, emphasis and the like aside.
+  std::optional<char> find(std::string_view text) const;
+  std::optional<char> find_alone(std::string_view text) const;
+
+ private:
+  int64_t choices_;
+  text::Regex alone_;
+  text::Regex leading_;
+};
+
 class MultipleChoice final : public engine::Node {
  public:
   static void describe(engine::Contract<MultipleChoiceParams>& contract);
@@ -48,14 +66,11 @@ class MultipleChoice final : public engine::Node {
   void process(engine::MicroBatch& batch) override;
 
  private:
-  std::optional<char> choice_of_label(std::string_view label) const;
   std::optional<char> choice_of_response(std::string_view response) const;
-  std::optional<char> last_match(std::initializer_list<const text::Regex*> patterns, std::string_view text) const;
 
   const MultipleChoiceParams params_;
   const std::string node_;
-  const text::Regex alone_;
-  const text::Regex leading_;
+  const LabelLetters of_label_;
   const text::Regex answer_is_;
   const text::Regex is_correct_;
   const text::Regex standing_alone_;

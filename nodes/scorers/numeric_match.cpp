@@ -32,6 +32,28 @@ std::optional<NumberInText> find_number(std::string_view text, NumberPlace place
   throw InternalError("unknown place of a number");
 }
 
+Rational value_of(const NumberInText& number, PercentMeaning percent) {
+  const bool scaled = number.percent && percent == PercentMeaning::kScale;
+  return scaled ? number.value / Rational{.above = Natural(100)} : number.value;
+}
+
+// What labels hold, as a reader of describe_labels().
+class ReferenceNumbers {
+ public:
+  explicit ReferenceNumbers(const NumericMatchParams& params) : place_(params.answer), percent_(params.percent) {}
+
+  Rational operator()(const std::string& label) const {
+    check_label(label);
+    const auto number = number_of_label(label, place_);
+    if (!number) throw UserError("holds no number", "answer says where it is looked for; exact_match compares texts");
+    return value_of(*number, percent_);
+  }
+
+ private:
+  NumberPlace place_;
+  PercentMeaning percent_;
+};
+
 // The decimal that the user wrote: 0.01 is a hundredth, not the double next to it.
 Rational as_written(double value) {
   const auto number = whole_number(real_text(value));
@@ -59,7 +81,7 @@ void NumericMatch::describe(engine::Contract<NumericMatchParams>& c) {
       .doc("likewise, as a share of the label's number; either is enough");
   c.param("percent", &P::percent).doc("what 50% is: ignore: 50, scale: 0.5");
   describe_scorer(c);
-  c.reads(columns::kLabel);
+  describe_labels(c, [](const P& params) { return ReferenceNumbers(params); });
   describe_score_metric(c, "answered", engine::Metric::kMean, "share of the responses in which a number was found");
 }
 
@@ -70,34 +92,17 @@ NumericMatch::NumericMatch(const NumericMatchParams& params, engine::NodeResourc
       metrics_(*resources.metrics) {}
 
 void NumericMatch::process(engine::MicroBatch& batch) {
-  const auto labels = batch.read(columns::kLabel);  // [G]
+  const std::vector<Rational> references = read_labels(batch, ReferenceNumbers(params_));  // [G]
   ScoredTexts texts(params_, batch);
 
-  std::vector<Rational> references;  // [G]
-  for (size_t g = 0; g < labels.size(); ++g) references.push_back(reference_number(labels[g], batch.group_index(g)));
   size_t answered = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto answer = find_number(texts.text(i), params_.answer);
     answered += answer.has_value();
-    texts.score(i) = answer && equal(value_of(*answer), references[texts.group_of(i)]) ? 1.0f : 0.0f;
+    texts.score(i) = answer && equal(value_of(*answer, params_.percent), references[texts.group_of(i)]) ? 1.0f : 0.0f;
   }
   texts.record(metrics_);
   texts.record_answered(metrics_, answered);
-}
-
-Rational NumericMatch::value_of(const NumberInText& number) const {
-  const bool scaled = number.percent && params_.percent == PercentMeaning::kScale;
-  return scaled ? number.value / Rational{.above = Natural(100)} : number.value;
-}
-
-Rational NumericMatch::reference_number(const std::string& label, int64_t group) const {
-  check_label(label, group);
-  const auto number = number_of_label(label, params_.answer);
-  if (!number) {
-    throw UserError(name_of_label(label, group) + " holds no number",
-                    "answer says where it is looked for; exact_match compares texts");
-  }
-  return value_of(*number);
 }
 
 bool NumericMatch::equal(const Rational& answer, const Rational& reference) const {

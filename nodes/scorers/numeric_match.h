@@ -65,8 +65,6 @@ class NumericMatch final : public engine::Node {
   void process(engine::MicroBatch& batch) override;
 
  private:
-  Rational value_of(const NumberInText& number) const;
-  Rational reference_number(const std::string& label, int64_t group) const;
   bool equal(const Rational& answer, const Rational& reference) const;
 
   const NumericMatchParams params_;

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/shown_text.h"
 #include "nodes/scorers/metric_name.h"
-#include "nodes/scorers/shown_text.h"
 
 namespace sluice::nodes {
 namespace {

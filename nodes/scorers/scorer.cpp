@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/shown_text.h"
 #include "base/strings.h"
 #include "nodes/scorers/answer_text.h"
-#include "nodes/scorers/shown_text.h"
 
 namespace sluice::nodes {
 
@@ -24,14 +24,16 @@ ColumnSpec ScorerParams::score_column() const {
   return column;
 }
 
-std::string name_of_label(const std::string& label, int64_t group) {
-  return "the label of group " + std::to_string(group) + ", " + shown_text(label) + ",";
+void check_label(const std::string& label) {
+  if (!trim(label).empty()) return;
+  throw UserError("is blank, so no response could match it",
+                  "let the source read reference answers (label_field), or use another scorer");
 }
 
-void check_label(const std::string& label, int64_t group) {
-  if (!trim(label).empty()) return;
-  throw UserError("group " + std::to_string(group) + " has no label, so no response could match it",
-                  "let the source read reference answers (label_field), or use another scorer");
+void refuse_label(const std::string& label, int64_t group, const UserError& error) {
+  const Problem& problem = error.problems().front();
+  throw UserError("the label of group " + std::to_string(group) + ", " + shown_text(label) + ", " + problem.message,
+                  problem.help);
 }
 
 void check_pattern(const std::string& key, const std::string& pattern, engine::Findings& findings) {

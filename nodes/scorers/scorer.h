@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 #include "nodes/columns/columns.h"
@@ -41,11 +44,20 @@ struct ScorerParams {
 template <class P>
 void describe_scorer(engine::Contract<P>& c);
 
-/// `the label of group 3, "...",` as messages call it; a long one is cut (shown_text.h).
-std::string name_of_label(const std::string& label, int64_t group);
+/// Declares column label, of which the scorer can use what a reader takes. `reader_of(params)` is one: called with a label, from
+/// any thread, it throws UserError that goes on from "it" ("holds no number"). Sources refuse such labels before a run.
+template <class P, class ReaderOf>
+void describe_labels(engine::Contract<P>& c, ReaderOf reader_of);
 
-/// Throws UserError where a label is blank: nothing could match it.
-void check_label(const std::string& label, int64_t group);
+/// What `read` makes of each label[G], as such a reader. Throws UserError that names the group where it throws one.
+template <class Read>
+auto read_labels(engine::MicroBatch& batch, const Read& read);
+
+/// Throws UserError that goes on from "it" where a label is blank: nothing could match it.
+void check_label(const std::string& label);
+
+/// Throws `error` with `the label of group 3, "...",` before its message; a long label is cut (base/shown_text.h).
+[[noreturn]] void refuse_label(const std::string& label, int64_t group, const UserError& error);
 
 /// Reports under `key` what is wrong with a regular expression.
 void check_pattern(const std::string& key, const std::string& pattern, engine::Findings& findings);
@@ -121,6 +133,36 @@ void describe_scorer(engine::Contract<P>& c) {
     needs.writes.push_back(params.score_column());
   });
   describe_scores(c);
+}
+
+template <class P, class ReaderOf>
+void describe_labels(engine::Contract<P>& c, ReaderOf reader_of) {
+  c.reads(columns::kLabel);
+  c.needs([reader_of](const P& params, engine::NodeNeeds& needs) {
+    struct Reader {
+      std::once_flag once;
+      std::optional<decltype(reader_of(params))> read;
+    };
+    // Made when the first label is looked at: needs are asked for often, also of parameters that are wrong.
+    const auto check = [params, reader_of, reader = std::make_shared<Reader>()](const std::string& label) {
+      std::call_once(reader->once, [&] { reader->read.emplace(reader_of(params)); });
+      (*reader->read)(label);
+    };
+    needs.text_checks.push_back({columns::kLabel.spec().name, check, {}});
+  });
+}
+
+template <class Read>
+auto read_labels(engine::MicroBatch& batch, const Read& read) {
+  std::vector<decltype(read(std::string()))> references;  // [G]
+  for (const std::string& label : batch.read(columns::kLabel)) {
+    try {
+      references.push_back(read(label));
+    } catch (const UserError& error) {
+      refuse_label(label, batch.group_index(references.size()), error);
+    }
+  }
+  return references;
 }
 
 }  // namespace sluice::nodes

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "base/json.h"
+#include "base/shown_text.h"
 #include "base/strings.h"
 #include "nodes/scorers/scorer.h"
-#include "nodes/scorers/shown_text.h"
 
 namespace sluice::nodes {
 namespace {

@@ -50,22 +50,18 @@ void check_prompt_columns(const JsonlPromptsParams& params, engine::Findings& fi
   }
 }
 
-std::string known_text(const std::vector<std::string>& values) {
-  std::vector<std::string> texts;
-  for (const std::string& value : values) texts.push_back(sluice::quoted(value));
-  return join(texts, ", ");
-}
-
 // Before a run: all rows as the run will see them, or the first without counting tokens.
 void look_at_prompts(const JsonlPromptsParams& params, engine::DataLook& look) {
   const PromptFormat format = prompt_format(params);
   if (!has_needed_template(format, params.model, look)) return;
   const auto model = params.model.empty() ? nullptr : std::make_shared<ModelText>(params.model, look.folder_of(params.model));
-  const PromptRows prompts(params, model, look.known_values(), look.all() ? look.prompt_limit() : std::nullopt);
+  const PromptRows prompts(params, model, look.text_checks(), look.all() ? look.prompt_limit() : std::nullopt);
   data::Dataset rows(rows_to_look_at(params, look), prompts.fields());
   RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) {
     const PromptRows::Prompt prompt = prompts.prompt(rows.values(id));
-    return look.all() ? prompts.fault_of(prompt) : prompts.unknown_value(prompt);
+    if (look.all()) return prompts.fault_of(prompt);
+    prompts.look_at_texts(prompt);
+    return std::optional<RowCheck::Fault>();
   });
   warn_of_skipped_template(format, params.model, prompts.prompt(rows.values({0, 0})).text, look);
   warn_of_skipped_input(format, rows_to_look_at(params, look), look);
@@ -117,12 +113,12 @@ void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
 }
 
 PromptRows::PromptRows(const JsonlPromptsParams& params, std::shared_ptr<const ModelText> model,
-                       std::vector<engine::KnownValues> known, std::optional<engine::PromptLimit> limit)
+                       std::vector<engine::TextCheck> checks, std::optional<engine::PromptLimit> limit)
     : params_(params),
       model_(std::move(model)),
       chat_extras_(chat_extras(params.chat_variables, params.tools)),
       reader_(prompt_format(params)),
-      known_(std::move(known)) {
+      checks_(std::move(checks)) {
   if (!limit) return;
   const bool is_own = model_ != nullptr && limit->model == params_.model;
   const auto text = is_own ? model_ : std::make_shared<const ModelText>(limit->model, limit->folder);
@@ -153,23 +149,18 @@ PromptRows::Prompt PromptRows::prompt(const std::vector<Json>& values) const {
   return prompt;
 }
 
-std::optional<RowCheck::Fault> PromptRows::unknown_value(const Prompt& prompt) const {
-  for (const engine::KnownValues& known : known_) {
-    const auto place = std::ranges::find(params_.columns, known.column) - params_.columns.begin();
-    if (place == std::ssize(params_.columns)) continue;  // another column of the source
-    const std::string& value = prompt.columns[static_cast<size_t>(place)];
-    if (std::ranges::find(known.values, value) != known.values.end()) continue;
-    const std::string near = did_you_mean(value, known.values);
-    return RowCheck::Fault{known.column + " is " + sluice::quoted(value) + ", which node '" + known.node +
-                               "' does not know: it has " + known_text(known.values),
-                           (near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "? Else ") +
-                               "say in [nodes." + known.node + "] what it is to do with it, or leave the row out"};
+void PromptRows::look_at_texts(const Prompt& prompt) const {
+  for (const engine::TextCheck& check : checks_) {
+    const auto place = std::ranges::find(params_.columns, check.column) - params_.columns.begin();
+    if (place < std::ssize(params_.columns))
+      check.look_at(prompt.columns[static_cast<size_t>(place)]);
+    else if (has_labels() && check.column == columns::kLabel.spec().name)
+      check.look_at(prompt.label);
   }
-  return std::nullopt;
 }
 
 std::optional<RowCheck::Fault> PromptRows::fault_of(const Prompt& prompt) const {
-  if (auto unknown = unknown_value(prompt)) return unknown;
+  look_at_texts(prompt);
   if (auto longer = longer_than_allowed(prompt)) return longer;
   return taken_ ? taken_->fault_of(prompt.text, !prompt.messages.is_null()) : std::nullopt;
 }
@@ -186,7 +177,7 @@ std::optional<RowCheck::Fault> PromptRows::longer_than_allowed(const Prompt& pro
 
 JsonlPrompts::JsonlPrompts(const JsonlPromptsParams& params, engine::NodeResources& resources)
     : metrics_(resources.metrics),
-      prompts_(params, params.model.empty() ? nullptr : model_text(resources, params.model), resources.known_values,
+      prompts_(params, params.model.empty() ? nullptr : model_text(resources, params.model), resources.text_checks,
                resources.prompt_limit),
       rows_(dataset_options(params, resources), prompts_.fields()),
       check_(params.too_long) {

@@ -78,7 +78,7 @@ class PromptRows {
  public:
   /// `model`: null where none is named. `known`: of `columns`, by nodes that read them. `limit`: of the rollout that takes the
   /// prompts; none: nothing is known of it.
-  PromptRows(const JsonlPromptsParams& params, std::shared_ptr<const ModelText> model, std::vector<engine::KnownValues> known,
+  PromptRows(const JsonlPromptsParams& params, std::shared_ptr<const ModelText> model, std::vector<engine::TextCheck> checks,
              std::optional<engine::PromptLimit> limit);
 
   std::vector<data::JsonlField> fields() const;
@@ -97,14 +97,14 @@ class PromptRows {
 
   /// Whether rows may have faults.
   bool checks() const {
-    return taken_ || params_.max_prompt_tokens > 0 || prompt_format(params_).uses_template() || !known_.empty();
+    return taken_ || params_.max_prompt_tokens > 0 || prompt_format(params_).uses_template() || !checks_.empty();
   }
 
-  /// A value that a node does not know, a prompt of more than max_prompt_tokens, or one that the rollout does not take.
+  /// A text that a node cannot use, a prompt of more than max_prompt_tokens, or one that the rollout does not take.
   std::optional<RowCheck::Fault> fault_of(const Prompt& prompt) const;
 
-  /// The latter alone, which needs no tokens.
-  std::optional<RowCheck::Fault> unknown_value(const Prompt& prompt) const;
+  /// Throws UserError for a text that a node cannot use. Needs no tokens.
+  void look_at_texts(const Prompt& prompt) const;
 
  private:
   std::optional<RowCheck::Fault> longer_than_allowed(const Prompt& prompt) const;
@@ -113,7 +113,7 @@ class PromptRows {
   std::shared_ptr<const ModelText> model_;
   ChatExtras chat_extras_;
   PromptReader reader_;
-  std::vector<engine::KnownValues> known_;
+  std::vector<engine::TextCheck> checks_;
   std::optional<TakenPrompts> taken_;
 };
 

@@ -59,6 +59,16 @@ class Look(Case):
         done = run("run", PPO, "--run-dir", self.folder / "late", *late)
         self.assert_refused(done, "data.jsonl:1001:1: error: the prompt has 11 tokens, max_prompt_tokens of node 'generate' is 8")
 
+    def test_a_label_that_a_scorer_cannot_use_is_found_before_a_run(self):
+        blank = sets(**SMALL, **self.data(GOOD + '{"prompt": "1+1=", "label": " "}\n'))
+        self.assert_refused(run("validate", PPO, *blank), "data.jsonl:2:1: error: node 'score' cannot use label \" \": it is blank, so no response could match it",
+                            "help: let the source read reference answers (label_field)")
+        number = {"nodes.score.type": "numeric_match"}
+        for command in (["validate", "--data"], ["run", "--run-dir", self.folder / "labels"]):
+            late = sets(**self.data(GOOD * 1000 + '{"prompt": "1+1=", "label": "many"}\n'), **number)
+            self.assert_refused(run(*command, PPO, *late), "data.jsonl:1001:1: error: node 'score' cannot use label \"many\": it holds no number")
+        self.assertFalse((self.folder / "labels").exists())
+
     def test_where_every_row_is_too_long_the_limit_is_named(self):
         limit = {"nodes.prompts.model": "actor", "nodes.prompts.max_prompt_tokens": 8, "nodes.prompts.too_long": "drop"}
         done = run("validate", "--data", PPO, *sets(**self.data('{"prompt": "11111111+1=", "label": "2"}\n'), **limit))

@@ -233,7 +233,7 @@ class Offline(PipelineCase):
         refused = run("run", pipeline, "--run-dir", self.folder / "refused", *sets(**{"nodes.chosen.otherwise": ""}))
         self.assertNotEqual(refused.returncode, DONE)
         self.assertIn("domains.jsonl:3", refused.stderr)
-        self.assertIn("domain is \"other\", which node 'chosen' does not know: it has \"easy\", \"hard\"", refused.stderr)
+        self.assertIn("node 'chosen' cannot use domain \"other\": it is none of \"easy\", \"hard\"", refused.stderr)
 
     def test_samples_of_the_shipped_model_are_better_together(self):
         row = self.metrics("evaluate_samples.toml", "samples")[0]

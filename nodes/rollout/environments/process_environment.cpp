@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/shown_text.h"
 #include "base/strings.h"
-#include "nodes/scorers/shown_text.h"
 
 namespace sluice::nodes {
 namespace {

@@ -15,7 +15,7 @@
 namespace sluice::nodes::logprobs_by_column_test {
 namespace {
 
-using ::testing::ElementsAre;
+using ::testing::AllOf;
 using testing::floats;
 using testing::group_of;
 using ::testing::HasSubstr;
@@ -90,10 +90,12 @@ TEST_F(LogprobsByColumnTest, ValueWithoutAModelNamesItsGroup) {
 
 TEST(LogprobsByColumn, SaysWhichValuesItKnows) {
   const engine::NodeNeeds needs = needs_of<LogprobsByColumn>(by_domain());
-  ASSERT_EQ(needs.known_values.size(), 1);
-  EXPECT_EQ(needs.known_values[0].column, "domain");
-  EXPECT_THAT(needs.known_values[0].values, ElementsAre("math", "code", "sums"));
-  EXPECT_THAT(needs_of<LogprobsByColumn>(by_domain("one")).known_values, IsEmpty());  // it can do with any
+  ASSERT_EQ(needs.text_checks.size(), 1);
+  EXPECT_EQ(needs.text_checks[0].column, "domain");
+  for (const char* known : {"math", "code", "sums"}) EXPECT_NO_THROW(needs.text_checks[0].check(known));
+  EXPECT_THAT(message_of<UserError>([&] { needs.text_checks[0].check("sum"); }),
+              AllOf(HasSubstr("is none of \"math\", \"code\", \"sums\""), HasSubstr("did you mean \"sums\"?")));
+  EXPECT_THAT(needs_of<LogprobsByColumn>(by_domain("one")).text_checks, IsEmpty());  // it can use any
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 constexpr size_t kAll = 1000;
 
-CodeProblem parsed(const std::string& label, size_t most = kAll) { return parse_code_problem(label, most, "the label"); }
+CodeProblem parsed(const std::string& label, size_t most = kAll) { return parse_code_problem(label, most); }
 std::string fault(const std::string& label) {
   return message_of<UserError>([&] { parsed(label); });
 }
@@ -41,7 +41,7 @@ TEST(CodeProblem, FunctionsTakeListsOrJsonLines) {
 }
 
 TEST(CodeProblem, LabelWithoutTestsIsNamed) {
-  EXPECT_THAT(fault("42"), HasSubstr("the label is not a JSON object"));
+  EXPECT_THAT(fault("42"), HasSubstr("is not a JSON object"));
   EXPECT_THAT(fault(R"({"tests": []})"), HasSubstr("has no tests"));
   EXPECT_THAT(fault(R"({"inputs": ["1"]})"), HasSubstr("has no tests"));
   EXPECT_THAT(fault(R"({"inputs": ["1"], "outputs": []})"), HasSubstr("1 inputs and 0 outputs"));

@@ -16,6 +16,7 @@ namespace sluice::nodes::jsonl_prompts_test {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -85,22 +86,39 @@ TEST_F(JsonlPromptsTest, OtherFieldsBecomeColumns) {
 }
 
 // All such rows are told, each with its line.
-TEST_F(JsonlPromptsTest, ValueThatNoNodeKnowsIsRefused) {
+TEST_F(JsonlPromptsTest, TextThatANodeCannotUseIsRefused) {
   write(R"({"prompt": "p", "label": "", "domain": "maths"}
 {"prompt": "p", "label": "", "domain": "math"}
 {"prompt": "p", "label": "", "domain": "code"}
 {"prompt": "p", "label": "", "domain": 7}
 )");
-  resources_.known_values = {{.column = "domain", .values = {"maths", "code"}, .node = "teacher"},
-                             {.column = "other", .values = {}, .node = "nobody"}};
+  const auto knows = [](std::set<std::string> values) {
+    return [values](const std::string& text) {
+      if (!values.contains(text)) throw UserError("is none of them", "leave it out");
+    };
+  };
+  resources_.text_checks = {{"domain", knows({"maths", "code"}), "teacher"}, {"other", knows({}), "nobody"}};
   const std::string told = message_of<UserError>([&] { open({.columns = {"domain"}}); });
   EXPECT_THAT(told, HasSubstr("data.jsonl:2"));
-  EXPECT_THAT(told, HasSubstr("domain is \"math\", which node 'teacher' does not know: it has \"maths\", \"code\""));
-  EXPECT_THAT(told, HasSubstr("did you mean \"maths\"?"));
+  EXPECT_THAT(told, HasSubstr("node 'teacher' cannot use domain \"math\": it is none of them"));
+  EXPECT_THAT(told, HasSubstr("leave it out"));
   EXPECT_THAT(told, HasSubstr("data.jsonl:4"));
   EXPECT_THAT(told, Not(HasSubstr("data.jsonl:3")));
-  resources_.known_values[0].values = {"maths", "math", "code", "7"};
+  resources_.text_checks[0].check = knows({"maths", "math", "code", "7"});
   EXPECT_NO_THROW(open({.columns = {"domain"}}));
+}
+
+TEST_F(JsonlPromptsTest, LabelThatAScorerCannotUseIsRefused) {
+  write(R"({"prompt": "p", "label": "72"}
+{"prompt": "p", "label": "many"}
+)");
+  const auto is_number = [](const std::string& label) {
+    if (label != "72") throw UserError("holds no number");
+  };
+  resources_.text_checks = {{"label", is_number, "score"}};
+  EXPECT_THAT(message_of<UserError>([&] { open({}); }),
+              AllOf(HasSubstr("data.jsonl:2"), HasSubstr("node 'score' cannot use label \"many\": it holds no number")));
+  EXPECT_NO_THROW(open({.label_field = ""}));
 }
 
 // The tokenizer has one token for each character of printable ASCII, and none for others.

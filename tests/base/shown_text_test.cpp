@@ -1,8 +1,8 @@
-#include "nodes/scorers/shown_text.h"
+#include "base/shown_text.h"
 
 #include <gtest/gtest.h>
 
-namespace sluice::nodes::shown_text_test {
+namespace sluice::shown_text_test {
 namespace {
 
 TEST(ShownText, IsCutBetweenCharacters) {
@@ -21,4 +21,4 @@ TEST(ShownText, HoldsNothingThatATerminalObeys) {
 }
 
 }  // namespace
-}  // namespace sluice::nodes::shown_text_test
+}  // namespace sluice::shown_text_test

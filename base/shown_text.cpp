@@ -1,10 +1,10 @@
-#include "nodes/scorers/shown_text.h"
+#include "base/shown_text.h"
 
 #include <cstdio>
 
 #include "base/strings.h"
 
-namespace sluice::nodes {
+namespace sluice {
 namespace {
 
 constexpr unsigned kLastAscii = 0x7f;
@@ -53,4 +53,4 @@ std::string shown_text(std::string_view text, size_t most) {
   return shown + (at < text.size() ? "...\"" : "\"");
 }
 
-}  // namespace sluice::nodes
+}  // namespace sluice
