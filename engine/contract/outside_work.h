@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <limits>
@@ -37,12 +38,14 @@ class WorkDropped final : public std::exception {
 /// What a node waits for outside, for an iteration. A value; by itself nobody watches.
 class OutsideWait {
  public:
+  static constexpr std::chrono::milliseconds kLook{500};  // the longest to wait between two calls of go_on()
+
   OutsideWait() = default;
 
   /// `work`: of the node's resources, which outlives this; null: nobody watches.
   OutsideWait(OutsideWork* work, int64_t iteration) : work_(work), iteration_(iteration) {}
 
-  /// To be called again and again, at least once a second, by a node that waits with a limit of its own. Throws WorkDropped.
+  /// To be called again and again by a node that waits with a limit of its own. Throws WorkDropped.
   void go_on() const {
     if (work_ == nullptr) return;
     if (iteration_ > work_->last_.load()) throw WorkDropped();

@@ -78,7 +78,8 @@ void Turns::ask(uint64_t id, const Sample& sample, std::span<const int64_t> turn
                    .index = sample.turns - 1,
                    .iteration = sample.group->iteration,
                    .group = sample.group->index,
-                   .sample = sample.index});
+                   .sample = sample.index,
+                   .wait = {rules_.outside, sample.group->iteration}});
 }
 
 std::vector<Turns::Decision> Turns::decide() {

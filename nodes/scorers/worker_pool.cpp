@@ -13,7 +13,6 @@ namespace {
 using Clock = Subprocess::Clock;
 
 constexpr size_t kNone = SIZE_MAX;
-constexpr std::chrono::milliseconds kLook{500};  // between two looks at whether anybody still waits for the replies
 
 // The last words of a worker, on one line.
 std::string last_words(const std::string& errors) {
@@ -143,7 +142,7 @@ void WorkerPool::fail(Worker& worker, const std::string& what, std::vector<Worke
 // Waits for: news of the workers that are busy. Ends at the earliest of their deadlines, or after half a second.
 void WorkerPool::exchange() const {
   std::vector<Subprocess*> busy;
-  Clock::time_point until = Clock::now() + kLook;
+  Clock::time_point until = Clock::now() + engine::OutsideWait::kLook;
   for (const auto& worker : workers_) {
     if (!worker->busy()) continue;
     busy.push_back(worker->process.get());

@@ -37,6 +37,16 @@ def score(response):
     return float(len(response) % 5)
 """
 
+# Likewise, as an environment.
+ENVIRONMENT_HANGS_LATER = """
+import json, os, sys, time
+for line in sys.stdin:
+    if os.path.exists("slow"):
+        open("hangs", "w").close()
+        time.sleep(1000)
+    print(json.dumps({"done": True}), flush=True)
+"""
+
 TAKES_LONG = """
 import time
 def score(queries, prompts, labels):
@@ -45,7 +55,24 @@ def score(queries, prompts, labels):
 """
 
 
+ENVIRONMENT_TAKES_LONG = """
+import sys, time
+for line in sys.stdin:
+    time.sleep(3)
+    print('{"done": true}', flush=True)
+"""
+
+
 class Interrupt(Case):
+    def with_scorer(self, text):
+        self.write("reward.py", text)
+        return self.write("p.toml", f'extends = "{PPO}"\n[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\ntimeout_seconds = 900.0\n')
+
+    def with_environment(self, text):
+        self.write("env.py", text)
+        environment = '{ type = "process", command = ["python3", "env.py"], folder = ".", workers = 2, timeout_seconds = 900.0 }'
+        return self.write("p.toml", f'extends = "{PPO}"\n[nodes.generate]\nenvironment = {environment}\n')
+
     def start_long_run(self, *words, **options):
         self.run_folder = self.folder / "run"
         overrides = {**SMALL, "pipeline.iterations": 100000, **options.pop("settings", {})}
@@ -177,15 +204,19 @@ class Interrupt(Case):
 
     # What another program works on would take far longer than the grace: it is given up.
     def test_a_scorer_that_takes_longer_than_the_grace_is_not_waited_for(self):
-        self.write("reward.py", HANGS_LATER)
-        pipeline = self.write("p.toml", f'extends = "{PPO}"\n[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\ntimeout_seconds = 900.0\n')
+        self.is_given_up(self.with_scorer(HANGS_LATER))
+
+    def test_an_environment_that_takes_longer_than_the_grace_is_not_waited_for(self):
+        self.is_given_up(self.with_environment(ENVIRONMENT_HANGS_LATER))
+
+    def is_given_up(self, pipeline):
         self.run_folder = self.folder / "run"
         settings = {**SMALL, "pipeline.iterations": 100000, "runtime.grace_seconds": 0.5}
         process = start("run", pipeline, "--run-dir", self.run_folder, *sets(**settings), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.end, process)
         self.wait_for_iteration()
         (self.folder / "slow").touch()
-        wait_for("the scorer", (self.folder / "hangs").exists)
+        wait_for("what hangs", (self.folder / "hangs").exists)
         process.terminate()
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, TERMINATED, out + err)
@@ -193,12 +224,13 @@ class Interrupt(Case):
         self.assert_saved()
 
     # It has a limit of its own.
-    def test_a_scorer_may_take_longer_than_what_counts_as_a_stall(self):
-        self.write("reward.py", TAKES_LONG)
-        pipeline = self.write("p.toml", f'extends = "{PPO}"\n[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\n')
-        settings = {**SMALL, "pipeline.iterations": 1, "runtime.stall_seconds": 1}
-        done = run("run", pipeline, "--run-dir", self.folder / "run", *sets(**settings))
-        self.assertEqual(done.returncode, DONE, done.stderr)
+    def test_what_waits_outside_may_take_longer_than_what_counts_as_a_stall(self):
+        few = {"nodes.prompts.groups_per_iteration": 2, "nodes.generate.samples_per_prompt": 1}
+        for name, pipeline, less in (("scorer", self.with_scorer, {}), ("environment", self.with_environment, few)):
+            with self.subTest(name):
+                settings = {**SMALL, "pipeline.iterations": 1, "runtime.stall_seconds": 1, **less}
+                done = run("run", pipeline(TAKES_LONG if name == "scorer" else ENVIRONMENT_TAKES_LONG), "--run-dir", self.folder / name, *sets(**settings))
+                self.assertEqual(done.returncode, DONE, done.stderr)
 
     def test_stopped_for_longer_than_what_counts_as_a_stall_it_goes_on(self):
         process = self.start_long_run(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, settings={"runtime.stall_seconds": 4})

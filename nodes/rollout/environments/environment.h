@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/contract/outside_work.h"
 #include "nodes/models/model_text.h"
 
 namespace sluice::nodes {
@@ -23,6 +24,9 @@ struct Turn {
   int64_t iteration = 0;
   int64_t group = 0;   // of the iteration
   int64_t sample = 0;  // of the group; the greedy baseline, if there is one, is that behind the last
+  // For who waits for a process or a server, with a limit of its own: go_on() again and again tells the run that this is no
+  // stall, and throws where nobody needs the reply any more.
+  engine::OutsideWait wait = {};
 };
 
 /// What an environment says to a turn.
@@ -55,7 +59,7 @@ class Environment {
 
   /// May block, and is called by threads of `generate`, never by an executor's: other samples go on meanwhile. It must come back
   /// in bounded time, by a limit of its own: a run that ends waits for the calls that are under way. What it throws ends the run,
-  /// and is told with turn, sample and group in front.
+  /// and is told with turn, sample and group in front; what turn.wait throws it passes on.
   virtual Reply reply(const Turn& turn) const = 0;
 
   /// Strings that end a turn in this environment, beside those of `turn_ends`. An end of sequence always does.

@@ -54,17 +54,21 @@ void EnvironmentCalls::work() {
     Call call = std::move(calls_.front());
     calls_.pop_front();
     lock.unlock();
-    Answer answered = answer(std::move(call));
+    std::optional<Answer> answered = answer(std::move(call));
     lock.lock();
-    answers_.push_back(std::move(answered));
+    if (!answered) continue;
+    answers_.push_back(*std::move(answered));
     answered_.notify_one();
   }
 }
 
-EnvironmentCalls::Answer EnvironmentCalls::answer(Call call) const {
+// Nothing: nobody needs it.
+std::optional<EnvironmentCalls::Answer> EnvironmentCalls::answer(Call call) const {
   Answer answer{.id = call.id, .turn = std::move(call.turn), .reply = {}, .error = nullptr};
   try {
     answer.reply = environment_->reply(answer.turn);
+  } catch (const engine::WorkDropped&) {
+    return std::nullopt;
   } catch (...) {
     answer.error = std::current_exception();
   }

@@ -7,6 +7,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -32,6 +33,7 @@ class EnvironmentCalls {
 
   EnvironmentCalls(const EnvironmentCalls&) = delete;
 
+  /// Where the reply is not needed any more by the time that it would come, there is no answer (Turn::wait).
   void ask(uint64_t id, Turn turn);
 
   /// The answers that have come, in any order. Never waits.
@@ -50,7 +52,7 @@ class EnvironmentCalls {
   };
 
   void work();
-  Answer answer(Call call) const;
+  std::optional<Answer> answer(Call call) const;
 
   const std::shared_ptr<const Environment> environment_;
   int64_t under_way_ = 0;  // asked and not taken; of the user's thread

@@ -78,19 +78,19 @@ struct McpClient::Response {
   std::string error;
 };
 
-McpClient::McpClient(const ToolServerParams& server, Clock::time_point until) : server_(server), process_(options_of(server)) {
+McpClient::McpClient(const ToolServerParams& server, const AnswerWait& wait) : server_(server), process_(options_of(server)) {
   const Json greeting = {
       {"protocolVersion", kRevision}, {"capabilities", Json::object()}, {"clientInfo", {{"name", "sluice"}, {"version", "1"}}}};
-  const Json reply = result_of("initialize", greeting, until);
+  const Json reply = result_of("initialize", greeting, wait);
   if (string_in(reply, "protocolVersion").empty()) fail("its reply to initialize names no protocolVersion");
   send({{"jsonrpc", "2.0"}, {"method", "notifications/initialized"}});
 }
 
-std::vector<Tool> McpClient::list(Clock::time_point until) {
+std::vector<Tool> McpClient::list(const AnswerWait& wait) {
   std::vector<Tool> tools;
   Json params = Json::object();
   for (int page = 0; page < kMostPages; ++page) {
-    const Json reply = result_of("tools/list", params, until);
+    const Json reply = result_of("tools/list", params, wait);
     const auto listed = reply.find("tools");
     if (listed == reply.end() || !listed->is_array()) fail("its reply to tools/list has no list of tools");
     for (const Json& tool : *listed) {
@@ -102,14 +102,15 @@ std::vector<Tool> McpClient::list(Clock::time_point until) {
       tools.push_back({string_in(tool, "name"), string_in(tool, "description"), std::move(parameters)});
     }
     const std::string cursor = string_in(reply, "nextCursor");
+    if (cursor.empty() && tools.empty()) fail("it has no tools", "leave it out of servers");
     if (cursor.empty()) return tools;
     params["cursor"] = cursor;
   }
   fail("its list of tools does not end");
 }
 
-ToolAnswer McpClient::call(const std::string& name, const Json& arguments, Clock::time_point until) {
-  Response response = request("tools/call", {{"name", name}, {"arguments", arguments}}, until);
+ToolAnswer McpClient::call(const std::string& name, const Json& arguments, const AnswerWait& wait) {
+  Response response = request("tools/call", {{"name", name}, {"arguments", arguments}}, wait);
   if (!response.result) return {.text = "error: " + response.error, .failed = true};
   const auto error = response.result->find("isError");
   const bool failed = error != response.result->end() && error->is_boolean() && error->get<bool>();
@@ -118,20 +119,20 @@ ToolAnswer McpClient::call(const std::string& name, const Json& arguments, Clock
   return {.text = *text, .failed = failed};
 }
 
-Json McpClient::result_of(const char* method, Json params, Clock::time_point until) {
-  Response response = request(method, std::move(params), until);
+Json McpClient::result_of(const char* method, Json params, const AnswerWait& wait) {
+  Response response = request(method, std::move(params), wait);
   if (!response.result)
     fail("its reply to " + std::string(method) + " is an error: " + shown_text(response.error, kShownMessage));
   return *std::move(response.result);
 }
 
-// Waits for: the response. Ends when: it came, the server failed, or it is `until`. What the server asks meanwhile is answered, and
+// Waits for: the response. Ends when: it came, the server failed, or it is `wait.until`. What the server asks meanwhile is answered, and
 // what it notifies of is passed over.
-McpClient::Response McpClient::request(const char* method, Json params, Clock::time_point until) {
+McpClient::Response McpClient::request(const char* method, Json params, const AnswerWait& wait) {
   const int64_t id = next_id_++;
   send({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}});
   while (true) {
-    const Json message = next_message(until);
+    const Json message = next_message(wait);
     if (message.contains("method")) {
       if (message.contains("id")) answer_request(message);
       continue;
@@ -156,9 +157,9 @@ void McpClient::answer_request(const Json& message) {
 
 void McpClient::send(const Json& message) { process_.send(message.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"); }
 
-Json McpClient::next_message(Clock::time_point until) {
-  std::string line = next_line(until);
-  while (trim(line).empty()) line = next_line(until);
+Json McpClient::next_message(const AnswerWait& wait) {
+  std::string line = next_line(wait);
+  while (trim(line).empty()) line = next_line(wait);
   Json message;
   std::string why;
   try {
@@ -173,16 +174,17 @@ Json McpClient::next_message(Clock::time_point until) {
   return message;
 }
 
-// Waits for: a line of its stdout. Ends when: one came, the process ended or wrote too much, or it is `until`.
-std::string McpClient::next_line(Clock::time_point until) {
+// Waits for: a line of its stdout. Ends when: one came, the process ended or wrote too much, or it is `wait.until`.
+std::string McpClient::next_line(const AnswerWait& wait) {
   Subprocess* const only = &process_;
   while (true) {
-    const bool late = Clock::now() >= until;  // even of a server that writes without end
+    const bool late = Clock::now() >= wait.until;  // even of a server that writes without end
     if (late) fail("it did not answer in time", "start_seconds and timeout_seconds of the environment say how long it may take");
     if (auto line = process_.take_line()) return *std::move(line);
     if (process_.ended()) fail("it " + process_.how_it_ended());
     if (process_.overflowed()) fail("it wrote more than 16 MiB without an end of a line");
-    Subprocess::exchange({&only, 1}, until);
+    wait.outside.go_on();
+    Subprocess::exchange({&only, 1}, std::min<Clock::time_point>(wait.until, Clock::now() + engine::OutsideWait::kLook));
   }
 }
 

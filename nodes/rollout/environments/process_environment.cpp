@@ -1,5 +1,6 @@
 #include "nodes/rollout/environments/process_environment.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -93,7 +94,10 @@ Reply parse_reply(const std::string& line) {
 Reply ProcessEnvironment::reply(const Turn& turn) const {
   Subprocess& process = process_of_this_thread();
   try {
-    return parse_reply(answer(process, request_line(turn) + "\n"));
+    return parse_reply(answer(process, turn));
+  } catch (const engine::WorkDropped&) {
+    end_process_of_this_thread();  // it still works on the turn
+    throw;
   } catch (const UserError& error) {
     const std::string errors = process.errors();
     end_process_of_this_thread();
@@ -128,18 +132,20 @@ void ProcessEnvironment::end_process_of_this_thread() const {
   processes_.erase(std::this_thread::get_id());
 }
 
-// Waits for: a line of its stdout. Ends when: one came, the process ended or wrote too much, or timeout_seconds have passed.
-std::string ProcessEnvironment::answer(Subprocess& process, const std::string& line) const {
+// Waits for: a line of its stdout. Ends when: one came, the process ended or wrote too much, timeout_seconds have passed, or nobody
+// needs the reply any more.
+std::string ProcessEnvironment::answer(Subprocess& process, const Turn& turn) const {
   using Clock = Subprocess::Clock;
   const auto until = Clock::now() + duration_cast<Clock::duration>(duration<double>(params_.timeout_seconds));
   if (const auto early = process.take_line()) throw UserError("it wrote a line that no turn asked for: " + shown(*early));
-  process.send(line);
+  process.send(request_line(turn) + "\n");
   while (true) {
     if (auto reply = process.take_line()) return *reply;
     if (process.ended()) throw UserError("it " + process.how_it_ended() + " before it replied");
     if (process.overflowed()) throw UserError("it wrote more than 64 MiB without an end of a line");
     if (Clock::now() >= until) break;
-    exchange_with(process, until);
+    turn.wait.go_on();
+    exchange_with(process, std::min<Clock::time_point>(until, Clock::now() + engine::OutsideWait::kLook));
   }
   process.kill(kGrace);  // what it has to say of that is in its stderr
   throw UserError("it did not reply within " + real_text(params_.timeout_seconds) + " seconds");

@@ -46,7 +46,7 @@ class ProcessEnvironment final : public Environment {
  private:
   Subprocess& process_of_this_thread() const;
   void end_process_of_this_thread() const;
-  std::string answer(Subprocess& process, const std::string& line) const;
+  std::string answer(Subprocess& process, const Turn& turn) const;
   [[noreturn]] void fail(const std::string& what, const std::string& errors) const;
 
   ProcessEnvironmentParams params_;

@@ -12,8 +12,9 @@ ToolServers::ToolServers(std::vector<ToolServerParams> servers, Subprocess::Cloc
   for (ToolServerParams& params : servers) servers_.push_back({.params = std::move(params), .client = nullptr});
 }
 
-McpClient& ToolServers::client(Server& server) const {
-  if (!server.client) server.client = std::make_unique<McpClient>(server.params, Subprocess::Clock::now() + start_);
+McpClient& ToolServers::client(Server& server, const engine::OutsideWait& outside) const {
+  if (!server.client)
+    server.client = std::make_unique<McpClient>(server.params, AnswerWait(Subprocess::Clock::now() + start_, outside));
   return *server.client;
 }
 
@@ -24,6 +25,10 @@ std::vector<Tool> ToolServers::list() {
     Server& server = servers_[index];
     for (Tool& tool : client(server).list(Subprocess::Clock::now() + start_)) {
       const auto [other, is_new] = places_.emplace(tool.name, index);
+      if (!is_new && other->second == index)
+        throw UserError(
+            "the tool server " + sluice::quoted(join(server.params.command, " ")) + " has two tools " + sluice::quoted(tool.name),
+            "give one of them another name");
       if (!is_new)
         throw UserError("the tool servers " + sluice::quoted(join(servers_[other->second].params.command, " ")) + " and " +
                             sluice::quoted(join(server.params.command, " ")) + " both have a tool " + sluice::quoted(tool.name),
@@ -34,7 +39,7 @@ std::vector<Tool> ToolServers::list() {
   return all;
 }
 
-ToolAnswer ToolServers::call(const std::string& name, const Json& arguments, Subprocess::Clock::time_point until) {
+ToolAnswer ToolServers::call(const std::string& name, const Json& arguments, const AnswerWait& wait) {
   if (places_.empty()) list();
   const auto place = places_.find(name);
   if (place == places_.end())
@@ -42,12 +47,12 @@ ToolAnswer ToolServers::call(const std::string& name, const Json& arguments, Sub
   Server& server = servers_[place->second];
   try {
     const auto begin = Subprocess::Clock::now();
-    McpClient& asked = client(server);
-    return asked.call(name, arguments, until + (Subprocess::Clock::now() - begin));
+    McpClient& asked = client(server, wait.outside);
+    return asked.call(name, arguments, {wait.until + (Subprocess::Clock::now() - begin), wait.outside});
   } catch (const UserError& error) {
     server.client.reset();
     if (!std::exchange(server.has_failed, true)) log_warning(error.problems().front().message);
-    const bool is_late = Subprocess::Clock::now() >= until;
+    const bool is_late = Subprocess::Clock::now() >= wait.until;
     return {.text = is_late ? "error: the tool did not answer in time" : "error: the tool broke off without an answer",
             .failed = true};
   }

@@ -16,11 +16,11 @@ class ToolServers final : public ToolSource {
   /// `start`: the longest that a server may take to start and to say what it has.
   ToolServers(std::vector<ToolServerParams> servers, Subprocess::Clock::duration start);
 
-  /// In the order of the servers. Throws UserError also where two have a tool of the same name.
+  /// In the order of the servers. Throws UserError also where two tools have the same name.
   std::vector<Tool> list() override;
 
   /// Where the server has to be started, it is back later by the time that this takes.
-  ToolAnswer call(const std::string& name, const Json& arguments, Subprocess::Clock::time_point until) override;
+  ToolAnswer call(const std::string& name, const Json& arguments, const AnswerWait& wait) override;
 
  private:
   struct Server {
@@ -29,7 +29,7 @@ class ToolServers final : public ToolSource {
     bool has_failed = false;
   };
 
-  McpClient& client(Server& server) const;
+  McpClient& client(Server& server, const engine::OutsideWait& outside = {}) const;
   std::string names() const;
 
   const Subprocess::Clock::duration start_;

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/subprocess.h"
+#include "engine/contract/outside_work.h"
 
 namespace sluice::nodes {
 
@@ -24,6 +25,14 @@ struct ToolAnswer {
   bool failed = false;  // the tool says so, or it could not be asked: then `text` says why, to a model
 };
 
+/// Until when an answer is waited for, and who hears that it is. What `outside` throws is passed on.
+struct AnswerWait {
+  AnswerWait(Subprocess::Clock::time_point until, engine::OutsideWait outside = {}) : until(until), outside(outside) {}  // NOLINT
+
+  Subprocess::Clock::time_point until;
+  engine::OutsideWait outside;
+};
+
 /// Whoever has tools. Belongs to one thread at a time.
 class ToolSource {
  public:
@@ -32,8 +41,8 @@ class ToolSource {
   /// The tools, in an order that does not change. Throws UserError where they cannot be had.
   virtual std::vector<Tool> list() = 0;
 
-  /// Calls the tool of that name, and is back by `until`. What goes wrong with the tool is its answer.
-  virtual ToolAnswer call(const std::string& name, const Json& arguments, Subprocess::Clock::time_point until) = 0;
+  /// Calls the tool of that name, and is back by `wait.until`. What goes wrong with the tool is its answer.
+  virtual ToolAnswer call(const std::string& name, const Json& arguments, const AnswerWait& wait) = 0;
 };
 
 }  // namespace sluice::nodes

@@ -20,7 +20,7 @@ Reply ToolTurns::reply(const Turn& turn) const {
   const text::ParsedTurn parsed = chat_.parse(tokenizer.decode(said), turn.index, end);
   if (parsed.calls.empty()) return {.text = {}, .done = true, .reward = {}};
 
-  std::vector<ToolAnswer> answers = this->answers(parsed.calls);
+  std::vector<ToolAnswer> answers = this->answers(parsed.calls, turn.wait);
   Reply reply{.text = {}, .done = false, .reward = {}};
   reply.counts[kToolCalls] = static_cast<double>(answers.size());
   reply.counts[kFailedToolCalls] = static_cast<double>(std::ranges::count_if(answers, &ToolAnswer::failed));
@@ -32,7 +32,7 @@ Reply ToolTurns::reply(const Turn& turn) const {
 }
 
 // Ends when: all calls were answered, or the time for them has passed: those that are left are then answered so.
-std::vector<ToolAnswer> ToolTurns::answers(const std::vector<text::ToolCall>& calls) const {
+std::vector<ToolAnswer> ToolTurns::answers(const std::vector<text::ToolCall>& calls, const engine::OutsideWait& outside) const {
   const auto until = Subprocess::Clock::now() + limits_.turn;
   std::unique_ptr<ToolSource> source = take();
   std::vector<ToolAnswer> answers;
@@ -42,7 +42,7 @@ std::vector<ToolAnswer> ToolTurns::answers(const std::vector<text::ToolCall>& ca
     else if (Subprocess::Clock::now() >= until)
       answers.push_back({.text = "error: the tool did not answer in time", .failed = true});
     else
-      answers.push_back(source->call(call.name, call.arguments, until));
+      answers.push_back(source->call(call.name, call.arguments, {until, outside}));
   }
   give_back(std::move(source));
   return answers;

@@ -43,7 +43,7 @@ class ToolTurns final : public Environment {
  private:
   std::unique_ptr<ToolSource> take() const;
   void give_back(std::unique_ptr<ToolSource> source) const;
-  std::vector<ToolAnswer> answers(const std::vector<text::ToolCall>& calls) const;
+  std::vector<ToolAnswer> answers(const std::vector<text::ToolCall>& calls, const engine::OutsideWait& outside) const;
   std::string shortened(std::string text) const;
 
   const std::shared_ptr<const ModelText> text_;

@@ -18,7 +18,7 @@ class Answers final : public ToolSource {
  public:
   explicit Answers(std::vector<std::string> texts) : texts_(std::move(texts)) {}
   std::vector<Tool> list() override { return {}; }
-  ToolAnswer call(const std::string&, const Json&, Subprocess::Clock::time_point) override {
+  ToolAnswer call(const std::string&, const Json&, const AnswerWait&) override {
     return {.text = texts_.at(next_++ % texts_.size())};
   }
 

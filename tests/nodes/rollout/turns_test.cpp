@@ -337,6 +337,25 @@ TEST(EnvironmentCalls, EndsWithCallsThatNobodyTook) {
   EXPECT_LE(begun, 3);  // what had not begun is forgotten
 }
 
+TEST(EnvironmentCalls, ACallThatIsDroppedHasNoAnswer) {
+  engine::OutsideWork work;
+  work.drop_behind(0);
+  EnvironmentCalls calls(std::make_shared<Scripted>([](const Turn& turn) {
+    turn.wait.go_on();
+    return says("yes");
+  }));
+  for (const int64_t iteration : {1, 0})
+    calls.ask(static_cast<uint64_t>(iteration), {.iteration = iteration, .wait = {&work, iteration}});
+  std::vector<EnvironmentCalls::Answer> answers;
+  while (answers.empty()) {
+    calls.wait_for(std::chrono::milliseconds(10));
+    answers = calls.take();
+  }
+  EXPECT_EQ(answers.front().id, 0);
+  EXPECT_EQ(answers.size(), 1);
+  EXPECT_FALSE(calls.idle()) << "who waits for the other one would not rest";
+}
+
 TEST(EnvironmentCalls, NoMoreAreUnderWayThanTheEnvironmentTakes) {
   std::atomic<int> now = 0, most = 0;
   EnvironmentCalls calls(std::make_shared<Scripted>([&](const Turn&) {

@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
 #include "base/error.h"
+#include "base/path_kind.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::nodes::process_environment_test {
@@ -82,6 +87,28 @@ TEST(ProcessEnvironment, AProcessThatDiesIsAnErrorWithTheEndOfItsStderr) {
 TEST(ProcessEnvironment, AProcessThatHangsIsAnErrorWithItsStderr) {
   EXPECT_THAT([] { reply_of("echo 'counting marbles' >&2; sleep 1000", 0.3); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("it did not reply within 0.3 seconds"), HasSubstr("counting marbles"))));
+}
+
+// Its limit would be reached in a quarter of an hour.
+TEST(ProcessEnvironment, AReplyThatNobodyNeedsIsNotWaitedForAndTheNextTurnGetsAnotherProcess) {
+  const TemporaryFolder folder;
+  ProcessEnvironmentParams params = shell("read line; if [ -e slow ]; then touch asked; sleep 1000; fi; echo '{}'");
+  params.folder = folder.path();
+  params.timeout_seconds = 900;
+  const ProcessEnvironment environment(params);
+  folder.write("slow", "");
+  engine::OutsideWork work;
+  const std::jthread dropper([&] {
+    while (!is_there(folder.path() / "asked")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    work.drop_behind(6);
+  });
+  Turn turn = kTurn;
+  turn.wait = {&work, turn.iteration};
+  EXPECT_THROW(environment.reply(turn), engine::WorkDropped);
+  EXPECT_GT(work.looks(), 0) << "nobody learns that it waits";
+  std::filesystem::remove(folder.path() / "slow");
+  turn.wait = {&work, 6};
+  EXPECT_EQ(environment.reply(turn).text, "");
 }
 
 TEST(ProcessEnvironment, AProgramThatIsNotThereIsAnError) {

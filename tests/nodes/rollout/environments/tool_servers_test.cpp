@@ -47,6 +47,26 @@ TEST_F(ToolServersTest, AToolThatTwoServersHaveIsAnErrorThatNamesBoth) {
                                              HasSubstr("both have a tool \"add\""))));
 }
 
+TEST_F(ToolServersTest, AToolThatOneServerHasTwiceIsAnError) {
+  ToolServers servers = this->servers("def list_tools(params): return {'tools': [tool('add'), tool('add')]}\n");
+  EXPECT_THAT([&] { servers.list(); },
+              ThrowsMessage<UserError>(HasSubstr("the tool server \"python3 -S server.py\" has two tools \"add\"")));
+}
+
+TEST_F(ToolServersTest, AServerWithoutToolsIsAnError) {
+  ToolServers servers = this->servers("def list_tools(params): return {'tools': []}\n");
+  EXPECT_THAT([&] { servers.list(); }, ThrowsMessage<UserError>(HasSubstr("it has no tools")));
+}
+
+TEST_F(ToolServersTest, AnAnswerThatNobodyNeedsIsNotWaitedFor) {
+  ToolServers servers = this->servers("def call(name, arguments): time.sleep(1000)\n");
+  engine::OutsideWork work;
+  servers.list();
+  work.drop_behind(6);
+  const AnswerWait wait(Subprocess::Clock::now() + minutes(15), {&work, 7});
+  EXPECT_THROW(servers.call("add", kTwoAndThree, wait), engine::WorkDropped);
+}
+
 TEST_F(ToolServersTest, AServerThatFailedIsAnAnswerAndIsStartedAgain) {
   // The first process dies at its first call, the second hangs, the third answers.
   ToolServers servers = this->servers(R"(

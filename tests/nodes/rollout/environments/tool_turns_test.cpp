@@ -23,7 +23,7 @@ using testing::TinyFolder;
 class Echo final : public ToolSource {
  public:
   std::vector<Tool> list() override { return {{.name = "echo", .description = {}, .parameters = Json::object()}}; }
-  ToolAnswer call(const std::string& name, const Json& arguments, Subprocess::Clock::time_point) override {
+  ToolAnswer call(const std::string& name, const Json& arguments, const AnswerWait&) override {
     if (name != "echo") return {.text = "error: no " + name, .failed = true};
     return {.text = arguments.value("text", "nothing")};
   }
