@@ -31,12 +31,13 @@ struct ExactMatchParams : ScorerParams, OnErrorParams {
   AnswerForm normalize = AnswerForm::kNone;
 };
 
-/// What a label of exact_match() answers. Throws UserError, as readers of describe_labels() do.
+/// Finds the reference answer of a label. Immutable: const use from many threads.
 class ReferenceAnswers {
  public:
   /// Throws UserError where the pattern is not valid; `where` is how the message calls it.
   ReferenceAnswers(const ExactMatchParams& params, const std::string& where);
 
+  /// As readers of describe_labels(): throws UserError.
   std::string operator()(const std::string& label) const;
 
  private:

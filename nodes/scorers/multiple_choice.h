@@ -39,7 +39,7 @@ struct MultipleChoiceParams : ScorerParams, OnErrorParams {
   int64_t choices = 4;
 };
 
-/// The letter of a label, as a capital.
+/// Finds the letter of a label, as a capital. Immutable: const use from many threads.
 class LabelLetters {
  public:
   explicit LabelLetters(int64_t choices);
@@ -47,8 +47,10 @@ class LabelLetters {
   /// As readers of describe_labels(): throws UserError.
   char operator()(const std::string& label) const;
 
-  /// Nothing where there is none; `alone`: where it is not all of the text, emphasis and the like aside.
+  /// Nothing where there is none, or where the text is not UTF-8.
   std::optional<char> find(std::string_view text) const;
+
+  /// Of a text that is nothing but the letter, emphasis and the like aside; it must be UTF-8.
   std::optional<char> find_alone(std::string_view text) const;
 
  private:
