@@ -1,7 +1,8 @@
 # Headers of libraries that most files read, parsed once: a third of the time to compile is spent in them.
 #
 # Only headers of the compiler, LibTorch and GoogleTest stand here, so that no change of ours compiles everything anew. Targets that read the
-# same set with the same options share one. A file still includes what it uses: the tsan preset builds without.
+# same set with the same options share one. A file still includes what it uses: the presets `debug`, where each is compiled alone, and
+# `tsan` build without.
 
 option(SLUICE_PRECOMPILE_HEADERS "Parse the headers of the standard library, LibTorch and GoogleTest once" ON)
 

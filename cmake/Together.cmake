@@ -1,8 +1,8 @@
 # Files of one folder are compiled together, some at a time: what they all include is parsed once, which halves the time of a cold build.
 #
 # Names within anonymous namespaces of a folder must differ therefore; those of a test are in a namespace of its file, where any name
-# is free. The presets `tsan` and `debug` compile each file alone: there a file that does not include what it uses fails, and editors
-# find each file in compile_commands.json.
+# is free. The preset `debug` compiles each file alone: there a file that does not include what it uses fails, and editors find each
+# file in compile_commands.json.
 
 option(SLUICE_TOGETHER "Compile files of one folder together" ON)
 
