@@ -38,6 +38,14 @@ std::string roles_clause(const engine::Plan& plan) {
   return parts.empty() ? std::string() : "; role " + join(parts, ", ");
 }
 
+// How many warnings there are, and whether a run on this machine would begin in spite of them.
+std::string outcome(const Problems& warnings) {
+  if (warnings.empty()) return "no problems";
+  const auto count = static_cast<int64_t>(warnings.size()), refused = static_cast<int64_t>(refused_by_a_run(warnings).size());
+  const std::string of_them = count == 1 ? "which" : std::to_string(refused) + " of which";
+  return "no errors, " + plural(count, "warning") + (refused == 0 ? std::string() : ", " + of_them + " a run would refuse here");
+}
+
 }  // namespace
 
 int validate_pipeline(const PipelineArguments& arguments, const std::string& format) {
@@ -52,8 +60,8 @@ int validate_pipeline(const PipelineArguments& arguments, const std::string& for
   const engine::Plan& plan = *checked.plan;
   int64_t needed = 0;
   for (const engine::PlanPath& path : plan.paths) needed += path.capacity.tokens_needed;
-  std::printf("%s: no problems; %lld of %lld tokens are needed at worst%s%s\n", file.c_str(), static_cast<long long>(needed),
-              static_cast<long long>(plan.training_tokens()), roles_clause(plan).c_str(),
+  std::printf("%s: %s; %lld of %lld tokens are needed at worst%s%s\n", file.c_str(), outcome(checked.warnings).c_str(),
+              static_cast<long long>(needed), static_cast<long long>(plan.training_tokens()), roles_clause(plan).c_str(),
               arguments.all_data ? "; every row of the data is as it should be" : "");
   return kDone;
 }

@@ -1,5 +1,3 @@
-#include <ATen/ops/isfinite.h>
-
 #include <iostream>
 #include <utility>
 
@@ -8,6 +6,7 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "models/folder/finite_values.h"
 #include "models/folder/folder_check.h"
 
 namespace sluice::cli {
@@ -32,8 +31,7 @@ void verify_bytes(const models::TensorFolder& tensors, const std::string& name, 
 void verify_values(const models::TensorFolder& tensors, const std::string& name, Verified& result) {
   if (!models::readable_type(tensors.entry(name).dtype)) return;  // told with the names and shapes
   int64_t wrong = 0;
-  tensors.for_each_rows(
-      name, [&](const at::Tensor& rows, int64_t) { wrong += rows.numel() - at::isfinite(rows).sum().item<int64_t>(); });
+  tensors.for_each_rows(name, [&](const at::Tensor& rows, int64_t) { wrong += models::count_not_finite(rows); });
   if (wrong == 0) return;
   result.problems.push_back(tensors.file_of(name) + ": tensor " + sluice::quoted(name) + " has " + plural(wrong, "value") +
                             (wrong == 1 ? " that is" : " that are") + " not finite");

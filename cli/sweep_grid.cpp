@@ -1,6 +1,7 @@
 #include "cli/sweep_grid.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <iterator>
@@ -121,6 +122,19 @@ Problem refused(std::string message, std::string help) {
   return {.kind = {}, .where = {}, .message = std::move(message), .caret = {}, .notes = {}, .help = std::move(help)};
 }
 
+// A number is written in one way only: 1e-4 and 0.0001 are the same value.
+std::string canonical(const std::string& value) {
+  const auto written = [&](auto number) {
+    const auto read = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (read.ec != std::errc() || read.ptr != value.data() + value.size()) return std::string();
+    std::array<char, 32> text{};
+    return std::string(text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr);
+  };
+  for (std::string number : {written(std::int64_t{}), written(double{})})
+    if (!number.empty()) return number;
+  return value;
+}
+
 // What is wrong with one --set; empty: nothing.
 Problems problems_of(const std::string& set, const SweptKey& read) {
   if (read.values.size() < 2) return {};
@@ -130,7 +144,7 @@ Problems problems_of(const std::string& set, const SweptKey& read) {
     if (value.empty())
       problems.push_back(refused("--set " + set + ": a value is empty",
                                  "of several values none is: remove the comma, or write '\"\"' for a text"));
-    else if (!seen.insert(value).second)
+    else if (!seen.insert(canonical(value)).second)
       problems.push_back(refused("--set " + set + ": the value " + value + " is there twice", "write it once"));
   }
   return problems;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
+#include "models/folder/finite_values.h"
 #include "models/folder/safetensors_index.h"
 
 namespace sluice::models {
@@ -137,6 +138,9 @@ void TensorFolder::for_each_rows(const std::string& name,
 void TensorFolder::read_into(const std::string& name, int64_t dim, int64_t first, const at::Tensor& target) const {
   const int64_t count = target.size(dim);
   for_each_rows(name, [&](const at::Tensor& rows, int64_t row) {
+    if (count_not_finite(rows) > 0)
+      throw UserError(file_of(name) + ": tensor " + sluice::quoted(name) + " has values that are not finite",
+                      "the file is damaged, or what wrote it had diverged: rlhf-run model verify FOLDER counts them");
     if (dim != 0) {
       target.narrow(0, row, rows.size(0)).copy_(rows.narrow(dim, first, count));
       return;

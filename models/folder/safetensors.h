@@ -54,11 +54,12 @@ class TensorFolder {
   void for_each_bytes(const std::string& name, const std::function<void(std::string_view bytes)>& visit) const;
 
   /// Copies the indices [first, first + target.size(dim)) along dimension `dim` of a tensor of a readable dtype into `target`,
-  /// converting to its dtype. `target` may have any strides; its other sizes are those of the tensor.
+  /// converting to its dtype. `target` may have any strides; its other sizes are those of the tensor. Throws UserError naming file
+  /// and tensor where a value is not finite.
   void read_into(const std::string& name, int64_t dim, int64_t first, const at::Tensor& target) const;
 
   /// The whole tensor as float32. Throws UserError naming file and tensor when it is missing, has another shape or a dtype other
-  /// than F32, BF16 or F16.
+  /// than F32, BF16 or F16, or a value is not finite.
   at::Tensor read(const std::string& name, at::IntArrayRef shape) const;
 
   /// Empty when the bytes of a tensor have the checksum that the file gives them, or it gives none; else file, tensor and both

@@ -25,7 +25,7 @@ void check_range(const SamplingOptions& options) {
 
 UserError logits_are_not_finite(uint64_t sample) {
   return UserError("sample " + std::to_string(sample) + ": logits are not finite",
-                   "the model has diverged: look at its loss, lower the learning rate");
+                   "the model has diverged: look at its loss, and lower learning_rate");
 }
 
 }  // namespace sluice::models

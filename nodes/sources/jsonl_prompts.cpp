@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <set>
 #include <utility>
 
+#include "base/error.h"
 #include "base/strings.h"
 #include "nodes/columns/columns.h"
 #include "nodes/models/model_parts.h"
@@ -63,6 +65,7 @@ void look_at_prompts(const JsonlPromptsParams& params, engine::DataLook& look) {
     prompts.look_at_texts(prompt);
     return std::optional<RowCheck::Fault>();
   });
+  prompts.refuse_if_all_are_left_out(rows);
   warn_of_skipped_template(format, params.model, prompts.prompt(rows.values({0, 0})).text, look);
   warn_of_skipped_input(format, rows_to_look_at(params, look), look);
 }
@@ -165,6 +168,22 @@ std::optional<RowCheck::Fault> PromptRows::fault_of(const Prompt& prompt) const 
   return taken_ ? taken_->fault_of(prompt.text, !prompt.messages.is_null()) : std::nullopt;
 }
 
+void PromptRows::refuse_if_all_are_left_out(const data::Dataset& rows) const {
+  if (!taken_ || !taken_->limit().leaves_out_longer) return;
+  int64_t shortest = std::numeric_limits<int64_t>::max();
+  for (size_t source = 0; source < rows.sources(); ++source) {
+    for (size_t row = 0; row < rows.rows(source); ++row) {
+      const Prompt next = prompt(rows.values({source, row}));
+      shortest = std::min(shortest, taken_->tokens_of(next.text, !next.messages.is_null()));
+      if (shortest <= taken_->limit().tokens) return;  // mostly the first one
+    }
+  }
+  const std::string &node = taken_->limit().node, limit = std::to_string(taken_->limit().tokens);
+  throw UserError("no prompt is left: the shortest has " + plural(shortest, "token") + ", max_prompt_tokens of node '" + node +
+                      "' is " + limit + ", and prompt_too_long = \"drop\" leaves out what is longer",
+                  "max_prompt_tokens >= " + std::to_string(shortest) + " in [nodes." + node + "]");
+}
+
 std::optional<RowCheck::Fault> PromptRows::longer_than_allowed(const Prompt& prompt) const {
   if (params_.max_prompt_tokens == 0) return std::nullopt;
   const bool add_special = prompt.messages.is_null();
@@ -183,6 +202,7 @@ JsonlPrompts::JsonlPrompts(const JsonlPromptsParams& params, engine::NodeResourc
       check_(params.too_long) {
   if (!prompts_.checks()) return;
   check_.run(rows_, [this](data::Dataset::RowId id) { return prompts_.fault_of(prompts_.prompt(rows_.values(id))); });
+  prompts_.refuse_if_all_are_left_out(rows_);
 }
 
 bool JsonlPrompts::next_group(engine::Group& group) {

@@ -103,6 +103,9 @@ class PromptRows {
   /// A text that a node cannot use, a prompt of more than max_prompt_tokens, or one that the rollout does not take.
   std::optional<RowCheck::Fault> fault_of(const Prompt& prompt) const;
 
+  /// Throws UserError where the rollout would leave out all of `rows`, each longer than its limit.
+  void refuse_if_all_are_left_out(const data::Dataset& rows) const;
+
   /// Throws UserError for a text that a node cannot use. Needs no tokens.
   void look_at_texts(const Prompt& prompt) const;
 

@@ -39,10 +39,14 @@ bool TakenPrompts::is_surely_taken(const std::string& text) const {
   return limit_.leaves_out_longer || most_tokens <= limit_.tokens;
 }
 
+int64_t TakenPrompts::tokens_of(const std::string& text, bool is_conversation) const {
+  const bool add_special = limit_.add_special.value_or(!is_conversation);
+  return static_cast<int64_t>(model_->tokenizer().encode(text, add_special).size());
+}
+
 std::optional<RowCheck::Fault> TakenPrompts::fault_of(const std::string& text, bool is_conversation) const {
   if (is_surely_taken(text)) return std::nullopt;
-  const bool add_special = limit_.add_special.value_or(!is_conversation);
-  const auto tokens = static_cast<int64_t>(model_->tokenizer().encode(text, add_special).size());
+  const int64_t tokens = tokens_of(text, is_conversation);
   if (tokens == 0 && !text.empty())
     return RowCheck::Fault{"the prompt has no tokens: the tokenizer knows none of its text", "remove the row"};
   if (tokens == 0) return RowCheck::Fault{"the prompt is empty", "remove the row"};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,11 @@ class TakenPrompts {
 
   /// `is_conversation`: a chat template wrote the text. Throws UserError where the tokenizer cannot be read.
   std::optional<RowCheck::Fault> fault_of(const std::string& text, bool is_conversation) const;
+
+  /// Of a text, as the rollout counts them.
+  int64_t tokens_of(const std::string& text, bool is_conversation) const;
+
+  const engine::PromptLimit& limit() const { return limit_; }
 
  private:
   bool is_surely_taken(const std::string& text) const;

@@ -74,6 +74,14 @@ class Look(Case):
         done = run("validate", "--data", PPO, *sets(**self.data('{"prompt": "11111111+1=", "label": "2"}\n'), **limit))
         self.assert_refused(done, "data.jsonl is left: its only row was dropped", "the prompt has 11 tokens, max_prompt_tokens is 8", "help: raise that limit")
 
+    def test_where_the_rollout_would_leave_out_every_prompt_the_shortest_is_named(self):
+        dropped = {"nodes.generate.max_prompt_tokens": 2, "nodes.generate.prompt_too_long": "drop"}
+        for command in (["validate", "--data"], ["run", "--run-dir", self.folder / "none"]):
+            rows = self.data('{"prompt": "11+1=", "label": "12"}\n{"prompt": "1+1=", "label": "2"}\n')
+            self.assert_refused(run(*command, PPO, *sets(**rows, **dropped)), "no prompt is left: the shortest has 4 tokens, max_prompt_tokens of node "
+                                "'generate' is 2", "help: max_prompt_tokens >= 4 in [nodes.generate]")
+        self.assertFalse((self.folder / "none").exists())
+
     def test_a_scorer_that_needs_labels_is_refused_where_none_are_read(self):
         done = run("validate", PPO, *sets(**self.data(GOOD), **{"nodes.prompts.label_field": '""'}))
         self.assert_refused(done, "node 'score' reads column 'label', which nothing before it writes")

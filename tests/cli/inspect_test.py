@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import DONE, PPO, ROOT, SMALL, Case, run, sets, skip_or_fail
+from support import DONE, PPO, ROOT, SMALL, WRONG_PIPELINE, Case, run, sets, skip_or_fail
 
 PIPELINES = sorted((ROOT / "pipelines").glob("*.toml"))
 PPO_NODES = ("prompts", "generate", "score", "reference", "values", "rewards", "advantages", "train", "sync",
@@ -53,6 +53,13 @@ class Views(Case):
         for pipeline in PIPELINES:
             with self.subTest(pipeline.name):
                 self.assertRegex(self.output("validate", pipeline), r"no problems; \d+ of \d+ tokens are needed at worst\n$")
+
+    def test_validate_counts_warnings_and_says_whether_a_run_would_begin(self):
+        without = ROOT / "tests/golden/problems/weights-unusable.toml"
+        done = run("validate", without)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertRegex(done.stdout, r"no errors, 1 warning, which a run would refuse here; \d+ of \d+ tokens are needed at worst\n$")
+        self.assertEqual(run("run", without, "--run-dir", self.folder / "refused").returncode, WRONG_PIPELINE)
 
     def test_plan_names_every_node_with_its_type_and_executor(self):
         lines = self.output("plan", PPO, *sets(**SMALL)).splitlines()

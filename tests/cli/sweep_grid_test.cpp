@@ -83,6 +83,9 @@ TEST(SweptValues, AnEmptyOneAmongOthersIsRefused) {
 
 TEST(SweptValues, OneThatIsThereTwiceIsRefused) {
   EXPECT_EQ(problem_of({"a=1,2,1"}), "--set a=1,2,1: the value 1 is there twice");
+  EXPECT_EQ(problem_of({"a=1e-4,0.0001"}), "--set a=1e-4,0.0001: the value 0.0001 is there twice");
+  EXPECT_EQ(problem_of({"a=1,1.5,1.0"}), "--set a=1,1.5,1.0: the value 1.0 is there twice");
+  EXPECT_EQ(problem_of({"a=9007199254740993,9007199254740992"}), "") << "no two integers are the same";
 }
 
 TEST(SweptKeys, ThatAreThereTwiceAreRefused) {

@@ -143,9 +143,23 @@ TEST_F(JsonlPromptsTest, LongerPromptsThatTheRolloutLeavesOutStay) {
   const testing::TinyFolder model;
   resources_.prompt_limit = {
       .tokens = 2, .leaves_out_longer = true, .node = "generate", .model = "actor", .folder = model.path()};
-  write("{\"prompt\": \"123456789\", \"label\": \"\"}\n");
-  JsonlPrompts source = open();
+  write(R"({"prompt": "123456789", "label": ""}
+{"prompt": "12", "label": ""}
+)");
+  JsonlPrompts source = open({.shuffle = false});
   EXPECT_EQ(prompt(source, 0, 0), "123456789");
+}
+
+TEST_F(JsonlPromptsTest, PromptsAllOfWhichTheRolloutLeavesOutAreRefused) {
+  const testing::TinyFolder model;
+  resources_.prompt_limit = {
+      .tokens = 2, .leaves_out_longer = true, .node = "generate", .model = "actor", .folder = model.path()};
+  write(R"({"prompt": "123456789", "label": ""}
+{"prompt": "123", "label": ""}
+)");
+  const std::string told = message_of<UserError>([&] { open(); });
+  EXPECT_THAT(told, HasSubstr("no prompt is left: the shortest has 3 tokens, max_prompt_tokens of node 'generate' is 2"));
+  EXPECT_THAT(told, HasSubstr("max_prompt_tokens >= 3 in [nodes.generate]"));
 }
 
 TEST_F(JsonlPromptsTest, GroupHasPromptAndLabelAndNoSamples) {
