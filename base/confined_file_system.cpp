@@ -6,12 +6,20 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <system_error>
 
 namespace sluice {
 namespace fs = std::filesystem;
 namespace {
 
 fs::path without_slash(const fs::path& folder) { return folder.has_filename() ? folder : folder.parent_path(); }
+
+// However it was written: "./run", "here/../run" and "run" are one name. Nothing: where that is nobody knows.
+fs::path same_name(const fs::path& path) {
+  std::error_code error;
+  const fs::path whole = fs::absolute(path, error);
+  return error ? fs::path() : without_slash(whole.lexically_normal());
+}
 
 // What is behind `folder` in `path`; nothing: it does not begin with it, or goes up.
 std::optional<fs::path> rest_behind(const fs::path& folder, const fs::path& path) {
@@ -59,7 +67,11 @@ ConfinedFileSystem::ConfinedFileSystem(std::vector<fs::path> folders, FileSystem
 
 // By its name alone: what a link leads to is written, if at all, through the rules for that path.
 bool ConfinedFileSystem::names_inside(const fs::path& path) const {
-  return std::ranges::any_of(folders_, [&](const fs::path& folder) { return rest_behind(folder, path).has_value(); });
+  const fs::path name = same_name(path);
+  return !name.empty() && std::ranges::any_of(folders_, [&](const fs::path& folder) {
+    const fs::path allowed = same_name(folder);
+    return !allowed.empty() && rest_behind(allowed, name).has_value();
+  });
 }
 
 bool ConfinedFileSystem::is_inside(const fs::path& path) const {
@@ -89,8 +101,7 @@ int ConfinedFileSystem::exchange(const fs::path& one, const fs::path& other) {
 int ConfinedFileSystem::make_folder(const fs::path& path) { return is_inside(path) ? files_.make_folder(path) : refuse(EXDEV); }
 
 int ConfinedFileSystem::make_link(const fs::path& target, const fs::path& path) {
-  const fs::path led_to = without_slash((path.parent_path() / target).lexically_normal());
-  return is_inside(path) && names_inside(led_to) ? files_.make_link(target, path) : refuse(EXDEV);
+  return is_inside(path) && names_inside(path.parent_path() / target) ? files_.make_link(target, path) : refuse(EXDEV);
 }
 
 int ConfinedFileSystem::remove_file(const fs::path& path) { return is_inside(path) ? files_.remove_file(path) : refuse(EXDEV); }

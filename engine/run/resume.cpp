@@ -28,14 +28,25 @@ void refuse_larger_lag(const Manifest& manifest, const Plan& plan) {
   }
 }
 
+// What a torn file of lines has of its last one: the next line would be written behind it.
+void cut_to_whole_lines(const fs::path& path, FileSystem& files) {
+  const int64_t bytes = file_bytes(path);
+  const std::string end = read_end_of_file(path, kMostTextBytes);
+  const size_t last = end.rfind('\n');
+  const size_t torn = last == std::string::npos ? end.size() : end.size() - last - 1;
+  if (torn > 0) cut_file(path, bytes - static_cast<int64_t>(torn), files);
+}
+
+// Event files are no lines, and each part of a run has one of its own.
 void cut_growing_file(const fs::path& path, int64_t bytes, FileSystem& files,
                       const std::function<void(const std::string&)>& warn) {
   if (name_kind(path) == PathKind::kNothing) return warn(path.string() + " is gone; it begins anew");
   if (name_kind(path) != PathKind::kFile) throw UserError(path.string() + " is not what a run writes: an ordinary file");
   const int64_t there = file_bytes(path);
-  if (there < bytes)
-    return warn(path.string() + " has lost its end: " + std::to_string(there) + " of " + std::to_string(bytes) +
-                " bytes are left");
+  if (there < bytes) {
+    warn(path.string() + " has lost its end: " + std::to_string(there) + " of " + std::to_string(bytes) + " bytes are left");
+    if (!path.filename().string().starts_with(kEventFilePrefix)) cut_to_whole_lines(path, files);
+  }
   if (there > bytes) cut_file(path, bytes, files);
 }
 

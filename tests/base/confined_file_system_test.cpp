@@ -96,6 +96,25 @@ TEST_F(ConfinedFileSystemTest, PipesAndDevicesAreRefusedAtOnce) {
   EXPECT_THAT(refusal_to_write(in_ / "pipe"), HasSubstr("not an ordinary file"));
 }
 
+// As a user names a run folder: "./run", "run/.", "here/../run", ".".
+TEST_F(ConfinedFileSystemTest, AFolderMayBeNamedInManyWays) {
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_.path());
+  for (const fs::path folder : {"./in", "in/.", "in/./", "out/../in", "in", "in/", "./out/.././in"}) {
+    ConfinedFileSystem files({folder});
+    EXPECT_NO_THROW(replace_link("a", folder / "newest", files)) << folder;
+    EXPECT_EQ(fs::read_symlink(in_ / "newest"), "a") << folder;
+    EXPECT_THROW(replace_link("../out", folder / "newest", files), UserError) << folder;
+    EXPECT_THROW(replace_link(out_, folder / "newest", files), UserError) << folder;
+    fs::remove(in_ / "newest");
+  }
+  fs::current_path(in_);
+  ConfinedFileSystem files({"."});
+  EXPECT_NO_THROW(replace_link("a", "./newest", files));
+  EXPECT_THROW(replace_link("../out", "./newest", files), UserError);
+  fs::current_path(before);
+}
+
 TEST_F(ConfinedFileSystemTest, TheFolderItselfMayBeReachedThroughALink) {
   fs::create_directory_symlink(in_, folder_.path() / "runs");
   ConfinedFileSystem files({folder_.path() / "runs/"});

@@ -5,13 +5,15 @@ SLUICE_KILLS: how many kills in all, 20 unless told; SLUICE_SEED: of the moments
 import collections
 import json
 import os
+import pathlib
 import random
 import struct
 import subprocess
+import tempfile
 import time
 import unittest
 
-from support import DONE, FAILED, PPO, ROOT, SMALL, WRONG_PIPELINE, Case, repeatable, run, sets, start, wait_for
+from support import DONE, FAILED, PPO, PROGRAM, ROOT, SMALL, WRONG_PIPELINE, Case, repeatable, run, sets, start, wait_for
 
 KILLS = int(os.environ.get("SLUICE_KILLS", "20"))
 SEED = int(os.environ.get("SLUICE_SEED", "1"))
@@ -255,6 +257,20 @@ class Resume(Survival):
         longer = run("resume", link, *sets(**{"pipeline.iterations": 2}))
         self.assertEqual(longer.returncode, DONE, longer.stderr)
         self.assertEqual((there / "checkpoint").resolve().name, "2")
+
+    def test_a_run_folder_may_be_named_in_many_ways(self):
+        for name in ("./run", "run/../other", "."):
+            here = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+            (here / "run").mkdir()
+            for words in (["run", PPO, "--run-dir", name, *sets(**(SMALL | {"pipeline.iterations": 1}))], ["resume", name, "--set", "pipeline.iterations=2"]):
+                done = subprocess.run([PROGRAM, *map(str, words)], cwd=here, capture_output=True, text=True, timeout=120)
+                self.assertEqual((done.returncode, done.stderr), (DONE, ""), f"{name}: {words[0]}")
+            self.assertEqual((here / name / "checkpoint").resolve().name, "2")
+
+    def test_checkpoints_may_go_to_a_folder_that_is_named_with_dots(self):
+        done = run("run", PPO, "--run-dir", self.folder / "run", *sets(**(SMALL | {"pipeline.iterations": 1, "checkpoint.folder": f"{self.folder}/run/../kept"})))
+        self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+        self.assertEqual((self.folder / "run/checkpoint").resolve(), (self.folder / "kept/run/1").resolve())
 
     def test_a_run_that_was_killed_behind_its_last_checkpoint_is_brought_to_its_end(self):
         self.run_for(3)

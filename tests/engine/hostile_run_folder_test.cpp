@@ -15,6 +15,7 @@ namespace sluice::engine::hostile_run_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
@@ -68,6 +69,26 @@ TEST_F(HostileRunFolder, AFileThatIsALinkIsNotCut) {
                       .iterations = 1,
                       .growing = {{"metrics.jsonl", 3}}};
   EXPECT_THAT(message_of<UserError>([&] { rewind_folder(rewind, {}); }), HasSubstr("metrics.jsonl is not what a run writes"));
+}
+
+// Not by the run: on a disk that was full, or by hand. What is written next begins a line.
+TEST_F(HostileRunFolder, AFileThatHasLostItsEndIsCutToWholeLines) {
+  fs::create_directories(run_ / "checkpoints/1");
+  folder_.write("run/metrics.jsonl", "{\"iteration\":0}\n{\"itera");
+  folder_.write("run/samples.jsonl", "{\"prom");
+  folder_.write("run/events.out.tfevents.1.h.2", "12345\n67");
+  const Rewind rewind{.folder = {.path = run_},
+                      .checkpoints = run_ / "checkpoints",
+                      .checkpoint = run_ / "checkpoints/1",
+                      .iterations = 1,
+                      .growing = {{"metrics.jsonl", 100}, {"samples.jsonl", 100}, {"events.out.tfevents.1.h.2", 100}}};
+  std::vector<std::string> warnings;
+  rewind_folder(rewind, [&](const std::string& warning) { warnings.push_back(warning); });
+  EXPECT_THAT(warnings, Each(HasSubstr("has lost its end")));
+  EXPECT_EQ(warnings.size(), 3);
+  EXPECT_EQ(read_file(run_ / "metrics.jsonl"), "{\"iteration\":0}\n");
+  EXPECT_EQ(read_file(run_ / "samples.jsonl"), "");
+  EXPECT_EQ(read_file(run_ / "events.out.tfevents.1.h.2"), "12345\n67") << "no lines, and nothing is written behind them";
 }
 
 TEST_F(HostileRunFolder, CheckpointsThatLeadOutsideAreNotWritten) {
