@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/path_kind.h"
 #include "base/printable.h"
 #include "base/shell_word.h"
@@ -20,6 +19,7 @@
 #include "cli/init_sizes.h"
 #include "cli/init_text.h"
 #include "cli/load.h"
+#include "cli/output_file.h"
 #include "cli/terminal.h"
 #include "engine/memory/memory_needs.h"
 
@@ -129,7 +129,7 @@ int init_pipeline(const InitArguments& arguments) {
   if (arguments.output.empty())
     print_text(text);
   else
-    write_file_atomically(arguments.output, text);
+    write_output(arguments.output, text);
   print_warnings(fitted.warnings);
   say_what_was_chosen(arguments, model, data, fitted);
   return kDone;

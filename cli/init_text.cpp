@@ -3,12 +3,14 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "base/printable.h"
 #include "base/shell_word.h"
 #include "base/strings.h"
+#include "engine/plan/bind_settings.h"
 
 namespace sluice::cli {
 namespace {
@@ -78,8 +80,19 @@ class InitWriter {
            "\n#\n# What a key means, and all others of a type: rlhf-run describe TYPE\n";
   }
 
+  // A pipeline is called after its file, unless that has a name which no run folder can have.
+  Keys named() const {
+    Keys keys;
+    std::string name = std::filesystem::path(file_).stem().string();
+    if (engine::is_pipeline_name(name)) return keys;
+    for (char& c : name)
+      if (!engine::is_pipeline_name("a" + std::string(1, c))) c = '-';
+    keys.text("name", engine::is_pipeline_name(name) ? name : "pipeline");
+    return keys;
+  }
+
   std::string settings() const {
-    std::string text = Keys().number("iterations", p_.iterations).line("pipeline") +
+    std::string text = named().number("iterations", p_.iterations).line("pipeline") +
                        "# So many tokens are under way at most: memory follows it.\n" +
                        Keys().number("tokens_in_flight", p_.tokens_in_flight).text("micro_batch_tokens", "auto").line("budget");
     if (p_.memory_gib > 0) text += Keys().add("memory_gib", real_text(p_.memory_gib)).line("runtime");

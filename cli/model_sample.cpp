@@ -121,6 +121,8 @@ int model_sample(const SampleArguments& arguments) {
   const bool writes = !arguments.output.empty();
   if (writes && is_same_file(arguments.output, arguments.prompts))
     throw UserError(arguments.output.string() + " is the file of the prompts", "name another file with --output");
+  if (writes && is_file(arguments.output) && file_bytes(arguments.output) > 0)
+    throw UserError(arguments.output.string() + " is there already", "remove it, or name another file with --output");
   const SampledModel model = load_to_sample(arguments.folder, arguments.sampling);
   const auto prompts = sample_prompts(arguments, model.tokenizer);
   SampleRun run(arguments, model, *prompts);

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/live_report.h"
+#include "cli/output_file.h"
 #include "cli/report_page.h"
 #include "cli/report_server.h"
 #include "cli/stop_signals.h"
@@ -44,7 +45,7 @@ int report_runs(const ReportArguments& arguments) {
   if (arguments.output.empty())
     print_text(page);
   else
-    write_file_atomically(arguments.output, page);
+    write_output(arguments.output, page);
   return kDone;
 }
 

@@ -1,9 +1,9 @@
 #include <cstdio>
 
-#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/load.h"
+#include "cli/output_file.h"
 #include "cli/pipeline_schema.h"
 
 namespace sluice::cli {
@@ -14,7 +14,7 @@ int print_schema(const std::vector<std::string>& plugins, const std::filesystem:
   if (output.empty())
     std::fputs(text.c_str(), stdout);
   else
-    write_file_atomically(output, text);
+    write_output(output, text);
   return kDone;
 }
 

@@ -4,10 +4,10 @@
 #include <variant>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/load.h"
+#include "cli/output_file.h"
 #include "dsl/parse.h"
 #include "engine/contract/registry.h"
 #include "nodes/rollout/environments/tool_environment.h"
@@ -51,7 +51,7 @@ int write_tools(const PipelineArguments& arguments, const std::filesystem::path&
   if (output.empty())
     std::fputs(text.c_str(), stdout);
   else
-    write_file_atomically(output, text);
+    write_output(output, text);
   return kDone;
 }
 

@@ -34,10 +34,7 @@ bool report_missing_table(const PipelineSpec& spec, const Table& table, Problems
 
 // The name becomes part of the run folder's name.
 void check_name(const PipelineSpec& spec, Problems& problems, const std::string& name) {
-  const bool allowed = !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '_' || c == '-' || c == '.';
-  });
-  if (allowed) return;
+  if (is_pipeline_name(name)) return;
   const Entry* entry = spec.pipeline.find("name");
   problems.push_back(
       {.kind = "bad-name",
@@ -252,6 +249,12 @@ void bind_devices(const PipelineSpec& spec, const Registry& registry, Problems& 
 }  // namespace
 
 std::string device_table(const std::string& device) { return "devices." + sluice::quoted(device); }
+
+bool is_pipeline_name(const std::string& name) {
+  return !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-' || c == '.';
+  });
+}
 
 void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
   plan.pipeline.name = file_stem(spec);

@@ -15,6 +15,9 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
 /// bind_settings() but for plans with roles, of which it must be known first who trains.
 void settle_slots(const PipelineSpec& spec, Problems& problems, Plan& plan);
 
+/// Letters, digits, '_', '-' and '.', which is not the first: the run folder is called after it.
+bool is_pipeline_name(const std::string& name);
+
 /// The name of the table of a device: devices."cuda:0".
 std::string device_table(const std::string& device);
 

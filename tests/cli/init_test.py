@@ -2,13 +2,14 @@
 
 import json
 import math
+import os
 import shutil
 import subprocess
 import tomllib
 import unittest
 
 from schema_test import SCHEMA, accepted
-from support import DATA, DONE, MODEL, PROGRAM, ROOT, Case, run, safetensors, skip_or_fail
+from support import DATA, DONE, MODEL, PROGRAM, ROOT, Case, run, safetensors, skip_or_fail, start
 
 TEXT_MODEL = ROOT / "pipelines/models/tiny-text"  # with a chat template
 PAIRS = ROOT / "pipelines/data/arithmetic_preferences.jsonl"
@@ -238,6 +239,28 @@ class Files(Init):
         self.assertEqual(file.read_text(), "mine")
         self.assertEqual(run(*words, "--force").returncode, DONE)
         self.assertNotEqual(file.read_text(), "mine")
+
+    def test_a_file_whose_name_no_run_folder_can_have_names_its_pipeline(self):
+        for file, name in (("in 2.toml", "in-2"), (".hidden.toml", "pipeline"), ("plain.toml", None)):
+            done = run("init", "sft", "--model", MODEL, "--data", DEMONSTRATIONS, "-o", self.folder / file)
+            self.assertEqual(done.returncode, DONE, done.stderr)
+            self.assertEqual(tomllib.loads((self.folder / file).read_text())["pipeline"].get("name"), name)
+            self.assertEqual(run("validate", self.folder / file).returncode, DONE)
+
+    def test_it_is_written_into_what_is_no_ordinary_file(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        with start("init", "sft", "--model", MODEL, "--data", DEMONSTRATIONS, "--force", "-o", pipe, stderr=subprocess.DEVNULL) as writer:
+            self.assertEqual(tomllib.loads(pipe.read_text())["nodes"]["train"]["type"], "train_sft")
+        self.assertEqual(writer.returncode, DONE)
+        self.assertTrue(pipe.is_fifo())
+
+    def test_a_link_stays_and_what_it_leads_to_is_written(self):
+        file, link = self.write("p.toml", "mine"), self.folder / "link.toml"
+        link.symlink_to(file)
+        self.assertEqual(run("init", "sft", "--model", MODEL, "--data", DEMONSTRATIONS, "--force", "-o", link).returncode, DONE)
+        self.assertTrue(link.is_symlink())
+        self.assertIn("train_sft", file.read_text())
 
     def test_relative_paths_start_at_the_file(self):
         shutil.copytree(MODEL, self.folder / "models/m")

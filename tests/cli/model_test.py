@@ -197,6 +197,9 @@ class SampleFile(Case):
         file = self.prompts()
         self.assert_refused(run("model", "sample", MODEL, "--prompts", file, "-o", file), "is the file of the prompts")
         self.assertEqual(len(file.read_text().splitlines()), 18)
+        old = self.write("old.jsonl", "samples of another day\n")
+        self.assert_refused(run("model", "sample", MODEL, "--prompts", file, "-o", old), "old.jsonl is there already")
+        self.assertEqual(old.read_text(), "samples of another day\n")
         self.assert_refused(run("model", "sample", MODEL, "--prompts", file, "--prompt-field", "question"), "question", "--prompt-field")
         for words in (("--prompts", file, "--prompt", "1"), ("-o", "x"), ("--prompt-field", "x")):
             self.assertEqual(run("model", "sample", MODEL, *words).returncode, WRONG_USAGE)
