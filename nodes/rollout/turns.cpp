@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "nodes/columns/columns.h"
+#include "text/first_tokens.h"
 
 namespace sluice::nodes {
 
@@ -103,10 +104,9 @@ Turns::Decision Turns::decide(EnvironmentCalls::Answer answer) {
     sample.finish = Finish::kTurnLimit;
     return decision;
   }
-  decision.given = tokenizer_.encode(reply.text);
   const auto room = static_cast<size_t>(rules_.max_new_tokens - sample.tokens);
-  if (decision.given.size() >= room) {
-    decision.given.resize(room);
+  decision.given = text::first_tokens(tokenizer_, reply.text, room);
+  if (decision.given.size() == room) {
     sample.finish = Finish::kLength;
     return decision;
   }

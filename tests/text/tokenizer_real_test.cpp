@@ -1,10 +1,12 @@
 // Tokenizers of real models against llama.cpp's vocabulary tests and against the `tokenizers` package.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <sstream>
 
 #include "base/strings.h"
 #include "tests/text/tokenizer_fixtures.h"
+#include "text/first_tokens.h"
 
 namespace sluice::text::tokenizer_real_test {
 namespace {
@@ -54,6 +56,25 @@ TEST_P(RealTokenizer, AgreesWithTheReferenceOnRandomText) {
     EXPECT_EQ(json(ids), expected.at("ids")) << line;
     EXPECT_EQ(json(tokenizer.decode(ids)), expected.at("decoded")) << line;
   }
+}
+
+TEST_P(RealTokenizer, GivesTheFirstTokensOfATextWithoutTheRest) {
+  const Tokenizer tokenizer = Tokenizer::load(*folder_);
+  std::string text;
+  for (int i = 0; i < 20; ++i)
+    for (const std::string& part : llama_cpp_texts(*folder_)) text += part + "\n";
+  const std::vector<int64_t> all = tokenizer.encode(text);
+  for (const size_t most : {0, 1, 2, 17, 300, 2000, 1'000'000}) {
+    const std::vector<int64_t> expected(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(most, all.size())));
+    EXPECT_EQ(first_tokens(tokenizer, text, most), expected) << most;
+  }
+  // Pages that nobody has written, of which there are more than a text may have.
+  constexpr size_t kTooMany = size_t{1} << 30;
+  void* pages = ::mmap(nullptr, kTooMany, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  if (!tokenizer.encode(std::string(1, '\0')).empty())  // else all of them are read in vain
+    EXPECT_EQ(first_tokens(tokenizer, {static_cast<const char*>(pages), kTooMany}, 10).size(), 10);
+  ::munmap(pages, kTooMany);
 }
 
 // A quadratic step anywhere would take hours here and run into the time limit of the test.
