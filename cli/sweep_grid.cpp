@@ -255,9 +255,10 @@ std::vector<std::int64_t> read_seeds(std::string_view text, std::string& fault) 
     else if (last - first >= kMostSeeds)
       fault = sluice::quoted(word) + " are more than " + std::to_string(kMostSeeds) + " seeds";
     if (!fault.empty()) return {};
-    for (std::int64_t seed = first; seed <= last; ++seed) {
-      if (std::ranges::find(seeds, seed) != seeds.end()) fault = "the seed " + std::to_string(seed) + " is there twice";
-      seeds.push_back(seed);
+    for (std::int64_t behind = 0; behind <= last - first; ++behind) {  // `last` may be the largest number there is
+      if (std::ranges::find(seeds, first + behind) != seeds.end())
+        fault = "the seed " + std::to_string(first + behind) + " is there twice";
+      seeds.push_back(first + behind);
     }
   }
   return seeds;

@@ -1,4 +1,6 @@
 // parse_override: one --set argument becomes a layer.
+#include <charconv>
+
 #include "base/strings.h"
 #include "dsl/layers.h"
 #include "dsl/text_lines.h"
@@ -33,6 +35,15 @@ engine::Value& innermost(engine::Table& root) {
 
 bool must_be_toml(std::string_view value) {
   return !value.empty() && std::string_view("\"'[{").find(value.front()) != std::string_view::npos;
+}
+
+// A number that TOML cannot hold is no text.
+bool is_too_large(std::string_view value) {
+  const auto is_out_of_range = [&](auto number) {
+    const auto read = std::from_chars(value.data(), value.data() + value.size(), number);
+    return read.ptr == value.data() + value.size() && read.ec == std::errc::result_out_of_range;
+  };
+  return is_out_of_range(int64_t{}) || is_out_of_range(double{});
 }
 
 // The argument as it stands, if it is one line of TOML. `failures` says why not.
@@ -79,8 +90,11 @@ std::optional<Layer> parse_override(const std::string& argument, Problems& probl
 
   Problems failures;
   auto root = parse_as_toml(source, failures);
-  if (!root && must_be_toml(trim(std::string_view(argument).substr(equals + 1))) && !failures.empty()) {
-    failures.front().help = "the value begins like TOML; if it is meant as text, put it in quotes";
+  const std::string_view value = trim(std::string_view(argument).substr(equals + 1));
+  if (!root && (must_be_toml(value) || is_too_large(value)) && !failures.empty()) {
+    failures.front().help = is_too_large(value)
+                                ? "the number is too large, or too close to 0; if it is meant as text, put it in quotes"
+                                : "the value begins like TOML; if it is meant as text, put it in quotes";
     problems.insert(problems.end(), failures.begin(), failures.end());
     return std::nullopt;
   }
@@ -98,7 +112,7 @@ std::optional<Layer> parse_override(const std::string& argument, Problems& probl
                         .help = "write a file that extends the other one, and name it instead"});
     return std::nullopt;
   }
-  return Layer{.root = std::move(*root), .is_override = true, .removes = trim(argument.substr(equals + 1)).empty()};
+  return Layer{.root = std::move(*root), .is_override = true, .removes = value.empty()};
 }
 
 }  // namespace sluice::dsl

@@ -192,6 +192,9 @@ void write_average(const NamedTensors& weights, int64_t steps, const fs::path& f
 }
 
 int64_t read_average(const NamedTensors& weights, const fs::path& folder, const std::string& model) {
+  if (!is_there(average_file(folder, model)))
+    throw UserError(folder.string() + " has no average '" + model + "': the run that saved it had none of this name",
+                    "go on without the model, or begin a run of its own with it");
   const StoredPieces stored({average_file(folder, model)});
   check(stored, with_prefix(kWeight, weights), /*with_steps=*/true);
   read_weights(stored, weights);

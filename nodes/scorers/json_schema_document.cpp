@@ -17,11 +17,18 @@ using nlohmann::json;
 // What the value of a keyword holds.
 enum class Holds { kOther, kSchema, kSchemas, kNamedSchemas, kRefused };
 
+// Which numbers the value of a keyword may be; the library that checks would take texts, and divide by 0.
+enum class Takes { kAny, kNumber, kPositive, kCount };
+
 struct Keyword {
   std::string_view name;
   Holds holds = Holds::kOther;
   bool same_value = false;  // its schemas are for the very value that the keyword is for
+  Takes takes = Takes::kAny;
 };
+
+constexpr Keyword number(std::string_view name, Takes takes = Takes::kNumber) { return {.name = name, .takes = takes}; }
+constexpr Keyword count(std::string_view name) { return number(name, Takes::kCount); }
 
 constexpr std::array<Keyword, 65> kKeywords{{
     {"additionalItems", Holds::kSchema},
@@ -56,20 +63,20 @@ constexpr std::array<Keyword, 65> kKeywords{{
     {"type"},
     {"enum"},
     {"const"},
-    {"multipleOf"},
-    {"maximum"},
-    {"exclusiveMaximum"},
-    {"minimum"},
-    {"exclusiveMinimum"},
-    {"maxLength"},
-    {"minLength"},
+    number("multipleOf", Takes::kPositive),
+    number("maximum"),
+    number("exclusiveMaximum"),
+    number("minimum"),
+    number("exclusiveMinimum"),
+    count("maxLength"),
+    count("minLength"),
     {"pattern"},
     {"format"},
-    {"maxItems"},
-    {"minItems"},
+    count("maxItems"),
+    count("minItems"),
     {"uniqueItems"},
-    {"maxProperties"},
-    {"minProperties"},
+    count("maxProperties"),
+    count("minProperties"),
     {"required"},
     {"patternProperties", Holds::kRefused},
     {"dependentRequired", Holds::kRefused},
@@ -133,6 +140,7 @@ class Preparation {
     if (!keyword) return refuse_typing_error(key, place);
     const std::string inside = below(place, key);
     if (keyword->holds == Holds::kRefused) refuse(place, key + " is not supported", "what draft 7 of JSON Schema has is");
+    require_number(*keyword, value, inside);
     if (key == "$ref") note_reference(schema, value, place);
     if (keyword->holds == Holds::kSchema && !(key == "items" && value.is_array())) {
       link(schema, value, *keyword);
@@ -148,6 +156,15 @@ class Preparation {
         link(schema, named, *keyword), visit(named, below(inside, name));
       }
     }
+  }
+
+  static void require_number(const Keyword& keyword, const json& value, const std::string& place) {
+    if (keyword.takes == Takes::kAny) return;
+    const double number = value.is_number() ? value.get<double>() : 0;
+    if (!value.is_number()) refuse(place, "a number is expected");
+    if (keyword.takes == Takes::kPositive && number <= 0) refuse(place, "a number above 0 is expected");
+    if (keyword.takes == Takes::kCount && (number < 0 || number != std::floor(number)))
+      refuse(place, "an integer of at least 0 is expected");
   }
 
   static void refuse_typing_error(const std::string& key, const std::string& place) {

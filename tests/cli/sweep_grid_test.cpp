@@ -167,6 +167,9 @@ TEST(Seeds, ThatAreNoneAreRefused) {
   std::string fault;
   read_seeds("1..3,2", fault);
   EXPECT_EQ(fault, "the seed 2 is there twice");
+  std::string none;
+  EXPECT_THAT(read_seeds("9223372036854775806..9223372036854775807", none),
+              ElementsAre(9223372036854775806, 9223372036854775807));
   std::string many;
   read_seeds("1..9223372036854775807", many);
   EXPECT_THAT(many, HasSubstr("are more than 1000 seeds"));

@@ -217,10 +217,26 @@ TEST_F(Set, QuotedKeysMayHoldAnEqualsSign) {
 
 TEST_F(Set, MistakesAreReportedAsInTheGoldenFile) {
   std::string text;
-  for (const std::string argument :
-       {"nodes.a.path", "=3", "nodes.aa.path=x", "models.actor.head=value", "buget.tokens_in_flight=1", "seed=3", "nodes..a=1",
-        "nodes.b=3", "nodes.b.inputs=a", "nodes.b.inputs=[a]", "nodes.new.type=gae", "extends=x.toml", "nodes=1", "[nodes.a]#=1",
-        "pipeline.day=1979-05-27", "nodes.none=false", "nodes.none.path=", "pipeline.none="}) {
+  for (const std::string argument : {"nodes.a.path",
+                                     "=3",
+                                     "nodes.aa.path=x",
+                                     "models.actor.head=value",
+                                     "buget.tokens_in_flight=1",
+                                     "seed=3",
+                                     "nodes..a=1",
+                                     "nodes.b=3",
+                                     "nodes.b.inputs=a",
+                                     "nodes.b.inputs=[a]",
+                                     "nodes.new.type=gae",
+                                     "extends=x.toml",
+                                     "nodes=1",
+                                     "[nodes.a]#=1",
+                                     "pipeline.day=1979-05-27",
+                                     "pipeline.seed=18446744073709551615",
+                                     "pipeline.rate=1e400",
+                                     "nodes.none=false",
+                                     "nodes.none.path=",
+                                     "pipeline.none="}) {
     text += "$ --set " + argument + "\n" + render(apply({argument}).problems) + "\n";
   }
   expect_golden("dsl/overrides.expected", text);

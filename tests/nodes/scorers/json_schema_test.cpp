@@ -129,7 +129,13 @@ TEST_F(JsonSchemaTest, SchemaThatCannotBeUsedIsFoundBeforeTheRun) {
   EXPECT_THAT(refusal("{\n  \"type\": }"), HasSubstr("answer.schema.json:2:11: invalid JSON"));
   EXPECT_THAT(refusal("[]"), HasSubstr("a schema must be an object"));
   EXPECT_THAT(refusal(R"({"type": "strin"})"), HasSubstr("is no JSON schema"));
-  EXPECT_THAT(refusal(R"({"minLength": "many"})"), HasSubstr("is no JSON schema"));
+  EXPECT_THAT(refusal(R"({"minLength": "many"})"), HasSubstr("at \"#/minLength\": a number is expected"));
+  EXPECT_THAT(refusal(R"({"minLength": "1"})"), HasSubstr("a number is expected"));
+  EXPECT_THAT(refusal(R"({"maximum": "5"})"), HasSubstr("at \"#/maximum\": a number is expected"));
+  EXPECT_THAT(refusal(R"({"maxItems": -1})"), HasSubstr("an integer of at least 0 is expected"));
+  EXPECT_THAT(refusal(R"({"maxItems": 1.5})"), HasSubstr("an integer of at least 0 is expected"));
+  for (const std::string divisor : {"0", "0.0", "-1", "-0.5"})  // the library would divide by it
+    EXPECT_THAT(refusal("{\"multipleOf\": " + divisor + "}"), HasSubstr("a number above 0 is expected")) << divisor;
   EXPECT_THAT(refusal(R"({"properties": {"a": {"pattern": "(b"}}})"),
               HasSubstr("at \"#/properties/a\": pattern: the regular expression"));
   EXPECT_THAT(refusal(R"({"$ref": "other.json"})"), HasSubstr("another document"));
