@@ -21,7 +21,12 @@ function(sluice_tests name)
   add_executable(sluice_${name}_test ${sources})
   target_include_directories(sluice_${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(sluice_${name}_test PRIVATE ${ARGN} GTest::gmock GTest::gtest GTest::gtest_main)
-  target_compile_options(sluice_${name}_test PRIVATE -O1)  # what is tested is optimized; its tests take a quarter less time to compile so
+  # What is tested is optimized. Its tests take a quarter less time to compile with -O1, and with sanitizers a third of it with -O0.
+  set(optimization -O1)
+  if(SLUICE_SANITIZE)
+    set(optimization -O0)
+  endif()
+  target_compile_options(sluice_${name}_test PRIVATE ${optimization})
   target_compile_options(sluice_${name}_test PRIVATE -Wno-dangling-else)  # in long files GCC forgets that it stands in GoogleTest's macros
   target_link_libraries(sluice_${name}_test PRIVATE sluice_source_folder)
   if(TARGET sluice_models AND name MATCHES "^(models|nodes|devices)$")
