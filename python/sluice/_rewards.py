@@ -8,6 +8,7 @@ file system: {"signature": NAME} once, then {"call": NAME, "arguments": {...}} f
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
 import os
@@ -17,13 +18,15 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Client, Connection, Listener, Pipe, wait
 from typing import Any
 
 Reward = Callable[..., Any]
 RELAY = pathlib.Path(__file__).resolve().parent / "reward_relay.py"
+_PATIENCE = 1.0  # seconds that the end of a run waits for a function, which nothing can interrupt
 
 
 def overrides_for(rewards: Mapping[str, Reward]) -> dict[str, Any]:
@@ -43,32 +46,40 @@ class RewardServer:
         self._folder = tempfile.mkdtemp(prefix="sluice-")
         key = secrets.token_bytes(32)
         self._listener = Listener(os.path.join(self._folder, "rewards"), "AF_UNIX", authkey=key)
-        self.raised: Exception | None = None  # by a function, the last
+        self._ended, self._end = Pipe(duplex=False)  # has something to read, which nobody takes, once the run has ended
+        self._threads: list[threading.Thread] = []
+        self.raised: BaseException | None = None  # by a function, the last
         self.environment = {"SLUICE_REWARDS": f"{key.hex()}:{self._listener.address}"}
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._start(self._listen)
 
     def close(self) -> None:
-        self._listener.close()
+        """Ends its threads. One that is in a function for longer ends when that returns."""
+        self._end.send_bytes(b"end")
+        with contextlib.suppress(OSError):
+            Client(self._listener.address, "AF_UNIX").close()  # wakes accept(), which would sleep on were the listener closed
+        until = time.monotonic() + _PATIENCE
+        for thread in self._threads:  # the one that listens is the first, and starts no others after its end
+            thread.join(max(0.0, until - time.monotonic()))
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    def _start(self, work: Callable[..., None], *arguments: Any) -> None:
+        self._threads.append(threading.Thread(target=work, args=arguments, daemon=True))
+        self._threads[-1].start()
+
     def _listen(self) -> None:
-        while True:
-            try:
-                connection = self._listener.accept()
-            except (OSError, EOFError):
-                return  # closed
-            except Exception:  # someone without the key
-                continue
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+        with self._listener:
+            while not self._ended.poll():
+                try:
+                    connection = self._listener.accept()
+                except Exception:  # someone without the key, or who has hung up, such as close()
+                    continue
+                self._start(self._serve, connection)
 
     def _serve(self, connection: Connection[Any, Any]) -> None:
-        with connection:
-            while True:
-                try:
-                    request = json.loads(connection.recv_bytes())
-                    connection.send_bytes(json.dumps(self._answer(request)).encode())
-                except (OSError, EOFError):
-                    return  # its run has ended
+        with connection, contextlib.suppress(OSError, EOFError):  # whoever asked has ended
+            while self._ended not in wait([connection, self._ended]):
+                request = json.loads(connection.recv_bytes())
+                connection.send_bytes(json.dumps(self._answer(request)).encode())
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -79,7 +90,7 @@ class RewardServer:
                 value = asyncio.run(_awaited(value))
             json.dumps(value := _plain(value))
             return {"value": value}
-        except Exception as error:
+        except BaseException as error:  # sys.exit() too would end but this thread, and the run would not know why
             self.raised = error
             return {"error": type(error).__name__, "text": str(error) + _place(error)}
 
@@ -102,6 +113,6 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     return f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""

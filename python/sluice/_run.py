@@ -68,12 +68,21 @@ class Run:
         return self.folder / "checkpoint"
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The metrics of each iteration that has ended, as metrics.jsonl has them."""
+        """The metrics of each iteration that has ended, as metrics.jsonl has them. Raises FileNotFoundError where the folder is of no run."""
+        self._check_folder()
         return _samples.rows_of(self.folder / "metrics.jsonl")
 
-    def samples(self, file: str = "samples.jsonl") -> dict[str, Any]:
-        """The columns of what a node of type write_jsonl has written, as NumPy arrays; lists where NumPy is not installed."""
-        return _samples.columns_of(_samples.rows_of(self.folder / file))
+    def samples(self, file: str | None = None) -> dict[str, Any]:
+        """The columns of what a node of type write_jsonl has written, as NumPy arrays; lists where NumPy is not installed.
+
+        Without a name those of samples.jsonl, if there are any. Raises FileNotFoundError where the run has no file of that name.
+        """
+        self._check_folder()
+        path = self.folder / (file or "samples.jsonl")
+        opened = (self.folder / "status.json").exists()  # which a run writes when it has opened the files of its nodes
+        if file is not None and opened and not path.exists():
+            raise FileNotFoundError(f"{self.folder} has no {file}: no node of type write_jsonl has written it")
+        return _samples.columns_of(_samples.rows_of(path))
 
     def wait(self) -> Run:
         """Until it has ended. Raises RunError where it failed, with what it wrote to stderr; its cause is what a reward has raised."""
@@ -95,13 +104,21 @@ class Run:
             self._process.wait()
         self._end()
 
+    def _check_folder(self) -> None:
+        if not any((self.folder / name).exists() for name in ("metrics.jsonl", "pipeline.toml")):
+            raise FileNotFoundError(f"{self.folder} is not the folder of a run: it has neither metrics.jsonl nor pipeline.toml")
+
     def _start(self, words: Sequence[str], rewards: Mapping[str, _rewards.Reward] | None, show: bool) -> None:
         variables = environment()
         if rewards:
             self._server = _rewards.RewardServer(rewards)
             variables |= self._server.environment
-        self._process = subprocess.Popen([program(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                         text=True, encoding="utf-8", errors="replace", env=variables)
+        try:
+            self._process = subprocess.Popen([program(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                             text=True, encoding="utf-8", errors="replace", env=variables)
+        except OSError:
+            self._end()
+            raise
         for stream, kept in ((self._process.stdout, self._output), (self._process.stderr, self._errors)):
             assert stream is not None
             self._readers.append(threading.Thread(target=_keep, args=(stream, kept, show), daemon=True))

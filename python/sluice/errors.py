@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ WRONG = (64, 78)  # exit codes of rlhf-run: the command line; the pipeline, a mo
 
 
 class SluiceError(Exception):
-    """The text is what rlhf-run wrote to stderr; `code` its exit code, negative for a signal that killed it."""
+    """The text is what rlhf-run wrote to stderr; `code` its exit code, negative for a signal that killed it, which the text then names."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
@@ -33,5 +34,17 @@ class RunError(SluiceError):
 
 def error_of(text: str, code: int) -> SluiceError:
     """Of a program that ended with this code, which is not 0."""
-    text = text.rstrip("\n") or f"rlhf-run ended with code {code}, and said nothing"
+    text = text.rstrip("\n")
+    ended = f"rlhf-run was killed by signal {_signal_name(-code)}" if code < 0 else f"rlhf-run ended with code {code}"
+    if not text:
+        text = f"{ended}, and said nothing"
+    elif code < 0:  # of which it could not write itself
+        text = f"{ended}; it said before:\n{text}"
     return PipelineError(text, code) if code in WRONG else RunError(text, code)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most of those for real time have none
+        return str(number)

@@ -11,16 +11,21 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
+from multiprocessing.connection import Client
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 if os.environ.get("SLUICE_INSTALLED") != "1":
     sys.path.insert(0, str(ROOT / "python"))
 import sluice  # noqa: E402
+from sluice._rewards import RewardServer  # noqa: E402
+from sluice.errors import error_of  # noqa: E402
 
 SMALL = {"pipeline.iterations": 3, "checkpoint.every_iterations": 1, "nodes.prompts.groups_per_iteration": 8, "nodes.held_out": False,
          "nodes.held_out_answers": False, "nodes.held_out_score": False}
@@ -32,6 +37,15 @@ WITH_SAMPLES = {"extends": "builtin:grpo",
 def command_line(*words):
     """What the program says by itself."""
     return subprocess.run([sluice.program(), *map(str, words)], capture_output=True, text=True, timeout=120)
+
+
+def killed(run):
+    """What waiting for a run raises that SIGKILL has ended."""
+    run._process.kill()
+    try:
+        run.wait()
+    except sluice.RunError as error:
+        return error
 
 
 def length(response):
@@ -88,6 +102,25 @@ class Runs(Case):
         two = sluice.run("builtin:grpo", shape, run_dir="two", ranks=2).wait().metrics()
         self.assertEqual([row["reward/score_mean"] for row in one], [row["reward/score_mean"] for row in two])
 
+    def test_a_run_that_was_killed_says_by_which_signal_and_what_it_said(self):
+        error = killed(sluice.run("builtin:grpo", {**LONG, "runtime.cores": 4096}))
+        self.assertRegex(str(error), r"\Arlhf-run was killed by signal SIGKILL; it said before:\n(?s:.*)warning: .*cores = 4096")
+        self.assertEqual(error.code, -signal.SIGKILL)
+
+
+class Folders(Case):
+    def test_one_that_is_no_run_folder_is_an_error(self):
+        (self.folder / "empty").mkdir()
+        for name in ("nope", "empty"):
+            for look in (sluice.Run(name).metrics, sluice.Run(name).samples, lambda name=name: list(sluice.Run(name))):
+                with self.assertRaisesRegex(FileNotFoundError, f"^{name} is not the folder of a run: it has neither metrics.jsonl nor pipeline.toml"):
+                    look()
+
+    def test_one_of_a_run_that_has_just_begun_is_empty(self):
+        (self.folder / "pipeline.toml").touch()
+        run = sluice.Run(self.folder)
+        self.assertEqual((run.metrics(), list(run), run.samples(), run.samples("mine.jsonl")), ([], [], {}, {}))
+
 
 class Samples(Case):
     def test_columns_hold_what_the_file_holds(self):
@@ -105,6 +138,12 @@ class Samples(Case):
 
     def test_a_run_without_them_has_none(self):
         self.assertEqual(sluice.run("builtin:grpo", SMALL).wait().samples(), {})
+
+    def test_a_file_that_is_named_but_not_there_is_an_error(self):
+        run = sluice.run("builtin:grpo", SMALL, run_dir="run").wait()
+        for look in (run, sluice.Run("run")):
+            with self.assertRaisesRegex(FileNotFoundError, "^run has no nope.jsonl"):
+                look.samples("nope.jsonl")
 
 
 class Rewards(Case):
@@ -143,6 +182,65 @@ class Rewards(Case):
             self.assertIn(words, str(raised.exception))
         self.assertEqual(raised.exception.code, 1)
         self.assertIsInstance(raised.exception.__cause__, KeyError)
+
+    def test_one_that_wants_to_end_the_program_is_an_error_as_any_other(self):
+        def leaves(response):
+            sys.exit(3)
+
+        def is_interrupted(response):
+            raise KeyboardInterrupt
+
+        for reward, kind, words in ((leaves, SystemExit, "SystemExit: 3 (package_test.py:"), (is_interrupted, KeyboardInterrupt, "KeyboardInterrupt")):
+            with self.assertRaises(sluice.RunError) as raised:
+                sluice.run("builtin:grpo", SMALL, rewards={"score": reward}).wait()
+            self.assertIn(words, str(raised.exception))
+            self.assertIsInstance(raised.exception.__cause__, kind)
+
+    def test_no_thread_outlives_its_run(self):
+        before = threading.active_count()
+        sluice.run("builtin:grpo", SMALL, rewards={"score": length}).wait()
+        self.assertEqual(threading.active_count(), before)
+        with self.assertRaises(sluice.PipelineError):
+            sluice.run("builtin:grpo", SMALL, rewards={"score": lambda a, b: 0.0}).wait()
+        self.assertEqual(threading.active_count(), before)
+        with unittest.mock.patch.dict(os.environ, SLUICE_PROGRAM="nothing"), self.assertRaises(FileNotFoundError):
+            sluice.run("builtin:grpo", SMALL, rewards={"score": length})
+        self.assertEqual(threading.active_count(), before)
+
+    def test_a_connection_that_someone_keeps_open_holds_no_thread(self):
+        before = threading.active_count()
+        server = RewardServer({"score": length})
+        key, _, address = server.environment["SLUICE_REWARDS"].partition(":")
+        with Client(address, "AF_UNIX", authkey=bytes.fromhex(key)) as connection:
+            connection.send_bytes(b'{"call": "score", "arguments": {"response": "four"}}')
+            self.assertEqual(json.loads(connection.recv_bytes()), {"value": 4.0})
+            server.close()
+            self.assertEqual(threading.active_count(), before)
+
+    def test_someone_who_hangs_up_at_once_ends_no_listening(self):
+        server = RewardServer({"score": length})
+        self.addCleanup(server.close)
+        address = server.environment["SLUICE_REWARDS"].partition(":")[2]
+        Client(address, "AF_UNIX").close()
+        with Client(address, "AF_UNIX") as connection:
+            self.assertTrue(connection.poll(10))  # it asks for the key
+
+    def test_one_that_goes_on_while_its_run_dies_does_not_hold_the_end_up(self):
+        before, called, over = set(threading.enumerate()), threading.Event(), threading.Event()
+
+        def reward(response):
+            called.set()
+            over.wait(60)
+            return 0.0
+
+        run = sluice.run("builtin:grpo", SMALL, rewards={"score": reward})
+        self.assertTrue(called.wait(60))
+        self.assertIn("SIGKILL", str(killed(run)))
+        self.assertFalse(over.is_set())
+        over.set()
+        for thread in set(threading.enumerate()) - before:
+            thread.join(10)
+            self.assertFalse(thread.is_alive())
 
     def test_a_run_with_functions_says_that_it_needs_them_again(self):
         sluice.run("builtin:grpo", SMALL, run_dir="run", rewards={"score": length}).wait()
@@ -188,6 +286,10 @@ class Errors(Case):
     def test_data_that_is_missing_is_a_wrong_pipeline(self):
         with self.assertRaisesRegex(sluice.PipelineError, "nothing.jsonl"):
             sluice.run("builtin:grpo", {"nodes.prompts.path": "nothing.jsonl"})
+
+    def test_a_program_that_was_killed_in_silence_says_by_which_signal(self):
+        for code, name in ((-9, "SIGKILL"), (-40, "40")):
+            self.assertEqual(str(error_of("", code)), f"rlhf-run was killed by signal {name}, and said nothing")
 
     def test_a_value_that_no_pipeline_has_names_its_type(self):
         with self.assertRaisesRegex(TypeError, "value of type object"):
