@@ -48,8 +48,7 @@ void add_render(Command& model) {
   render.flag("--no-generation-prompt", taken->no_generation_prompt,
               "end with the last message, not where the assistant begins to speak");
   render.flag("--mask", taken->render.mask, "also the bytes that the assistant said");
-  render.option("--template", taken->render.template_file, Values::file(), "another template than the folder's")
-      .check(CLI::ExistingFile);
+  render.option("--template", taken->render.template_file, Values::file(), "another template than the folder's");
   render.runs([taken] {
     taken->render.generation_prompt = !taken->no_generation_prompt;
     taken->render.folder = meant(taken->render.folder);
@@ -144,7 +143,7 @@ void add_chat(Command& model) {
   const auto taken = std::make_shared<ChatArguments>();
   take_folder(chat, taken->folder);
   chat.option("--system", taken->system, Values::any(), "the system message that the conversation begins with");
-  chat.option("--template", taken->template_file, Values::file(), "another template than the folder's").check(CLI::ExistingFile);
+  chat.option("--template", taken->template_file, Values::file(), "another template than the folder's");
   chat.option("--context", taken->context, Values::number_above_0(),
               "the longest conversation, in tokens (default: 8192, or what the model has room for)");
   take_sampling(chat, taken->sampling, "the longest answer (default: 1024, or what the context has room for)");

@@ -11,6 +11,7 @@ set(_standard_headers <algorithm> <atomic> <filesystem> <functional> <map> <memo
 set(_tensor_headers ${_standard_headers} <ATen/Parallel.h> <ATen/core/Tensor.h> <ATen/core/grad_mode.h>)
 set(_operator_headers ${_tensor_headers} <ATen/ops/cat.h> <ATen/ops/empty.h> <ATen/ops/matmul.h> <ATen/ops/tensor.h> <ATen/ops/zeros.h>)
 set(_test_headers ${_standard_headers} <gmock/gmock.h> <gtest/gtest.h>)
+set(_quick_test_headers ${_test_headers})  # compiled without optimization
 set(_program_headers ${_standard_headers})  # as a program is compiled, not as a library
 set(_tensor_test_headers ${_test_headers} ${_operator_headers})
 set(_address_test_headers ${_tensor_test_headers})  # with a sanitizer

@@ -40,6 +40,16 @@ bool is_this_machine(const std::string& url) {
   return host == "localhost" || host.starts_with("127.") || host == "[::1]";
 }
 
+// As people are told it.
+std::string without_password(const std::string& url) {
+  const std::unique_ptr<CURLU, UrlDeleter> parsed(curl_url());
+  if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return url;
+  if (part_of(parsed.get(), CURLUPART_USER).empty()) return url;
+  curl_url_set(parsed.get(), CURLUPART_USER, nullptr, 0);
+  curl_url_set(parsed.get(), CURLUPART_PASSWORD, nullptr, 0);
+  return part_of(parsed.get(), CURLUPART_URL);
+}
+
 // The library's own initialisation; it must come before its first use, and counts.
 class Library {
  public:
@@ -191,18 +201,18 @@ class HttpClient::Transfers {
 
     const Attempt& attempt = transfer->attempt;
     if (code == CURLE_OK && status >= 200 && status < 300) {
-      replies[attempt.request] = {options_.urls[attempt.url], std::move(transfer->body), {}};
+      replies[attempt.request] = {without_password(options_.urls[attempt.url]), std::move(transfer->body), {}};
     } else if (may_pass(code, status) && attempt.number < options_.retries) {
       const milliseconds pause = options_.first_pause * (int64_t{1} << std::min<size_t>(attempt.number, 20));
       waiting_.push_back({attempt.request, (attempt.url + 1) % options_.urls.size(), attempt.number + 1,
                           Clock::now() + std::min(pause, kLongestPause)});
     } else {
-      replies[attempt.request] = {options_.urls[attempt.url], {}, failure_of(*transfer, code, status)};
+      replies[attempt.request] = {without_password(options_.urls[attempt.url]), {}, failure_of(*transfer, code, status)};
     }
   }
 
   std::string failure_of(const Transfer& transfer, CURLcode code, long status) const {
-    const std::string& url = options_.urls[transfer.attempt.url];
+    const std::string url = without_password(options_.urls[transfer.attempt.url]);
     const std::string attempts =
         transfer.attempt.number == 0 ? "" : " (after " + std::to_string(transfer.attempt.number + 1) + " attempts)";
     if (transfer.too_long) return url + " answered more than " + human_bytes(static_cast<double>(kMostBody));

@@ -22,7 +22,7 @@ struct HttpClientOptions {
 
 /// The body of an answer, or why there is none: "http://host:5000/score answered 500: no such model (after 6 attempts)".
 struct HttpReply {
-  std::string url;  // that answered
+  std::string url;  // that answered, without a password
   std::string body;
   std::string failure;  // empty: there is a body
 };

@@ -133,6 +133,14 @@ TEST(HttpScorer, RefusalIsNotTriedAgainAndShown) {
   EXPECT_THAT(server.requests(), SizeIs(1));
 }
 
+TEST(HttpScorer, APasswordIsSentAndNotTold) {
+  const TestServer server([](const Request&) -> Answer { return {404, "no"}; });
+  const std::string url = server.url();
+  const std::string told = error(params_for({"http://user:secret@" + url.substr(std::string("http://").size())}));
+  EXPECT_THAT(told, HasSubstr(url + " answered 404"));
+  EXPECT_THAT(told, Not(HasSubstr("secret")));
+}
+
 TEST(HttpScorer, RedirectionIsAnError) {
   const TestServer server([](const Request&) -> Answer { return {302, ""}; });
   EXPECT_THAT(error(params_for({server.url()})), HasSubstr("answered 302: an empty body"));
