@@ -160,8 +160,8 @@ class Preparation {
 
   static void require_number(const Keyword& keyword, const json& value, const std::string& place) {
     if (keyword.takes == Takes::kAny) return;
-    const double number = value.is_number() ? value.get<double>() : 0;
     if (!value.is_number()) refuse(place, "a number is expected");
+    const auto number = value.get<double>();
     if (keyword.takes == Takes::kPositive && number <= 0) refuse(place, "a number above 0 is expected");
     if (keyword.takes == Takes::kCount && (number < 0 || number != std::floor(number)))
       refuse(place, "an integer of at least 0 is expected");

@@ -46,6 +46,16 @@ class JsonlPromptsTest : public ::testing::Test {
     return JsonlPrompts(params, resources_);
   }
 
+  // Of a rollout that samples from `model`.
+  static engine::PromptLimit limit_of(int64_t tokens, const testing::TinyFolder& model, bool leaves_out_longer = false) {
+    return {.tokens = tokens,
+            .leaves_out_longer = leaves_out_longer,
+            .add_special = false,
+            .node = "generate",
+            .model = "actor",
+            .folder = model.path()};
+  }
+
   // The next prompt; empty at the end of the data.
   static std::string prompt(JsonlPrompts& source, int64_t iteration, int64_t index) {
     engine::Group group;
@@ -124,7 +134,7 @@ TEST_F(JsonlPromptsTest, LabelThatAScorerCannotUseIsRefused) {
 // The tokenizer has one token for each character of printable ASCII, and none for others.
 TEST_F(JsonlPromptsTest, PromptThatTheRolloutDoesNotTakeIsRefused) {
   const testing::TinyFolder model;
-  resources_.prompt_limit = {.tokens = 8, .add_special = false, .node = "generate", .model = "actor", .folder = model.path()};
+  resources_.prompt_limit = limit_of(8, model);
   write(R"({"prompt": "1+1=", "label": ""}
 {"prompt": "123456789", "label": ""}
 {"prompt": "12345678", "label": ""}
@@ -141,8 +151,7 @@ TEST_F(JsonlPromptsTest, PromptThatTheRolloutDoesNotTakeIsRefused) {
 
 TEST_F(JsonlPromptsTest, LongerPromptsThatTheRolloutLeavesOutStay) {
   const testing::TinyFolder model;
-  resources_.prompt_limit = {
-      .tokens = 2, .leaves_out_longer = true, .node = "generate", .model = "actor", .folder = model.path()};
+  resources_.prompt_limit = limit_of(2, model, /*leaves_out_longer=*/true);
   write(R"({"prompt": "123456789", "label": ""}
 {"prompt": "12", "label": ""}
 )");
@@ -152,8 +161,7 @@ TEST_F(JsonlPromptsTest, LongerPromptsThatTheRolloutLeavesOutStay) {
 
 TEST_F(JsonlPromptsTest, PromptsAllOfWhichTheRolloutLeavesOutAreRefused) {
   const testing::TinyFolder model;
-  resources_.prompt_limit = {
-      .tokens = 2, .leaves_out_longer = true, .node = "generate", .model = "actor", .folder = model.path()};
+  resources_.prompt_limit = limit_of(2, model, /*leaves_out_longer=*/true);
   write(R"({"prompt": "123456789", "label": ""}
 {"prompt": "123", "label": ""}
 )");
