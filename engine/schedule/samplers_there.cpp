@@ -56,24 +56,37 @@ void SamplersThere::name_those_who_wait(int64_t iteration, Contribution& mine) {
   const bool ends_before = first_iteration(iteration) >= state_.iterations || state_.asked_to_end || state_.ends_early();
   for (const ReturningRank& one : parts_.returning->waiting()) {
     if (ends_before) {
-      parts_.returning->answer(one.rank, std::nullopt);
+      if (!is_named(one)) parts_.returning->answer(one.rank, std::nullopt);
       continue;
     }
+    note_named(one);
     Part& part = mine.emplace_back(
         Part{.name = kComesIn + std::to_string(one.rank), .kind = Metric::kSum, .numbers = {}, .recorded = true});
     part.numbers.add(static_cast<double>(one.incarnation));
   }
 }
 
+void SamplersThere::note_named(const ReturningRank& rank) {
+  const std::lock_guard lock(mutex_);
+  named_[rank.rank] = rank.incarnation;
+}
+
+// That iteration may not be complete yet on all ranks: who was named in it is let in then, or told by ReturningRanks::end().
+bool SamplersThere::is_named(const ReturningRank& rank) {
+  const std::lock_guard lock(mutex_);
+  const auto found = named_.find(rank.rank);
+  return found != named_.end() && found->second == rank.incarnation;
+}
+
 void SamplersThere::let_in_those_named(int64_t iteration, Contribution& of_all) {
-  const auto is_named = [](const Part& part) { return part.name.starts_with(kComesIn); };
+  const auto names_one = [](const Part& part) { return part.name.starts_with(kComesIn); };
   for (const Part& part : of_all) {
-    if (!is_named(part)) continue;
+    if (!names_one(part)) continue;
     let_in({.rank = std::stoi(part.name.substr(std::string(kComesIn).size())),
             .incarnation = static_cast<int64_t>(part.numbers.sum.value())},
            iteration);
   }
-  std::erase_if(of_all, is_named);
+  std::erase_if(of_all, names_one);
 }
 
 // It may have been named twice: it was not in yet when the next iteration ended.

@@ -57,6 +57,8 @@ class SamplersThere {
 
   int64_t first_version(int64_t iteration) const { return iteration + state_.most_open_iterations() + 1; }
   int64_t first_iteration(int64_t iteration) const { return first_version(iteration) + state_.plan.schedule.policy_lag; }
+  void note_named(const ReturningRank& rank);
+  bool is_named(const ReturningRank& rank);
   void let_in(const ReturningRank& rank, int64_t iteration);
   bool some_sample(int64_t iteration) const;
   void fail(const std::string& why);
@@ -65,6 +67,7 @@ class SamplersThere {
   const Parts parts_;
   std::mutex mutex_;  // guards what follows
   std::map<int, There> there_;
+  std::map<int, int64_t> named_;  // of rank 0: which process of a rank it has named last
 };
 
 }  // namespace sluice::engine

@@ -86,9 +86,11 @@ TEST_P(Roles, GiveTheSameWhereRanksThatSampleAreLost) {
   }
 }
 
-// Ranks that sample are lost and come back, all but one, while the run is long enough for them to be let in again.
+// Ranks that sample are lost and come back, all but one, at any time: while the run is long enough for them to be let in again, or
+// not. It was told that the run ends before, and then that it is let in.
 TEST_P(Roles, GiveTheSameWhereRanksComeBack) {
   int came_in = 0;
+  constexpr int64_t kLateUs = 400;
   constexpr uint64_t kLongOnes = (kPipelinesATest + 3) / 4;
   for (uint64_t seed = GetParam() * kLongOnes; seed < (GetParam() + 1) * kLongOnes; ++seed) {
     SCOPED_TRACE(seed);
@@ -96,16 +98,19 @@ TEST_P(Roles, GiveTheSameWhereRanksComeBack) {
     shape.iterations += 12 + shape.lag;
     const CheckResult alone = check(toy::ranks_pipeline(shape, seed), registry_, 1);
     ASSERT_TRUE(alone.plan) << render(alone.problems);
+    const auto begin = std::chrono::steady_clock::now();
     const Rows expected = testing::run_rank(*alone.plan).rows;
+    const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
     const CheckResult apart = check_elastic(shape, seed);
     ASSERT_TRUE(apart.plan) << render(apart.problems);
     RandomStream random(seed, 6);
     std::vector<testing::LostRank> lost;
+    const auto within = static_cast<uint64_t>(8 * took.count() + 1);
     for (int rank = shape.training_ranks + 1; rank < apart.plan->ranks; ++rank)
       lost.push_back({.rank = rank,
                       .after_us = static_cast<int64_t>(random.below(3000)),
-                      .back_after_us = static_cast<int64_t>(random.below(2000))});
-    const std::vector<RankOutcome> outcomes = testing::run_ranks(*apart.plan, seed, shape.pause_us, lost);
+                      .back_after_us = static_cast<int64_t>(random.below(within))});
+    const std::vector<RankOutcome> outcomes = testing::run_ranks(*apart.plan, seed, kLateUs, lost);
     for (int rank = 0; rank < shape.training_ranks; ++rank) ASSERT_EQ(outcomes[static_cast<size_t>(rank)].rows, expected);
     came_in += static_cast<int>(std::ranges::count_if(outcomes, &RankOutcome::came_in));
   }
