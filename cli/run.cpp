@@ -20,6 +20,7 @@
 #include "comm/left_behind.h"
 #include "engine/contract/run_folder.h"
 #include "engine/observe/status.h"
+#include "engine/observe/stop_rule.h"
 #include "engine/run/resume.h"
 
 namespace sluice::cli {
@@ -30,15 +31,35 @@ void say_that_it_starts_over(const fs::path& folder) {
   std::printf("the run in %s was ended before its first checkpoint: it starts over\n", printable(folder.string()).c_str());
 }
 
-// A run that was killed behind its last checkpoint goes on, with nothing but its end.
-bool is_complete(const fs::path& folder, const ResumePoint& point, const engine::Plan& plan) {
-  if (point.manifest.iterations < plan.pipeline.iterations) return false;
+bool has_ended_well(const fs::path& folder) {
   const fs::path file = folder / engine::kStatusFile;
   try {
     return engine::parse_status(read_file(file), file.string()).state == "done";
   } catch (const UserError&) {
     return false;
   }
+}
+
+// Why stop_when has ended it; empty: it has not.
+std::string stopped_because(const fs::path& folder, const ResumePoint& point, const engine::Plan& plan) {
+  if (!plan.pipeline.stop_when) return {};
+  engine::StopRule rule(*plan.pipeline.stop_when);
+  engine::show_past(rule, folder / engine::kMetricsFile, point.manifest.iterations);
+  return rule.reason();
+}
+
+// What to say of a run of which nothing is left to do. One that was killed behind its last checkpoint goes on, with nothing but its
+// end.
+std::optional<std::string> complete_text(const fs::path& folder, const ResumePoint& point, const engine::Plan& plan) {
+  const int64_t done = point.manifest.iterations;
+  const bool has_all = done >= plan.pipeline.iterations;
+  const std::string stopped = has_all ? std::string() : stopped_because(folder, point, plan);
+  if ((!has_all && stopped.empty()) || !has_ended_well(folder)) return std::nullopt;
+  const std::string text = plan.pipeline.name + " is complete: " + plural(done, "iteration") + ", the last checkpoint is " +
+                           point.place.folder.string() + "\n";
+  const std::string resume = "  to go on with it: rlhf-run resume " + shell_word(folder.string()) + " --set ";
+  if (has_all) return text + resume + "pipeline.iterations=N, with more than " + std::to_string(done) + "\n";
+  return text + "  stopped     " + stopped + "\n" + resume + "pipeline.stop_when.KEY=VALUE, so that this does not stop it\n";
 }
 
 // What models and data refuse is found before anything runs, and leaves no run folder behind.
@@ -55,14 +76,11 @@ int run_from_the_beginning(const LoadedPipeline& loaded, const RunStart& start, 
 // From the point of `start`, if there is one.
 int go_on(const LoadedPipeline& loaded, RunStart start, RunLock& lock) {
   if (start.from && were_accepted(start.folder, start.from->manifest, loaded.plan)) start.accept_changes = true;
-  if (start.from && is_complete(start.folder, *start.from, loaded.plan)) {
+  const auto complete = start.from ? complete_text(start.folder, *start.from, loaded.plan) : std::nullopt;
+  if (complete) {
     engine::refuse_changes(start.from->manifest, loaded.plan, start.accept_changes);
     start.ranks.tell(told_of_nothing());
-    std::printf("%s is complete: %s, the last checkpoint is %s\n", loaded.plan.pipeline.name.c_str(),
-                plural(start.from->manifest.iterations, "iteration").c_str(),
-                printable(start.from->place.folder.string()).c_str());
-    std::printf("  to go on with it: rlhf-run resume %s --set pipeline.iterations=N, with more than %lld\n",
-                printable(shell_word(start.folder.string())).c_str(), static_cast<long long>(start.from->manifest.iterations));
+    std::fputs(printable(*complete, Lines::kKept).c_str(), stdout);
     return kDone;
   }
   if (start.from) return conduct_run(loaded, start);

@@ -187,7 +187,7 @@ std::string expectation(const ParamInfo& info) {
     case ParamKind::kReals:
       return "an array of numbers" + range_text(info);
     case ParamKind::kStrings:
-      return info.choices.empty() ? "an array of strings" : "an array of " + quoted_list(info.choices);
+      return info.choices.empty() ? "an array of strings" : "an array of " + quoted_list(info.choices) + ", each once at most";
     case ParamKind::kTable:
       return "a table";
     case ParamKind::kTables:
@@ -393,6 +393,8 @@ bool read_strings(const Value& value, std::vector<std::string>& out, BindContext
     const auto* text = std::get_if<std::string>(&element.data);
     if (text == nullptr) return report_kind(context, element, info), false;
     if (size_t index = 0; !info.choices.empty() && !read_choice(element, index, context, each)) return false;
+    if (!info.choices.empty() && std::ranges::find(strings, *text) != strings.end())
+      return report_expected(context, "written-twice", element, info, "this is there already"), false;
     strings.push_back(*text);
   }
   out = std::move(strings);

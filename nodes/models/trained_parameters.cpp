@@ -104,6 +104,7 @@ engine::ParamSet<LoraParams> lora_params() {
       .found_by([](const std::string& text, const std::filesystem::path& path) { return models::model_folder(text, path); })
       .doc("a folder in PEFT's format, with whose values they begin; or an id of the Hub, as checkpoint");
   set.param("save", &LoraParams::save)
+      .harmless()
       .doc("merged: the model with them, adapter: they alone in PEFT's format, both: the second in a subfolder adapter/");
   return set;
 }

@@ -74,7 +74,8 @@ std::string beginning(const std::string& body) {
 
 std::string fault_of_url(const std::string& url) {
   const std::unique_ptr<CURLU, UrlDeleter> parsed(curl_url());
-  if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK) {
+  const bool has_no_host = url.find(":///") != std::string::npos;  // curl would take the first folder for it
+  if (has_no_host || curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK) {
     return sluice::quoted(url) + " is not a url";
   }
   const std::string scheme = part_of(parsed.get(), CURLUPART_SCHEME);

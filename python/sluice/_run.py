@@ -34,6 +34,8 @@ class Run:
         self._readers: list[threading.Thread] = []
         self._output: list[str] = []
         self._errors: list[str] = []
+        self._stopped = False
+        self._raised: BaseException | None = None  # by a reward
 
     def __enter__(self) -> Run:
         return self
@@ -85,14 +87,16 @@ class Run:
         return _samples.columns_of(_samples.rows_of(path))
 
     def wait(self) -> Run:
-        """Until it has ended. Raises RunError where it failed, with what it wrote to stderr; its cause is what a reward has raised."""
+        """Until it has ended, by itself or by stop().
+
+        Raises RunError where it failed, with what it wrote to stderr; its cause is what a reward has raised.
+        """
         if self._process is None:
             return self
         code = self._process.wait()
-        raised = self._server.raised if self._server is not None else None
         self._end()
-        if code != 0:
-            raise error_of("".join(self._errors), code) from raised
+        if code != 0 and not (self._stopped and code == 128 + signal.SIGTERM):
+            raise error_of("".join(self._errors), code) from self._raised
         return self
 
     def stop(self) -> None:
@@ -100,6 +104,7 @@ class Run:
         if self._process is None:
             return
         if self.running:
+            self._stopped = True
             self._process.send_signal(signal.SIGTERM)
             self._process.wait()
         self._end()
@@ -136,6 +141,7 @@ class Run:
         for reader in self._readers:
             reader.join()
         if self._server is not None:
+            self._raised = self._server.raised
             self._server.close()
             self._server = None
         atexit.unregister(self.stop)

@@ -35,7 +35,11 @@ class RunError(SluiceError):
 def error_of(text: str, code: int) -> SluiceError:
     """Of a program that ended with this code, which is not 0."""
     text = text.rstrip("\n")
-    ended = f"rlhf-run was killed by signal {_signal_name(-code)}" if code < 0 else f"rlhf-run ended with code {code}"
+    ended = f"rlhf-run ended with code {code}"
+    if code < 0:
+        ended = f"rlhf-run was killed by signal {_signal_name(-code)}"
+    elif code > 128:
+        ended = f"rlhf-run was interrupted by signal {_signal_name(code - 128)}"
     if not text:
         text = f"{ended}, and said nothing"
     elif code < 0:  # of which it could not write itself

@@ -80,6 +80,12 @@ class Stopping(Case):
         self.assertRegex(done.stdout, rf"stopped +{SCORE} is [\d.]+, at least 0")
         self.assertIn("run finished: 1 iteration", re.sub(r"^ppo", "run", done.stdout, flags=re.M))
         self.assertTrue((done.folder / "checkpoint/actor/model.safetensors").exists())
+        again = run("resume", done.folder)
+        self.assertEqual(again.returncode, DONE, again.stderr)
+        self.assertRegex(again.stdout, rf"^ppo is complete: 1 iteration, .*\n +stopped +{SCORE} is [\d.]+, at least 0")
+        on = run("resume", done.folder, *sets(**{"pipeline.stop_when.at_least": 2.0}))
+        self.assertEqual(on.returncode, DONE, on.stderr)
+        self.assertGreater(len(done.metrics), 1)
 
     def test_with_a_lag_it_ends_behind_what_may_have_begun(self):
         keys = {"schedule.policy_lag": 2, "nodes.train.recompute_old_logprobs": True,

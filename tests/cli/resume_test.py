@@ -398,6 +398,14 @@ class Resume(Survival):
         done = run("simulate", self.run_folder / "pipeline.toml", "--costs", self.run_folder)
         self.assertEqual(done.returncode, DONE, done.stderr)
 
+    def test_adapters_may_be_saved_otherwise(self):
+        self.settings |= {"models.actor.lora": "{ rank = 2 }"}
+        self.run_for(2)
+        done = self.resume(**{"models.actor.lora.save": "adapter"})
+        self.assert_goes_on(done, 2)
+        self.assertIn('lora.save: "both" -> "adapter"\n', done.stdout)
+        self.assertTrue((self.run_folder / "checkpoint/actor/adapter_model.safetensors").exists())
+
     def test_what_is_no_run_is_refused(self):
         self.assert_refused(run("resume", self.folder / "nothing"), "is not a folder")
         self.assert_refused(run("resume", self.folder), "holds no run", "--resume auto")

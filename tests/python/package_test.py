@@ -86,6 +86,7 @@ class Runs(Case):
     def test_a_run_that_was_stopped_goes_on(self):
         with sluice.run("builtin:grpo", LONG, run_dir="run") as run:
             next(iter(run))
+        run.wait()  # it was asked to end, and has
         done = len(run.metrics())
         going_on = sluice.resume("run", {"pipeline.iterations": done + 2})
         self.assertEqual([row["iteration"] for row in going_on], list(range(done + 2)))
@@ -176,8 +177,11 @@ class Rewards(Case):
         def reward(response):
             raise KeyError("unit")
 
+        run = sluice.run("builtin:grpo", SMALL, rewards={"score": reward})
+        with self.assertRaises(sluice.RunError):
+            run.wait()
         with self.assertRaises(sluice.RunError) as raised:
-            sluice.run("builtin:grpo", SMALL, rewards={"score": reward}).wait()
+            run.wait()  # says it again
         for words in ("node 'score'", "iteration 0", "KeyError: 'unit'", "package_test.py:"):
             self.assertIn(words, str(raised.exception))
         self.assertEqual(raised.exception.code, 1)
@@ -290,6 +294,7 @@ class Errors(Case):
     def test_a_program_that_was_killed_in_silence_says_by_which_signal(self):
         for code, name in ((-9, "SIGKILL"), (-40, "40")):
             self.assertEqual(str(error_of("", code)), f"rlhf-run was killed by signal {name}, and said nothing")
+        self.assertEqual(str(error_of("", 143)), "rlhf-run was interrupted by signal SIGTERM, and said nothing")
 
     def test_a_value_that_no_pipeline_has_names_its_type(self):
         with self.assertRaisesRegex(TypeError, "value of type object"):
