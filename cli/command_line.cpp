@@ -113,9 +113,10 @@ Complaint complaint_of(const CLI::ParseError& error, const Command& program) {
   if (auto complaint = unknown_option(program)) return *complaint;
   const Command& command = innermost(program);
   if (!command.commands().empty()) return {command.called() + " needs a subcommand", where_to_read(command) + " lists them"};
-  const std::vector<std::string> remaining = command.app().remaining();
+  const std::vector<std::string> remaining = command.app().remaining(), options = command.option_names();
   const auto setting = std::ranges::find_if(remaining, looks_like_setting);
-  return {error.what(), setting == remaining.end() ? where_to_read(command) : help_for_setting(*setting)};
+  const bool is_meant = setting != remaining.end() && std::ranges::find(options, "--set") != options.end();
+  return {error.what(), is_meant ? help_for_setting(*setting) : where_to_read(command)};
 }
 
 CommandLine refuse(const Complaint& complaint) {

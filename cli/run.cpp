@@ -1,5 +1,7 @@
 #include <cstdio>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -97,6 +99,13 @@ int follow(const LoadedPipeline& loaded, Ranks& ranks) {
   return start ? conduct_run(loaded, *start) : kDone;
 }
 
+// What is wrong with models and data all ranks find, and rank 0 tells all of it.
+UserError first_of(const Problems& problems) {
+  Problem first = problems.front();
+  first.notes.push_back("and " + plural(static_cast<int64_t>(problems.size()) - 1, "more problem"));
+  return UserError(std::move(first));
+}
+
 // What ends a rank before it runs is what the others hear of. One that comes too late to help has done no harm.
 template <class Action>
 int among_ranks(Ranks& ranks, const engine::Plan& plan, const Action& action) {
@@ -113,6 +122,8 @@ int among_ranks(Ranks& ranks, const engine::Plan& plan, const Action& action) {
   } catch (const std::exception& error) {
     const std::string what = error.what();
     ranks.end(/*well=*/false, what.substr(0, what.find('\n')));
+    const auto* wrong = dynamic_cast<const UserError*>(&error);
+    if (!ranks.leads() && wrong != nullptr && wrong->problems().size() > 1) throw first_of(wrong->problems());
     throw;
   }
 }

@@ -47,6 +47,7 @@ class CommandLine(Case):
         self.refuse("trainer.epochs=3", PPO, says=["--set trainer.epochs=3"])
         self.refuse("actor.path=models/x", says=["--set actor.path=models/x"])
         self.refuse(PPO, "pipeline.iterations=3", says=["--set pipeline.iterations=3"])
+        self.refuse("model", "tokenize", "models/x", "1+1=", says=["rlhf-run model tokenize --help"])
 
     def test_every_command_has_examples(self):
         for words in ((), ("run",), ("checkpoints",), ("checkpoints", "export"), ("model",), ("model", "sample")):

@@ -3,7 +3,7 @@
 import os
 import unittest
 
-from support import DONE, PPO, SMALL, WRONG_USAGE, Case, run, sets
+from support import DONE, PPO, SMALL, WRONG_PIPELINE, WRONG_USAGE, Case, run, sets
 
 IN_A_WORLD = {"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4", "MASTER_ADDR": "n1", "MASTER_PORT": "2345"}
 
@@ -32,6 +32,13 @@ class Launch(Case):
         self.assert_refused(done, "p.toml:1:")
         self.assertEqual(done.stderr.count("p.toml:1:"), 1)
         self.assertFalse((self.folder / "run").exists())
+
+    def test_wrong_data_is_told_by_rank_0_in_full(self):
+        done = run("launch", "--ranks", 2, PPO, "--run-dir", self.folder / "run", *sets(**{**SMALL, "nodes.generate.max_prompt_tokens": 1}))
+        self.assertEqual(done.returncode, WRONG_PIPELINE, done.stderr)
+        self.assertIn("[rank 1]       = and 19 more problems\n", done.stderr)
+        self.assertIn("\n20 problems; nothing was run\n", done.stderr)
+        self.assertEqual(done.stderr.count("max_prompt_tokens of node 'generate' is 1"), 20 + 1)
 
     def test_a_pipeline_with_more_executors_than_cores_of_a_rank_is_warned_of_once(self):
         one = {min(os.sched_getaffinity(0))}

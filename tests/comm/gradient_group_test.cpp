@@ -197,7 +197,7 @@ TEST(GradientGroup, IsDestroyedWhileItWaitsForAnother) {
     std::this_thread::sleep_for(50ms);
     const auto begin = std::chrono::steady_clock::now();
     group.reset();
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);  // and not the timeout of the group
     destroyed.set_value();
   });
 }

@@ -88,7 +88,7 @@ TEST_P(FaultOfARank, StoppedWhileGradientsAreAddedDoesNotHoldUpTheEnd) {
   std::this_thread::sleep_for(200ms);
   const auto begin = std::chrono::steady_clock::now();
   group.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);                       // and not the timeout of the group
   EXPECT_EQ(lost.reason.get_future().wait_for(0s), std::future_status::timeout);  // it was not the sum that failed
 }
 
