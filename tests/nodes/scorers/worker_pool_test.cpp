@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
+#include <csignal>
 #include <thread>
 
 #include "base/error.h"
@@ -59,7 +61,8 @@ TEST(WorkerPool, HangFailsItsRequestAndTheNextOneIsAnswered) {
 TEST(WorkerPool, WorkerThatEndedWhileIdleFailsNoRequest) {
   WorkerPool pool(shell("echo ready; read line; echo \"$line!\""));  // one request, and it ends
   EXPECT_THAT(ask(pool, {"a"}), ElementsAre("a!"));
-  std::this_thread::sleep_for(milliseconds(100));
+  siginfo_t ended;
+  ASSERT_EQ(::waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT), 0);  // until it has; the pool is left to find it
   EXPECT_THAT(ask(pool, {"b"}), ElementsAre("b!"));
 }
 
