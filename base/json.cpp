@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -60,14 +61,16 @@ class LimitReader {
   std::vector<size_t> keys_;  // of each open object or array
 };
 
-void check_limits(std::string_view text, const std::string& name) {
+// What a text has too much of, if it is JSON at all.
+std::optional<std::string> limit_that_is_passed(std::string_view text) {
   size_t openings = 0, colons = 0;
   for (const char c : text) openings += c == '[' || c == '{', colons += c == ':';
-  if (openings <= kDeepest && colons <= kMostKeys) return;
+  if (openings <= kDeepest && colons <= kMostKeys) return std::nullopt;
   LimitReader reader;
   Json::sax_parse(text, &reader);
-  if (reader.too_deep) throw UserError(name + " nests deeper than " + std::to_string(kDeepest) + " levels");
-  if (reader.too_wide) throw UserError(name + " has an object of more than " + std::to_string(kMostKeys) + " keys");
+  if (reader.too_deep) return "nests deeper than " + std::to_string(kDeepest) + " levels";
+  if (reader.too_wide) return "has an object of more than " + std::to_string(kMostKeys) + " keys";
+  return std::nullopt;
 }
 
 }  // namespace
@@ -81,7 +84,7 @@ std::string reason_of_json_error(const std::string& what) {
 }
 
 Json parse_json(std::string_view text, const std::string& name, int64_t first_line) {
-  check_limits(text, name);
+  if (const auto passed = limit_that_is_passed(text)) throw UserError(name + " " + *passed);
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
@@ -93,6 +96,11 @@ Json parse_json(std::string_view text, const std::string& name, int64_t first_li
   } catch (const Json::out_of_range&) {  // 1e999; the library does not say where
     throw UserError(name + " holds a number that is too large for a double");
   }
+}
+
+Json json_or_discarded(std::string_view text) {
+  if (limit_that_is_passed(text)) return Json(Json::value_t::discarded);
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 Json read_json(const std::filesystem::path& path) { return parse_json(read_file(path), path.string()); }

@@ -40,7 +40,12 @@ int conduct_assistance(const engine::Plan& plan, const RunStart& start) {
   const StopSignals stop_signals;
   const std::string doing = "assisting rank " + std::to_string(engine::group_of(plan, start.ranks.rank()).front());
   start.ranks.watch({.failed = [&](const std::exception_ptr& error) { assistance.fail(error); },
-                     .sign = [&] { return engine::RankSign{.doing = doing, .resident_bytes = engine::resident_bytes()}; },
+                     .sign =
+                         [&] {
+                           return engine::RankSign{.doing = doing,
+                                                   .resident_bytes = engine::resident_bytes(),
+                                                   .interrupted = stop_signals.seen() != 0};
+                         },
                      .lost = {},
                      .back = {}});
   std::string failure;

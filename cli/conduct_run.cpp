@@ -144,6 +144,7 @@ class Conduct {
   engine::RunSummary run_to_its_end();
   void end_with(const engine::RunSummary& summary);
   void start_trackers();
+  bool an_assisting_rank_is_interrupted() const;
   void forward_signals();
   void say(const std::string& line);
   void warn(const std::string& warning);
@@ -267,13 +268,21 @@ std::string Conduct::how_to_go_on() const {
          shell_word((start_.folder / "pipeline.toml").string()) + " --resume auto --run-dir " + folder;
 }
 
+// It computes passes, and has neither iterations nor mail by which others would learn of it.
+bool Conduct::an_assisting_rank_is_interrupted() const {
+  const bool some_assist = plan_.pass_ranks() > 1 || plan_.sampling_ranks() > 1;
+  if (!some_assist || !start_.ranks.leads()) return false;
+  const auto is_told = [](const engine::RankSeen& rank) { return rank.last.interrupted; };
+  return std::ranges::any_of(start_.ranks.seen(), is_told);
+}
+
 // Some times a second.
 void Conduct::forward_signals() {
   if (signals_.take_save_request()) {
     run_->save_now();
     say("asked to save: there will be a checkpoint at the end of this iteration");
   }
-  if (interrupted_ || stop_signals_->seen() == 0) return;
+  if (interrupted_ || (stop_signals_->seen() == 0 && !an_assisting_rank_is_interrupted())) return;
   interrupted_ = true;
   run_->interrupt();
   const std::string where = start_.ranks.size() == 1 ? "" : " on all ranks";

@@ -76,14 +76,22 @@ std::string fields_text(const InitPipeline& pipeline) {
   return join(parts, ", ");
 }
 
+std::string how_texts_are_written(const InitModel& model, const InitPipeline& chosen) {
+  if (!model.has_template) return "without a chat template: texts are sent as they are";
+  return chosen.passes_over_template ? "texts without a prompt are learned as they are" : "its chat template writes the prompts";
+}
+
+void require_utf8(const std::string& path) {
+  if (!is_utf8(path)) throw UserError("the path is not UTF-8, which a pipeline file is: " + path, "rename it");
+}
+
 void say_what_was_chosen(const InitArguments& arguments, const InitModel& model, const InitData& data,
                          const FittedPipeline& fitted) {
   const InitPipeline& chosen = fitted.pipeline;
-  say("model",
-      arguments.model + ": " + human_count(static_cast<double>(model.parameters)) + " parameters, stored as " +
-          (model.stored.empty() ? "nothing" : model.stored) + ", computed in " + (chosen.bfloat16 ? "bfloat16" : "float32") +
-          " on " + (chosen.device.empty() ? "the CPU" : chosen.device) + "; " +
-          (model.has_template ? "its chat template writes the prompts" : "without a chat template: texts are sent as they are"));
+  say("model", arguments.model + ": " + human_count(static_cast<double>(model.parameters)) + " parameters, stored as " +
+                   (model.stored.empty() ? "nothing" : model.stored) + ", computed in " +
+                   (chosen.bfloat16 ? "bfloat16" : "float32") + " on " + (chosen.device.empty() ? "the CPU" : chosen.device) +
+                   "; " + how_texts_are_written(model, chosen));
   say("data", arguments.data + ": " + plural(static_cast<int64_t>(data.count), "row") + "; " + fields_text(chosen));
   if (!chosen.scorer.type.empty()) say("scorer", chosen.scorer.type + ": " + chosen.scorer.why);
   say("lengths", chosen.max_tokens > 0
@@ -110,6 +118,7 @@ void require_free(const InitArguments& arguments) {
 
 int init_pipeline(const InitArguments& arguments) {
   require_free(arguments);
+  for (const std::string& path : {arguments.model, arguments.data}) require_utf8(path);
   const NamedKind& kind = *std::ranges::find(kInitKinds, arguments.kind, [](const NamedKind& k) { return std::string(k.name); });
   const auto registry = make_registry();
   const InitModel model = look_at_model(arguments.model);

@@ -73,7 +73,9 @@ void choose_lengths(const InitModel& model, const InitLengths& lengths, InitPipe
 
 void choose_sizes(const InitModel& model, const InitData& data, InitPipeline& pipeline) {
   const bool reads_texts = pipeline.fields.messages.empty() && !pipeline.fields.pairs_are_messages;
-  pipeline.chats = model.has_template && reads_texts;
+  const bool has_prompts = !pipeline.fields.prompt.empty();  // pairs may have none: their common beginning is it, as it is
+  pipeline.chats = model.has_template && reads_texts && has_prompts;
+  pipeline.passes_over_template = model.has_template && reads_texts && !has_prompts;
   choose_lengths(model, lengths_of(model, data, pipeline.fields, {pipeline.chats, pipeline.scorer.suffix}), pipeline);
   const auto rows = static_cast<int64_t>(data.count);
   const bool sampled = samples(pipeline.kind);

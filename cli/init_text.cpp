@@ -169,7 +169,7 @@ class InitWriter {
       keys.add("prompt_fields", names_text(fields.prompt));
     else if (fields.prompt.front() != "prompt")
       keys.text("prompt_field", fields.prompt.front());
-    if (p_.chats) keys.add("chat", "true");
+    if (p_.chats || p_.passes_over_template) keys.add("chat", p_.chats ? "true" : "false");
   }
 
   Keys source(const std::string& type, const std::string& model) const {

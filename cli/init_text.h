@@ -16,8 +16,9 @@ struct InitPipeline {
   InitKind kind = InitKind::kGrpo;
   std::string model, data;
   InitFields fields;
-  InitScorer scorer;   // where answers are scored
-  bool chats = false;  // prompts that are texts are turns of the model's template
+  InitScorer scorer;                  // where answers are scored
+  bool chats = false;                 // prompts that are texts are turns of the model's template
+  bool passes_over_template = false;  // which it has, and texts without a prompt do not need
   bool bfloat16 = false;
   bool lora = false;
   std::string device;  // empty: the CPU

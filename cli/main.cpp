@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "base/error.h"
@@ -34,6 +38,17 @@ int report(const UserError& error) {
   return kWrongPipeline;
 }
 
+// What the system refused, such as another thread.
+std::optional<std::string> limit_of_system(const std::exception& error) {
+  const auto* refused = dynamic_cast<const std::system_error*>(&error);
+  if (refused == nullptr) return std::nullopt;
+  const std::error_code code = refused->code();
+  const bool is_limit = code == std::errc::resource_unavailable_try_again || code == std::errc::too_many_files_open ||
+                        code == std::errc::too_many_files_open_in_system || code == std::errc::not_enough_memory;
+  if (!is_limit) return std::nullopt;
+  return "the system gives no more threads, memory or open files: " + printable(refused->what());
+}
+
 // What a command throws becomes a message and an exit code.
 int run_reporting(const Command& command) {
   try {
@@ -47,6 +62,10 @@ int run_reporting(const Command& command) {
   } catch (const UserError& error) {
     return report(error);
   } catch (const std::exception& error) {
+    if (const auto limit = limit_of_system(error)) {
+      std::fprintf(stderr, "error: %s\n      = help: it may be a limit of this process: ulimit -a shows them\n", limit->c_str());
+      return kFailed;
+    }
     if (engine::is_out_of_memory(error)) {
       std::fprintf(stderr, "error: out of memory: %s\n", printable(error.what(), Lines::kKept).c_str());
       return kFailed;
@@ -77,6 +96,16 @@ void fill_standard_descriptors() {
   }
 }
 
+// LibTorch's libraries look for each other while they are loaded, and without a current folder they end the program. So this is
+// called before them.
+void require_a_current_folder(int, char**, char**) {
+  char path[PATH_MAX];
+  if (::getcwd(path, sizeof path) != nullptr || errno != ENOENT) return;
+  constexpr std::string_view kGone = "error: the current folder is gone\n      = help: cd to one that exists\n";
+  if (::write(STDERR_FILENO, kGone.data(), kGone.size()) >= 0) ::_exit(kWrongUsage);
+}
+__attribute__((section(".preinit_array"), used)) void (*before_libraries)(int, char**, char**) = require_a_current_folder;
+
 int main(const std::vector<std::string>& words) {
   Command program("rlhf-run", "Sluice: RLHF as a dataflow graph", std::string("sluice ") + kVersionText);
   program.app().footer(
@@ -88,7 +117,7 @@ int main(const std::vector<std::string>& words) {
   add_model_commands(program);
   add_shell_commands(program);
   const CommandLine line = parse_command_line(program, words);
-  return line.command == nullptr ? line.exit_code : printed(run_reporting(*line.command));
+  return printed(line.command == nullptr ? line.exit_code : run_reporting(*line.command));
 }
 
 }  // namespace
@@ -96,6 +125,7 @@ int main(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   sluice::cli::fill_standard_descriptors();
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of writing it, which is told
   sluice::models::TensorPool::install();
   sluice::nodes::use_threads(sluice::available_cores());  // before anything starts LibTorch's own
   return sluice::cli::main({argv + 1, argv + argc});

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/exit_codes.h"
+#include "cli/model_marks.h"
 #include "comm/cluster.h"
 #include "comm/gradients_over.h"
 #include "comm/left_behind.h"
@@ -52,6 +53,7 @@ std::map<std::string, std::string> to_agree(const engine::Plan& plan) {
   }
   values["[budget] pass_tokens, as chosen"] = std::to_string(plan.budget.pass_tokens.value);
   values["[budget] micro_batch_tokens, as chosen"] = std::to_string(plan.budget.micro_batch_tokens.value);
+  values.merge(model_marks(plan));
   return values;
 }
 

@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "base/path_kind.h"
 #include "base/printable.h"
 #include "base/shell_word.h"
 #include "base/strings.h"
 #include "cli/damage_name.h"
+#include "engine/contract/run_folder.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;
@@ -26,8 +28,10 @@ DamagedCheckpoint none_is_intact(const fs::path& run_folder, const std::vector<e
   Problem problem{
       .where = {}, .message = "no checkpoint of " + run_folder.string() + " is intact", .caret = {}, .notes = {}, .help = {}};
   for (const auto& checkpoint : damaged) problem.notes.push_back(damaged_place(checkpoint));
-  problem.help = "put a copy of one in its place and resume again; or remove " + (run_folder / "checkpoints").string() +
-                 " to start over, with rlhf-run resume " + shell_word(run_folder.string());
+  problem.help = "put a copy of one in its place and resume again; or remove " +
+                 shell_word((run_folder / engine::kCheckpointsFolder).string()) + " and " +
+                 shell_word((run_folder / engine::kNewestCheckpointLink).string()) + " to start over, with rlhf-run resume " +
+                 shell_word(run_folder.string());
   return DamagedCheckpoint(problem);
 }
 
@@ -41,6 +45,17 @@ void warn_of_damaged(const std::vector<engine::DamagedCheckpoint>& damaged, cons
   }
 }
 
+// What a run has saved is not where it was: on a disk that is not mounted, perhaps. Only who knows that it is lost may start over.
+void refuse_lost_checkpoints(const fs::path& run_folder) {
+  const fs::path all = run_folder / engine::kCheckpointsFolder, newest = run_folder / engine::kNewestCheckpointLink;
+  const bool leads_nowhere = name_kind(all) == PathKind::kLink && !is_there(all);
+  if (!leads_nowhere && name_kind(newest) != PathKind::kLink) return;
+  const std::string link = (leads_nowhere ? all : newest).string();
+  throw DamagedCheckpoint(
+      run_folder.string() + " has saved checkpoints, and they are gone: " + link + " leads to nothing",
+      "put them back, as by mounting the disk that they are on; or remove " + shell_word(link) + " to start over");
+}
+
 std::string counts_text(const std::vector<CheckpointPlace>& places) {
   std::vector<std::string> counts;
   for (const CheckpointPlace& place : places) counts.push_back(std::to_string(place.iterations));
@@ -52,7 +67,10 @@ std::string counts_text(const std::vector<CheckpointPlace>& places) {
 std::optional<ResumePoint> newest_point(const fs::path& run_folder) {
   std::vector<engine::DamagedCheckpoint> damaged;
   const auto place = engine::newest_intact(run_folder, damaged);
-  if (!place && damaged.empty()) return std::nullopt;
+  if (!place && damaged.empty()) {
+    refuse_lost_checkpoints(run_folder);
+    return std::nullopt;
+  }
   if (!place) throw none_is_intact(run_folder, damaged);
   warn_of_damaged(damaged, *place);
   return point_of(*place);

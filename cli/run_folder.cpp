@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/path_kind.h"
+#include "base/strings.h"
 #include "cli/plugin_seal.h"
 #include "engine/contract/run_folder.h"
 #include "engine/text/graph_text.h"
@@ -30,6 +31,7 @@ fs::path default_run_folder(const std::string& name, bool may_go_on) {
 
 void make_run_folder(const fs::path& folder) {
   try {
+    if (!is_utf8(absolute_path(folder).native())) throw UserError("its path is not UTF-8, which what a run records is");
     make_folders(folder);
   } catch (const UserError& error) {
     Problem problem = error.problems().front();

@@ -189,7 +189,8 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
   const char* label = "  memory      ";
   for (const std::string& line : engine::memory_lines(run.memory)) text += std::exchange(label, "              ") + line + "\n";
   text += "  run folder  " + printable(folder);
-  if (!run.last_checkpoint.empty()) text += " (checkpoint/ holds the trained models)";
+  const bool trains = std::ranges::any_of(plan_.models, [](const engine::PlanModel& model) { return model.usage.updated; });
+  if (!run.last_checkpoint.empty() && trains) text += " (checkpoint/ holds the trained models)";
   const bool to_be_resumed = run.end == engine::RunEnd::kInterrupted && !run.last_checkpoint.empty();
   if (to_be_resumed) text += "\n  resume with rlhf-run resume " + printable(shell_word(folder));
   return text;

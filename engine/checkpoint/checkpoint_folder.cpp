@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/path_kind.h"
+#include "engine/contract/run_folder.h"
 
 namespace sluice::engine {
 namespace fs = std::filesystem;
@@ -86,10 +87,17 @@ std::optional<Damage> damage_of(const fs::path& checkpoint) {
     const std::string& message = error.problems().front().message;  // begins with the path
     return Damage{path, message.starts_with(path.string() + " ") ? message.substr(path.string().size() + 1) : message};
   }
+  const auto named = number_of(checkpoint.filename().string());
+  if (named && *named != manifest.iterations)
+    return Damage{path, "is that of checkpoint " + std::to_string(manifest.iterations) + ": the folder was renamed"};
   for (const Manifest::File& file : manifest.files) {
     if (auto damage = damage_of(checkpoint, file)) return damage;
   }
   return std::nullopt;
+}
+
+bool is_gone_event_file(const fs::path& run_folder, const std::string& name) {
+  return name.starts_with(kEventFilePrefix) && name_kind(run_folder / name) == PathKind::kNothing;
 }
 
 std::optional<CheckpointPlace> newest_intact(const fs::path& run_folder, std::vector<DamagedCheckpoint>& damaged) {

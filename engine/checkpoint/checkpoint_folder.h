@@ -35,6 +35,9 @@ struct Damage {
 /// Reads every byte of it. Nothing: it is as it was saved.
 std::optional<Damage> damage_of(const std::filesystem::path& checkpoint);
 
+/// An event file of TensorBoard that is not there any more: somebody has tidied up, and no run needs it.
+bool is_gone_event_file(const std::filesystem::path& run_folder, const std::string& name);
+
 /// The newest intact one; `damaged` gets those that are newer. Nothing: none is intact.
 struct DamagedCheckpoint {
   CheckpointPlace place;

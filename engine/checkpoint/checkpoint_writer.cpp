@@ -102,6 +102,7 @@ void CheckpointWriter::complete(const Cut& cut) {
   for (const auto& [name, saved] : parts_.models)
     manifest.oldest_version = std::min(manifest.oldest_version, saved.versions.saved_with(cut.iterations).oldest);
   for (const auto& [name, state] : cut.nodes) manifest.growing.insert(state.files.begin(), state.files.end());
+  std::erase_if(manifest.growing, [this](const auto& file) { return is_gone_event_file(parts_.run_folder, file.first); });
   for (const auto& [name, bytes] : manifest.growing) sync_file(parts_.run_folder / name, parts_.files);
   manifest.files = described_files(unfinished_);
   OutputFile file(unfinished_ / kManifestName, OutputFile::Mode::kTruncate, parts_.files);

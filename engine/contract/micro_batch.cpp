@@ -21,6 +21,20 @@ int slot_of(const ColumnSpec& spec, const ColumnSlots& slots, const std::vector<
   return slot_of(spec.name, spec.dtype, spec.extent, slots, allowed);
 }
 
+std::string form_of(const ColumnSpec& spec) { return std::string(name_of(spec.dtype)) + " of each " + name_of(spec.extent); }
+
+// Under that name its contract has another type or extent, or nothing. `does`: "reads".
+[[noreturn]] void refuse(const std::string& does, const ColumnSpec& spec, const ColumnSlots& slots,
+                         const std::vector<int>& allowed) {
+  for (const int slot : allowed) {
+    const ColumnSpec& declared = slots[static_cast<size_t>(slot)];
+    if (declared.name != spec.name) continue;
+    throw_contract_breach("it " + does + " column '" + spec.name + "' as " + form_of(spec) + ", and its contract says " +
+                          form_of(declared));
+  }
+  throw_contract_breach("it " + does + " column '" + spec.name + "', which its contract does not say");
+}
+
 }  // namespace
 
 void ByteMeter::add(int64_t bytes) {
@@ -121,13 +135,13 @@ const ColumnData& MicroBatch::read(const ColumnSpec& spec) const { return read(s
 
 const ColumnData& MicroBatch::read(std::string_view name, DType dtype, Extent extent) const {
   const int place = slot_of(name, dtype, extent, *slots_, *reads_);
-  if (place < 0) throw_contract_breach("it reads column '" + std::string(name) + "', which its contract does not say");
+  if (place < 0) refuse("reads", {.name = std::string(name), .dtype = dtype, .extent = extent}, *slots_, *reads_);
   return state_->slots[static_cast<size_t>((*reads_)[static_cast<size_t>(place)])].data;
 }
 
 const ColumnData& MicroBatch::write(const ColumnSpec& spec) {
   const int place = slot_of(spec, *slots_, *writes_);
-  if (place < 0) throw_contract_breach("it writes column '" + spec.name + "', which its contract does not say");
+  if (place < 0) refuse("writes", spec, *slots_, *writes_);
   ColumnData& data = written_[static_cast<size_t>(place)];
   if (!data.empty()) throw_contract_breach("column '" + spec.name + "' is written twice");
   return data = ColumnData(spec.dtype, layout().count(spec.extent));

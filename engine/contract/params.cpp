@@ -334,6 +334,7 @@ bool read_path(const Value& value, std::filesystem::path& out, BindContext& cont
   if (text->empty()) return report_expected(context, "empty-text", value, info, "this is empty"), false;
   try {
     out = meant_path(*text, value.base, info);
+    if (!is_utf8(absolute_path(out).native())) throw UserError(out.string() + " is not UTF-8, which what a run records is");
     if (info.find && name_kind(out) == PathKind::kNothing) throw UserError("there is no folder " + out.string());
   } catch (const UserError& error) {
     return report_no_path(value, *text, error.problems().front(), context, info), false;

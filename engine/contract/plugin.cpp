@@ -2,12 +2,12 @@
 
 #include <dlfcn.h>
 
-#include <exception>
 #include <map>
 
 #include "base/error.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
+#include "engine/contract/plugin_code.h"
 
 namespace sluice::engine {
 namespace {
@@ -37,8 +37,11 @@ void* open_library(const std::filesystem::path& path) {
   if (!is_file(path)) refuse("plugin-unusable", path.string() + " is not a file, so it is no plugin");
   // A name without a slash would be looked for in the folders of the system.
   void* library = dlopen(absolute_path(path).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) refuse("plugin-unusable", "plugin " + path.string() + " cannot be loaded: " + dlerror(), kRebuild);
-  return library;
+  if (library != nullptr) return library;
+  const std::string why = dlerror();
+  const bool is_of_another_build =
+      why.find("undefined symbol") != std::string::npos || why.find("version `") != std::string::npos;
+  refuse("plugin-unusable", "plugin " + path.string() + " cannot be loaded: " + why, is_of_another_build ? kRebuild : "");
 }
 
 template <class Function>
@@ -91,18 +94,17 @@ void load_plugin(const std::filesystem::path& path, Registry& registry) {
   void* library = open_library(path);
   const auto abi = symbol<AbiFunction>(library, "sluice_plugin_abi", path);
   const auto add_types = symbol<RegisterFunction>(library, "sluice_plugin_register", path);
-  check_abi(abi(), path);
+  const char* const built_as = abi();
+  check_abi(built_as == nullptr ? "" : built_as, path);
   const OriginScope origin(registry, path.filename().string());
   try {
-    add_types(registry);
+    call_plugin("plugin " + path.string() + " failed while it registered its types", [&] { add_types(registry); });
   } catch (const UserError& error) {
     Problems problems = error.problems();
     for (Problem& problem : problems) {
       if (problem.kind.empty()) problem.kind = "plugin-unusable";
     }
     throw UserError(std::move(problems));
-  } catch (const std::exception& error) {
-    refuse("plugin-unusable", "plugin " + path.string() + " failed while it registered its types: " + error.what());
   }
 }
 

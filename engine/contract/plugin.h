@@ -8,8 +8,9 @@
 
 namespace sluice::engine {
 
-/// What a plugin and the program that loads it must have in common, as `word=value;word=value`: compiled into both.
-inline std::string abi_text() {
+/// What a plugin and the program that loads it must have in common, as `word=value;word=value`: compiled into both. Hidden, or a
+/// plugin would call the program's.
+__attribute__((visibility("hidden"))) inline std::string abi_text() {
   std::string text = std::string("sluice=") + kVersionText;
   text += ";c++=" + std::to_string(__cplusplus / 100);
 #ifdef _GLIBCXX_USE_CXX11_ABI

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "engine/contract/node_keys.h"
+#include "engine/contract/plugin_code.h"
 #include "engine/contract/settings.h"
 
 namespace sluice::engine {
@@ -17,6 +18,36 @@ namespace {
                           .caret = {},
                           .notes = {},
                           .help = "give it another name, or do not load both"});
+}
+
+constexpr const char* kBuiltin = "builtin";
+
+// The functions of a plugin's type, whose exceptions become errors that name it.
+NodeType guarded(NodeType type) {
+  const std::string of = "of node type " + sluice::quoted(type.info.type) + " of plugin " + type.origin;
+  type.bind = [bind = std::move(type.bind), of](const Table& table, BindContext& context) {
+    return call_plugin("the check " + of + " failed", [&] { return bind(table, context); });
+  };
+  type.needs = [needs = std::move(type.needs), of](const void* params) {
+    return call_plugin("what is needed " + of + " is not known", [&] { return needs(params); });
+  };
+  type.make = [make = std::move(type.make), of](const void* params, NodeResources& resources) {
+    return call_plugin("node '" + resources.node + "': the constructor " + of + " failed",
+                       [&] { return make(params, resources); });
+  };
+  if (!type.look_at_data) return type;
+  type.look_at_data = [look_at = std::move(type.look_at_data), of](const void* params, DataLook& look) {
+    call_plugin("the look at the data " + of + " failed", [&] { look_at(params, look); });
+  };
+  return type;
+}
+
+ComponentType guarded(ComponentType type) {
+  const std::string of = type.kind + " " + sluice::quoted(type.type) + " of plugin " + type.origin;
+  type.make = [make = std::move(type.make), of](const Table& table, BindContext& context) {
+    return call_plugin("the check or the constructor of " + of + " failed", [&] { return make(table, context); });
+  };
+  return type;
 }
 
 }  // namespace
@@ -45,7 +76,7 @@ void Registry::insert(NodeType type) {
       "source type " + sluice::quoted(name) + " declares parameter " + taken_key->info.name + ", which every source has");
   if (const NodeType* taken = find(name)) throw_taken("node type " + sluice::quoted(name), origin_, taken->origin);
   type.origin = origin_;
-  nodes_.emplace(name, std::move(type));
+  nodes_.emplace(name, origin_ == kBuiltin ? std::move(type) : guarded(std::move(type)));
 }
 
 void Registry::insert(ComponentType type) {
@@ -57,7 +88,7 @@ void Registry::insert(ComponentType type) {
   }
   type.origin = origin_;
   std::pair<std::string, std::string> key{type.kind, type.type};
-  components_.emplace(std::move(key), std::move(type));
+  components_.emplace(std::move(key), origin_ == kBuiltin ? std::move(type) : guarded(std::move(type)));
 }
 
 void Registry::add_preset(Preset preset) {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/strings.h"
+#include "engine/contract/contract_breach.h"
 #include "engine/contract/state_json.h"
 
 namespace sluice::engine {
@@ -26,11 +27,19 @@ double double_of(const Json& json) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
+// Of a text that is not UTF-8.
+std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+std::string text_of(const Json& bytes) {
+  const auto numbers = bytes.get<std::vector<uint8_t>>();
+  return {numbers.begin(), numbers.end()};
+}
+
 // Reals are in an object, so that they are told from integers and texts also where they are whole, not finite, or none.
 struct ToJson {
   Json operator()(int64_t value) const { return value; }
   Json operator()(double value) const { return {{"real", json_of(value)}}; }
-  Json operator()(const std::string& value) const { return value; }
+  Json operator()(const std::string& value) const { return is_utf8(value) ? Json(value) : Json{{"bytes", bytes_of(value)}}; }
   Json operator()(const std::vector<int64_t>& values) const { return values; }
   Json operator()(const std::vector<double>& values) const {
     Json array = Json::array();
@@ -44,6 +53,7 @@ NodeState::Value value_of(const Json& json) {
   if (json.is_string()) return json.get<std::string>();
   if (json.is_array()) return json.get<std::vector<int64_t>>();
   if (json.contains("real")) return double_of(json.at("real"));
+  if (json.contains("bytes")) return text_of(json.at("bytes"));
   std::vector<double> values;
   for (const Json& value : json.at("reals")) values.push_back(double_of(value));
   return values;
@@ -73,6 +83,15 @@ NodeState state_of(const Json& json) {
 std::string state_json(const NodeState& state) { return json_of(state).dump(); }
 
 NodeState parse_state(const std::string& text) { return state_of(parse_json(text, "the state of a node")); }
+
+void StateWriter::add(const std::string& name, NodeState::Value value) {
+  constexpr size_t kMostValues = 4096;  // of an object, as parse_json takes it
+  if (!is_utf8(name)) throw_contract_breach("the state has a name that is not UTF-8: " + sluice::quoted(name));
+  if (!state_.values.emplace(name, std::move(value)).second)
+    throw_contract_breach("the state has " + sluice::quoted(name) + " twice");
+  if (state_.values.size() > kMostValues)
+    throw_contract_breach("the state has more than " + std::to_string(kMostValues) + " values, which arrays would hold");
+}
 
 template <class T>
 const T& StateReader::value(const std::string& name, const char* kind) const {

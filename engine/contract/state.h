@@ -25,14 +25,15 @@ std::string state_json(const NodeState& state);
 /// Throws UserError when `text` is not what state_json wrote.
 NodeState parse_state(const std::string& text);
 
-/// Where a node puts what it keeps.
+/// Where a node puts what it keeps. A text may be any bytes; a name is UTF-8, is put once, and there are at most 4096: more belong
+/// into arrays. Else put() throws UserError.
 class StateWriter {
  public:
-  void put(const std::string& name, int64_t value) { state_.values[name] = value; }
-  void put(const std::string& name, double value) { state_.values[name] = value; }
-  void put(const std::string& name, std::string value) { state_.values[name] = std::move(value); }
-  void put(const std::string& name, std::vector<int64_t> values) { state_.values[name] = std::move(values); }
-  void put(const std::string& name, std::vector<double> values) { state_.values[name] = std::move(values); }
+  void put(const std::string& name, int64_t value) { add(name, value); }
+  void put(const std::string& name, double value) { add(name, value); }
+  void put(const std::string& name, std::string value) { add(name, std::move(value)); }
+  void put(const std::string& name, std::vector<int64_t> values) { add(name, std::move(values)); }
+  void put(const std::string& name, std::vector<double> values) { add(name, std::move(values)); }
 
   /// The node appends to `file` of the run folder, which has `bytes` now. A run that goes on from here finds it cut to that
   /// length before the node is made.
@@ -41,6 +42,8 @@ class StateWriter {
   NodeState take() { return std::move(state_); }
 
  private:
+  void add(const std::string& name, NodeState::Value value);
+
   NodeState state_;
 };
 

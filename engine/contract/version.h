@@ -2,7 +2,7 @@
 
 namespace sluice {
 
-/// The version of this program. CMakeLists.txt reads it from this line.
-inline constexpr char kVersionText[] = "0.1.0";
+/// The version of this program. CMakeLists.txt reads it from this line. Not inline: a plugin has its own.
+constexpr char kVersionText[] = "0.1.0";
 
 }  // namespace sluice

@@ -11,6 +11,7 @@ struct RankSign {
   int64_t iterations_done = 0;
   int64_t tokens_in_flight = 0;
   int64_t resident_bytes = 0;
+  bool interrupted = false;  // it was asked to end, and has no other way to tell
 };
 
 /// A rank as another one sees it. A plain value.

@@ -1,12 +1,12 @@
 #include "engine/run/resume.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/json.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
 #include "engine/checkpoint/checkpoint_folder.h"
@@ -169,7 +169,7 @@ void show_past(StopRule& rule, const fs::path& metrics, int64_t iterations) {
   if (path_kind(metrics) != PathKind::kFile) return;
   std::istringstream lines(read_file(metrics, file_bytes(metrics)));
   for (std::string line; std::getline(lines, line);) {
-    const auto row = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto row = json_or_discarded(line);
     if (!row.is_object() || !row.contains("iteration") || !row["iteration"].is_number()) continue;
     const auto value = row.find(rule.metric());
     const auto iteration = row["iteration"].get<int64_t>();

@@ -16,6 +16,7 @@
 #include "base/folder.h"
 #include "base/path_kind.h"
 #include "base/printable.h"
+#include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/checkpoint_room.h"
 #include "engine/checkpoint/checkpointer.h"
 #include "engine/contract/run_folder.h"
@@ -155,6 +156,11 @@ void Run::Impl::rewind() {
   if (!writes()) return;
   const auto tell = [this](const std::string& warning) { warn(warning); };
   manifest->growing = known_growing_files(*manifest, plan, options.accept_changes, tell);
+  for (const auto& [name, bytes] : std::map(manifest->growing)) {
+    if (!is_gone_event_file(options.folder, name)) continue;
+    warn((options.folder / name).string() + " is gone, and with it what TensorBoard shows of what came before");
+    manifest->growing.erase(name);
+  }
   rewind_folder({.folder = folder,
                  .checkpoints = checkpoints_folder(options.folder, plan.checkpoint),
                  .checkpoint = options.resume_from,

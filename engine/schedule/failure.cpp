@@ -41,7 +41,11 @@ std::exception_ptr with_place(const std::string& where) {
     problem.notes = {"out of memory: " + first_line};
     return std::make_exception_ptr(OutOfMemory(std::move(problem)));
   } catch (...) {
-    return std::make_exception_ptr(InternalError(where + ": something that is not a std::exception was thrown"));
+    return std::make_exception_ptr(UserError(Problem{.where = {},
+                                                     .message = where,
+                                                     .caret = {},
+                                                     .notes = {"something that is no std::exception was thrown"},
+                                                     .help = "this is a bug of the node's type"}));
   }
 }
 

@@ -75,8 +75,8 @@ class Intake final : public PathHead {
   bool all_groups_are_in() const {
     return !rounds_.wants_group() && !admission_.has_waiting() && !(given_ && given_->has_again());
   }
-  bool wants_to_end() const;  // early, if no other path is ahead
-  bool ends_early() const { return state_.interrupted && !has_to_finish_; }
+  bool wants_to_end() const;                                                              // early, if no other path is ahead
+  bool ends_early() const { return state_.interrupted && !has_to_finish_ && !follows_; }  // who follows ends with the others
   StageHost& maker() const { return parts_.rollout ? *parts_.rollout : *parts_.source; }
 
   void guarded(void (Intake::*half)());

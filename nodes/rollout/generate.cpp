@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "engine/contract/contract_breach.h"
 #include "engine/observe/guess_metrics.h"
 #include "nodes/columns/columns.h"
 #include "nodes/models/model_parts.h"
@@ -358,10 +359,17 @@ void Generate::record(const Response& response) {
   if (!params_.has_environment()) return;
   metrics_.mean("rollout/turns_mean", static_cast<double>(response.summary.turns));
   metrics_.moments("reward/environment_score", response.summary.score);
+  for (const auto& [name, count] : response.summary.counts) check_declared(name);
   for (const engine::MetricSpec& metric : params_.environment.metrics) {
     const auto count = response.summary.counts.find(metric.name);
     metrics_.mean(metric.name, count == response.summary.counts.end() ? 0 : count->second);
   }
+}
+
+void Generate::check_declared(const std::string& count) const {
+  const auto& metrics = params_.environment.metrics;
+  if (std::ranges::find(metrics, count, &engine::MetricSpec::name) == metrics.end())
+    engine::throw_contract_breach("the environment counts '" + count + "', which its contract does not declare as a metric");
 }
 
 // Without the token that ended it.

@@ -96,7 +96,10 @@ Turns::Decision Turns::decide(EnvironmentCalls::Answer answer) {
   Reply& reply = answer.reply;
   if (reply.reward && !std::isfinite(*reply.reward)) throw UserError(place(answer.turn) + "its reward is not finite");
   sample.score += reply.reward.value_or(0);
-  for (const auto& [name, count] : reply.counts) sample.counts[name] += count;
+  for (const auto& [name, count] : reply.counts) {
+    if (!std::isfinite(count)) throw UserError(place(answer.turn) + "its count of '" + name + "' is not finite");
+    sample.counts[name] += count;
+  }
 
   Decision decision{.id = answer.id, .ends = true, .given = {}};
   if (reply.done) return decision;

@@ -29,7 +29,7 @@ std::string text_of(const Json& value) {
 }
 
 Json json_in(const std::string& text) {
-  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json value = json_or_discarded(text);
   return value.is_discarded() ? Json(text) : value;
 }
 
@@ -89,7 +89,7 @@ std::string_view block_at(std::string_view response, size_t begin) {
 }  // namespace
 
 CodeProblem parse_code_problem(const std::string& label, size_t most) {
-  const Json parsed = Json::parse(label, nullptr, /*allow_exceptions=*/false);
+  const Json parsed = json_or_discarded(label);
   if (!parsed.is_object()) throw UserError("is not a JSON object", kForms);
   CodeProblem problem;
   const Json* tests = list_in(parsed, "tests");

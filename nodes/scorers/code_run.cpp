@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/strings.h"
 #include "nodes/columns/column_json.h"
 #include "nodes/scorers/embedded.h"
@@ -72,9 +73,8 @@ class CallsRun final : public CodeRun {
     while (const auto line = process_->take_line()) {
       next_deadline();
       if (!std::exchange(loaded_, true)) continue;
-      const Json value = Json::parse(*line, nullptr, /*allow_exceptions=*/false);
-      passed[answered_] =
-          line->size() <= limits_.output_bytes && !value.is_discarded() && same_value(value, problem_.values[answered_]);
+      const Json value = line->size() <= limits_.output_bytes ? json_or_discarded(*line) : Json(Json::value_t::discarded);
+      passed[answered_] = !value.is_discarded() && same_value(value, problem_.values[answered_]);
       if (++answered_ == task().tests || (limits_.stop_at_fail && !passed[answered_ - 1])) return false;
     }
     return !process_->ended() && !process_->overflowed() && !late();

@@ -20,6 +20,7 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMostBody = 64 << 20;
 constexpr milliseconds kLongestPause{30'000};
+constexpr curl_off_t kLongestWanted = 300;  // seconds
 
 struct UrlDeleter {
   void operator()(CURLU* url) const { curl_url_cleanup(url); }
@@ -197,16 +198,19 @@ class HttpClient::Transfers {
     const std::unique_ptr<Transfer> transfer = std::move(*found);
     running_.erase(found);
     long status = 0;
+    curl_off_t wanted = 0;  // Retry-After
     curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(handle, CURLINFO_RETRY_AFTER, &wanted);
     end(*transfer);
 
     const Attempt& attempt = transfer->attempt;
     if (code == CURLE_OK && status >= 200 && status < 300) {
       replies[attempt.request] = {without_password(options_.urls[attempt.url]), std::move(transfer->body), {}};
     } else if (may_pass(code, status) && attempt.number < options_.retries) {
-      const milliseconds pause = options_.first_pause * (int64_t{1} << std::min<size_t>(attempt.number, 20));
-      waiting_.push_back({attempt.request, (attempt.url + 1) % options_.urls.size(), attempt.number + 1,
-                          Clock::now() + std::min(pause, kLongestPause)});
+      milliseconds pause = std::min(kLongestPause, options_.first_pause * (int64_t{1} << std::min<size_t>(attempt.number, 20)));
+      const bool goes_there_again = options_.urls.size() == 1;
+      if (goes_there_again) pause = std::max(pause, milliseconds(1000 * std::min(wanted, kLongestWanted)));
+      waiting_.push_back({attempt.request, (attempt.url + 1) % options_.urls.size(), attempt.number + 1, Clock::now() + pause});
     } else {
       replies[attempt.request] = {without_password(options_.urls[attempt.url]), {}, failure_of(*transfer, code, status)};
     }

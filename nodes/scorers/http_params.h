@@ -45,7 +45,7 @@ void describe_http(engine::Contract<P>& c) {
       .at_least(0)
       .harmless()
       .unit("seconds")
-      .doc("pause before the first retry; doubles each time, up to 30 s");
+      .doc("pause before the first retry; doubles each time, up to 30 s; the only server may ask for more with Retry-After");
   c.param("token_variable", &P::token_variable)
       .harmless()
       .doc("environment variable with a bearer token that is sent; empty: none");

@@ -104,7 +104,7 @@ void HttpScorer::take(const HttpReply& reply, engine::Range range, ScoredTexts& 
   if (!reply.failure.empty()) return fail_all(reply.failure);
   constexpr size_t kShown = 200;
   const std::string answered = reply.url + " answered " + shown_text(reply.body, kShown);
-  const Json answer = Json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
+  const Json answer = json_or_discarded(reply.body);
   if (answer.is_discarded()) return fail_all(answered + ", which is not JSON");
 
   if (params_.format == HttpFormat::kSlime) {

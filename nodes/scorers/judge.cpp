@@ -53,7 +53,7 @@ void check_rubric(const JudgeParams& params, engine::Findings& findings) {
 // The members that `request` spells; nothing: it is no JSON object.
 std::optional<Json> members_of(const std::string& request) {
   if (request.empty()) return Json::object();
-  Json members = Json::parse(request, nullptr, /*allow_exceptions=*/false);
+  Json members = json_or_discarded(request);
   return members.is_object() ? std::optional(std::move(members)) : std::nullopt;
 }
 
@@ -65,7 +65,7 @@ Json common_request(const JudgeParams& params) {
 
 // What the user said last in a conversation; where it is none, the prompt.
 std::string question_in(const std::string& messages, const std::string& prompt) {
-  Json conversation = Json::parse(messages, nullptr, /*allow_exceptions=*/false);
+  Json conversation = json_or_discarded(messages);
   const Json* const asked = last_user_message(conversation);
   return asked == nullptr ? prompt : content_of(*asked);
 }
@@ -164,7 +164,7 @@ std::string Judge::request(const ScoredSamples& samples, size_t sample) const {
 Verdict Judge::verdict_of(const HttpReply& reply) const {
   if (!reply.failure.empty()) return {.fault = reply.failure};
   constexpr size_t kShown = 200;
-  const Json answer = Json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
+  const Json answer = json_or_discarded(reply.body);
   const Json* text = answer.is_discarded() ? nullptr : text_of_completion(answer);
   if (text == nullptr) {
     return {.fault = reply.url + " answered " + shown_text(reply.body, kShown) + ", which is no chat completion with a text"};

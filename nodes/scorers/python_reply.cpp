@@ -50,7 +50,7 @@ std::string help_in(const Json& said) {
 }  // namespace
 
 PythonReply parse_python_reply(const std::string& line, size_t samples) {
-  const Json said = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json said = json_or_discarded(line);
   PythonReply reply;
   if (has_failure(said)) {
     reply.failure = said["failure"].get<std::string>();
@@ -70,7 +70,7 @@ PythonReply parse_python_reply(const std::string& line, size_t samples) {
 }
 
 std::string parse_python_greeting(const std::string& line) {
-  const Json said = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json said = json_or_discarded(line);
   if (has_failure(said)) throw UserError(said["failure"].get<std::string>(), help_in(said));
   const Json& function = member(member(said, "ready", Json::value_t::object, line), "function", Json::value_t::string, line);
   return function.get<std::string>();

@@ -36,7 +36,7 @@ void check_choices(const VerdictParams& params, engine::Findings& findings) {
 Json object_in(std::string_view reply) {
   const size_t begin = reply.find('{'), end = reply.rfind('}');
   if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return Json(Json::value_t::discarded);
-  return Json::parse(reply.substr(begin, end - begin + 1), nullptr, /*allow_exceptions=*/false);
+  return json_or_discarded(reply.substr(begin, end - begin + 1));
 }
 
 // The member that `path` names: "a.b" is b of a; null: none.

@@ -1,8 +1,11 @@
 """The command line: what is wrong with it is said on stderr with exit code 64, whatever stands in the pipeline."""
 
+import os
+import pathlib
+import subprocess
 import unittest
 
-from support import DONE, PPO, WRONG_USAGE, Case, run
+from support import DONE, PPO, PROGRAM, SMALL, WRONG_USAGE, Case, run, sets
 
 
 class CommandLine(Case):
@@ -122,6 +125,32 @@ class CommandLine(Case):
         done = run(self.write("p.toml", "pipeline = 3\n"))
         self.assertEqual(done.returncode, 78)
         self.assertIn("p.toml:1:", done.stderr)
+
+
+class Surroundings(Case):
+    def test_help_that_cannot_be_written_is_told(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output cannot be written", done.stderr)
+
+    def test_a_current_folder_that_is_gone_is_told(self):
+        gone = self.folder / "gone"
+        gone.mkdir()
+        done = subprocess.run(["sh", "-c", 'cd "$1" && rmdir "$1" && exec "$2" nodes', "sh", gone, PROGRAM], capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.stderr, "error: the current folder is gone\n      = help: cd to one that exists\n")
+
+    def test_paths_that_are_not_utf8_are_refused_before_a_run(self):
+        odd = os.fsencode(self.folder) + b"/w\xff"
+        os.mkdir(odd)
+        self.assert_refused(run(PPO, "--run-dir", os.fsdecode(odd + b"/run"), *sets(**SMALL)), "its path is not UTF-8")
+        data = os.fsdecode(odd + b"/rows.jsonl")
+        pathlib.Path(data).write_text('{"prompt": "1+1=", "label": "2"}\n')
+        done = subprocess.run([PROGRAM, "validate", PPO, "--set", "nodes.prompts.path=rows.jsonl"], cwd=odd, capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 78)
+        self.assertIn(b"is not UTF-8", done.stderr)
+        self.assertEqual(os.listdir(odd), [b"rows.jsonl"])
 
 
 if __name__ == "__main__":

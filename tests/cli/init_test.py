@@ -70,6 +70,15 @@ class EachKind(Init):
         pipeline, _ = self.init("sft", TEXT_MODEL, CONVERSATIONS)
         self.assertEqual(pipeline["nodes"]["examples"]["messages_field"], "messages")
 
+    def test_pairs_of_whole_texts_are_learned_as_they_are(self):
+        pairs = self.rows(*({"chosen": f"Human: {n}? Assistant: yes.", "rejected": f"Human: {n}? Assistant: no."} for n in range(4)))
+        pipeline, said = self.init("dpo", TEXT_MODEL, pairs)
+        self.assertEqual(pipeline["nodes"]["pairs"]["prompt_field"], "")
+        self.assertIs(pipeline["nodes"]["pairs"]["chat"], False)
+        self.assertIn("texts without a prompt are learned as they are", said)
+        done = run("validate", "--data", self.folder / "p.toml")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+
     def test_dpo_and_reward_on_pairs(self):
         for model in (MODEL, TEXT_MODEL):
             for kind in ("dpo", "reward"):

@@ -116,6 +116,20 @@ class Interrupt(Case):
         self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
         self.assertFalse((self.run_folder / "lock").exists())
 
+    def test_a_run_that_measures_ends_whatever_it_has_begun(self):
+        """What leads had finished the iteration, and what measures waited for ever to begin."""
+        for moment in range(4):
+            self.run_folder = self.folder / f"run-{moment}"
+            process = start("run", ROOT / "pipelines/grpo.toml", "--run-dir", self.run_folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            *sets(**{"pipeline.iterations": 100000, "nodes.held_out.every_iterations": 2, "runtime.grace_seconds": 2}))
+            self.addCleanup(self.end, process)
+            self.wait_for_iteration()
+            time.sleep(moment * 0.07)
+            process.send_signal(signal.SIGTERM)
+            said, _ = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, TERMINATED, said)
+            self.assert_saved()
+
     def test_once_finishes_what_is_in_flight_and_saves(self):
         process = self.start_long_run(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.wait_for_iteration()

@@ -2,12 +2,13 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
 import unittest
 
-from support import DONE, FAILED, PPO, WRONG_PIPELINE, Case, run, sets, start, wait_for, wait_for_iteration
+from support import DONE, FAILED, PPO, ROOT, WRONG_PIPELINE, Case, run, sets, start, wait_for, wait_for_iteration
 
 LONG = {"pipeline.iterations": 400, "cluster.slots": 4, "checkpoint.every_iterations": 5, "nodes.prompts.groups_per_iteration": 8,
         "cluster.dead_after_seconds": 2}
@@ -89,16 +90,27 @@ class Ranks(Case):
         saved = int((self.folder / "run/checkpoint").resolve().name)
         self.assertEqual(len(self.lines_of("run")), saved)
 
+    def test_a_signal_to_a_rank_that_only_computes_passes_ends_all(self):
+        launched = self.launch(ranks=4, **{"cluster.sequence_parallel": 2})
+        pids = self.ranks_of(launched, ranks=4)
+        wait_for_iteration(self.folder / "run")
+        os.kill(pids[3], signal.SIGTERM)
+        out, said = launched.communicate(timeout=60)
+        self.assertIn(launched.returncode, (130, 143), out + said)
+        saved = int((self.folder / "run/checkpoint").resolve().name)
+        self.assertEqual(len(self.lines_of("run")), saved)
+        self.assertLess(saved, LONG["pipeline.iterations"])
+
     def test_a_failure_of_a_node_is_told_by_all(self):
         launched = self.launch(**{"models.actor.optimizer.learning_rate": 1e30})
         out, said = launched.communicate(timeout=120)
         self.assertEqual(launched.returncode, FAILED, out + said)
         self.assertIn("not finite", said)
 
-    def in_world(self, rank, pipeline=PPO, **environment):
-        return start("run", str(pipeline), "--run-dir", str(self.folder / "run"), *sets(**LONG),
-                     env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
-                          "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port), **environment},
+    def in_world(self, rank, pipeline=PPO, before=(), **environment):
+        world = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                 "MASTER_PORT": str(self.port), **environment}
+        return start("run", pipeline, "--run-dir", self.folder / "run", *sets(**LONG), before=before, env={**os.environ, **world},
                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def test_ranks_with_other_pipelines_are_told_which_key(self):
@@ -109,6 +121,22 @@ class Ranks(Case):
             _, said = one.communicate(timeout=60)
             self.assertNotEqual(one.returncode, DONE)
             self.assertRegex(said, r"ranks 0 and 1 differ in \[pipeline\] seed: ")
+
+    def test_ranks_with_other_weights_under_one_path_are_told_of_which_model(self):
+        model = self.folder / "model"
+        shutil.copytree(ROOT / "pipelines/models/tiny-arithmetic", model)
+        other = self.folder / "other"
+        shutil.copytree(model, other)
+        with open(other / "model.safetensors", "r+b") as weights:
+            weights.seek(-8, os.SEEK_END)
+            weights.write(b"\0" * 8)
+        pipeline = self.write("p.toml", f'extends = "{PPO}"\n[models.actor]\ncheckpoint = "{model}"\n')
+        self.port = free_port()
+        mounted = ("bwrap", "--dev-bind", "/", "/", "--bind", str(other), str(model))
+        for one in [self.in_world(0, pipeline), self.in_world(1, pipeline, before=mounted)]:
+            _, said = one.communicate(timeout=60)
+            self.assertNotEqual(one.returncode, DONE)
+            self.assertRegex(said, r"ranks 0 and 1 differ in the files of model 'actor': ")
 
     def test_a_rank_that_finds_nobody_says_so(self):
         port = free_port()

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -354,6 +355,48 @@ class Resume(Survival):
         chosen = self.resume("--from", 1)
         self.assertEqual(chosen.returncode, FAILED)
         self.assertIn("checkpoints/1 is damaged: actor/model.safetensors: tensor ", chosen.stderr)
+
+    def test_a_run_whose_checkpoints_are_gone_is_left_as_it_is(self):
+        """They were on a disk that is not mounted: the run started over, and its metrics were lost."""
+        elsewhere, away = self.folder / "scratch", self.folder / "away"
+        elsewhere.mkdir()
+        self.settings["checkpoint.folder"] = str(elsewhere)
+        self.run_for(2)
+        before = (self.run_folder / "metrics.jsonl").read_text()
+        elsewhere.rename(away)
+        for done in (self.resume(**{"checkpoint.folder": str(elsewhere)}), run(*self.words(self.run_folder))):
+            self.assertEqual(done.returncode, FAILED, done.stdout + done.stderr)
+            self.assertIn(f"{self.run_folder}/checkpoints leads to nothing", done.stderr)
+            self.assertIn(f"remove {self.run_folder}/checkpoints to start over", done.stderr)
+        self.assertEqual((self.run_folder / "metrics.jsonl").read_text(), before)
+        away.rename(elsewhere)
+        self.assert_goes_on(self.resume(**{"checkpoint.folder": str(elsewhere)}), 2)
+
+    def test_a_run_whose_checkpoints_were_removed_starts_over_when_it_is_told_to(self):
+        self.run_for(2)
+        shutil.rmtree(self.run_folder / "checkpoints")
+        refused = self.resume()
+        self.assertEqual(refused.returncode, FAILED)
+        self.assertIn(f"remove {self.run_folder}/checkpoint to start over", refused.stderr)
+        (self.run_folder / "checkpoint").unlink()
+        self.assertIn("it starts over", self.resume().stdout)
+
+    def test_a_checkpoint_that_was_renamed_is_none(self):
+        self.save_each(3)
+        (self.run_folder / "checkpoints/3").rename(self.run_folder / "checkpoints/12")
+        self.assertEqual(self.checkpoints(), {1: True, 2: True, 12: False})
+        done = self.resume()
+        self.assert_goes_on(done, 2)
+        self.assertIn("checkpoints/12/manifest.json is that of checkpoint 3: the folder was renamed", done.stderr)
+
+    def test_a_run_goes_on_without_the_event_file_of_before(self):
+        self.run_for(2)
+        for file in self.run_folder.glob("events*"):
+            file.unlink()
+        done = self.resume()
+        self.assert_goes_on(done, 2)
+        self.assertIn("is gone, and with it what TensorBoard shows of what came before", done.stderr)
+        self.assertEqual(set(self.checkpoints().values()), {True})
 
     def test_changes_of_results_are_listed_and_need_a_word(self):
         self.run_for(2)

@@ -57,9 +57,9 @@ def run(*words, stdin="", timeout=120, **options):
                           **options)
 
 
-def start(*words, **options):
-    """Starts the program without waiting for it."""
-    return subprocess.Popen([PROGRAM, *map(str, words)], cwd=ROOT, **options)
+def start(*words, before=(), **options):
+    """Starts the program without waiting for it, as the last words of another one where there is one before it."""
+    return subprocess.Popen([*before, PROGRAM, *map(str, words)], cwd=ROOT, **options)
 
 
 def wait_for(what, condition, seconds=60):

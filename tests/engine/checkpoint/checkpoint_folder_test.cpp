@@ -126,6 +126,7 @@ TEST(NodeStateText, ComesBackBitForBit) {
                   {"zero", -0.0},
                   {"infinite", -std::numeric_limits<double>::infinity()},
                   {"text", std::string("nan\n\"")},
+                  {"bytes", std::string("\xff\x00\x80 a", 5)},
                   {"integers", std::vector<int64_t>{1, -2}},
                   {"none", std::vector<double>{}},
                   {"reals", std::vector<double>{0.1, std::numeric_limits<double>::infinity(), 5e-324}}};
@@ -143,6 +144,21 @@ TEST(NodeStateText, NamesWhatIsMissing) {
   const StateReader reader(state);
   EXPECT_THAT(message_of<UserError>([&] { reader.integer("row"); }), ::testing::HasSubstr("no integer \"row\""));
   EXPECT_THAT(message_of<UserError>([&] { reader.number("mean"); }), ::testing::HasSubstr("no number \"mean\""));
+}
+
+// What could not be read again is refused before it is saved.
+TEST(NodeStateText, RefusesWhatHasNoPlaceInIt) {
+  StateWriter writer;
+  writer.put("row", int64_t{1});
+  EXPECT_THAT(message_of<UserError>([&] { writer.put("row", 2.0); }), ::testing::HasSubstr("the state has \"row\" twice"));
+  EXPECT_THAT(message_of<UserError>([&] { writer.put("\xff", 2.0); }), ::testing::HasSubstr("a name that is not UTF-8"));
+  for (int i = 1; i < 4096; ++i) writer.put("value " + std::to_string(i), int64_t{i});
+  EXPECT_EQ(parse_state(state_json(writer.take())).values.size(), 4096u);
+  const auto too_many = [] {
+    StateWriter all;
+    for (int i = 0; i <= 4096; ++i) all.put(std::to_string(i), int64_t{i});
+  };
+  EXPECT_THAT(message_of<UserError>(too_many), ::testing::HasSubstr("more than 4096 values"));
 }
 
 }  // namespace

@@ -64,6 +64,26 @@ TEST(MicroBatch, GivesOnlyWhatTheContractNames) {
   EXPECT_THROW(batch.write(kReturns), UserError);
 }
 
+TEST(MicroBatch, SaysWhatTheContractHasUnderTheName) {
+  World w;
+  MicroBatch batch(*w.state, w.slots, w.first, w.second);
+  const auto said = [](const auto& call) {
+    try {
+      call();
+    } catch (const UserError& error) {
+      return error.problems().front().message;
+    }
+    return std::string();
+  };
+  ColumnSpec other = kReturns.spec();
+  other.dtype = DType::kInt64;
+  EXPECT_EQ(said([&] { batch.write(other); }),
+            "it writes column 'returns' as int64 of each action, and its contract says float32 of each action");
+  constexpr Column<float> kOfGroups{"values", Extent::kGroup};
+  EXPECT_EQ(said([&] { batch.read(kOfGroups); }),
+            "it reads column 'values' as float32 of each group, and its contract says float32 of each action");
+}
+
 TEST(MicroBatch, RefusesToWriteAColumnTwice) {
   World w;
   MicroBatch batch(*w.state, w.slots, w.none, w.second);

@@ -107,6 +107,56 @@ TEST_F(Plugin, IsRefusedWhereItWasBuiltInAnotherWay) {
             "plugin " + library.string() + " was built with debug containers 1; this program has debug containers 0");
 }
 
+// Its headers are those of another version, and nothing but what they compile into it says so.
+TEST_F(Plugin, IsRefusedWhereItsHeadersAreOfAnotherVersion) {
+  const auto library = compiled("headers", R"(#include "engine/contract/version.h"
+namespace sluice { constexpr char kOldVersion[] = "0.0.9"; }
+#define kVersionText kOldVersion
+#include "engine/contract/plugin.h"
+static void add_nodes(sluice::engine::Registry&) {}
+SLUICE_PLUGIN(add_nodes)
+)");
+  EXPECT_EQ(refusal(library), "plugin " + library.string() + " was built for sluice 0.0.9; this is sluice " + kVersionText);
+}
+
+TEST_F(Plugin, IsRefusedWhereItDoesNotSayHowItWasBuilt) {
+  const auto library = compiled("silent", R"(extern "C" const char* sluice_plugin_abi() { return nullptr; }
+extern "C" void sluice_plugin_register(void*) {}
+)");
+  EXPECT_EQ(refusal(library), "plugin " + library.string() + " was built for sluice nothing; this is sluice " + kVersionText);
+}
+
+// Where the constructor of its node fails, or what it needs: the error names type and plugin.
+TEST_F(Plugin, IsNamedWhereItsTypesThrow) {
+  const std::string needs = edited(edited(kDoubler, "NAME", "needy"), "c.param(",
+                                   "c.needs([](const Params&, sluice::engine::NodeNeeds&) { throw 42; });\n    c.param(");
+  load_plugin(compiled("needy", needs), registry_);
+  load_plugin(
+      compiled("unmade", edited(edited(kDoubler, "NAME", "unmade"), "(const Params&) {}", "(const Params&) { throw \"no\"; }")),
+      registry_);
+  const auto said = [&](const char* name, const auto& call) {
+    Problems problems;
+    BindContext context{registry_, problems, name};
+    const NodeType* type = registry_.find(name);
+    const auto params = type->bind(Table{}, context);
+    NodeResources resources;
+    resources.node = "mine";
+    try {
+      call(*type, params.get(), resources);
+    } catch (const UserError& error) {
+      return error.problems().front().message;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(
+      said("needy", [](const NodeType& type, const void* params, NodeResources&) { type.needs(params); }),
+      "what is needed of node type \"needy\" of plugin libneedy.so is not known: it threw something that is no std::exception");
+  EXPECT_EQ(
+      said("unmade", [](const NodeType& type, const void* params, NodeResources& resources) { type.make(params, resources); }),
+      "node 'mine': the constructor of node type \"unmade\" of plugin libunmade.so failed: it threw something that is no "
+      "std::exception");
+}
+
 TEST_F(Plugin, IsRefusedWhereItThrows) {
   const auto library = compiled("throws", R"(#include <stdexcept>
 #include "engine/contract/plugin.h"

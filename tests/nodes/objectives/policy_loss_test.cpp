@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <random>
 
+#include "base/error.h"
 #include "nodes/objectives/ppo_clip.h"
 #include "nodes/objectives/reinforce.h"
 #include "tests/nodes/objectives/random_samples.h"
@@ -318,6 +320,42 @@ TEST(EntropyBonus, IsSubtracted) {
   result.loss_sum.backward();
   EXPECT_NEAR(loss_of(result), -1.5, 1e-12);
   expect_near(vector_of(inputs.entropy.grad()), {-0.5, -0.5});
+}
+
+// Of a plugin, whose losses have a shape of their own.
+class OddShape final : public PolicyObjective {
+ public:
+  explicit OddShape(std::function<at::Tensor(const at::Tensor&)> shape)
+      : PolicyObjective(PolicyLossParams{}), shape_(std::move(shape)) {}
+
+ private:
+  bool takes_ratio() const override { return false; }
+  Surrogate surrogate(const PolicyTerms& terms) const override { return {shape_(terms.logprobs.neg()), {}}; }
+
+  const std::function<at::Tensor(const at::Tensor&)> shape_;
+};
+
+// They were broadcast, and what was trained on was something else.
+TEST(PolicyLoss, RefusesLossesThatAreNotOneForEachAction) {
+  ObjectiveInputs inputs = one_sample(tensor({-1, -2}), {}, {0, 0});
+  inputs.old_logprobs = at::Tensor();
+  const auto refused = [&](const std::function<at::Tensor(const at::Tensor&)>& shape) {
+    try {
+      OddShape(shape).compute(inputs);
+    } catch (const UserError& error) {
+      return error.problems().front().message;
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refused([](const at::Tensor& x) { return x; }), "accepted");
+  EXPECT_EQ(refused([](const at::Tensor& x) { return x.unsqueeze(1); }),
+            "the objective gives a tensor of shape [2, 1] for 2 losses, one for each action");
+  EXPECT_EQ(refused([](const at::Tensor& x) { return x.sum(); }),
+            "the objective gives a tensor of shape [] for 2 losses, one for each action");
+  EXPECT_EQ(refused([](const at::Tensor& x) { return x.slice(0, 0, 0); }),
+            "the objective gives a tensor of shape [0] for 2 losses, one for each action");
+  EXPECT_EQ(refused([](const at::Tensor&) { return at::Tensor(); }),
+            "the objective gives nothing for 2 losses, one for each action");
 }
 
 }  // namespace

@@ -67,6 +67,14 @@ TEST_F(CodeTestsTest, FunctionsAndMethodsAreCalled) {
   EXPECT_EQ(score(R"({"fn_name": "f", "inputs": [[1]], "outputs": [[1, 2]]})", "def f(a): return (a, 2)"), 1);
 }
 
+// It ended the program: such a value is destroyed level by level.
+TEST_F(CodeTestsTest, AnAnswerThatNestsWithoutEndFails) {
+  params.output_kb = 1024;
+  const std::string solution =
+      "import json\njson.dumps = lambda *a, **k: '{\"a\":' + '[' * 100000 + ']' * 100000 + ',\"b\":1}'\ndef f(x): return 1";
+  EXPECT_EQ(score(R"({"fn_name": "f", "inputs": [[1]], "outputs": [1]})", solution), 0);
+}
+
 TEST_F(CodeTestsTest, EachGroupHasItsTestsAndScoresAreInOrder) {
   params.workers = 3;
   const auto slow = "import time\ntime.sleep(0.2)\nprint(2 * int(input()))";

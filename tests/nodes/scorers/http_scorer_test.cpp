@@ -127,6 +127,22 @@ TEST(HttpScorer, ServerThatStaysDownIsNamed) {
   EXPECT_THAT(error(params), AllOf(HasSubstr(down), HasSubstr("(after 3 attempts)")));
 }
 
+TEST(HttpScorer, AServerThatAsksForAPauseGetsIt) {
+  const TestServer server([](const Request& request) -> Answer {
+    return request.number == 0 ? Answer{429, "slowly", {}, "Retry-After: 1\r\n"} : graded(request);
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(scores(params_for({server.url()})), ElementsAre(1, 0, 0, 1));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+}
+
+// What would be copied again and again, one level in the other.
+TEST(HttpScorer, AnAnswerThatNestsWithoutEndIsNoAnswer) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  const TestServer server([&](const Request&) -> Answer { return {200, "{\"a\": " + deep + ", \"rewards\": [1, 1, 1, 1]}"}; });
+  EXPECT_THAT(error(params_for({server.url()})), HasSubstr(server.url()));
+}
+
 TEST(HttpScorer, RefusalIsNotTriedAgainAndShown) {
   const TestServer server([](const Request&) -> Answer { return {404, "no such\nmodel"}; });
   EXPECT_THAT(error(params_for({server.url()})), HasSubstr(server.url() + " answered 404: no such model"));

@@ -28,6 +28,7 @@ class TestServer {
     int status = 200;
     std::string body;
     std::chrono::milliseconds delay{};
+    std::string headers = {};  // more of them, each with its line end
   };
 
   explicit TestServer(std::function<Answer(const Request&)> answer) : answer_(std::move(answer)) {
@@ -90,8 +91,8 @@ class TestServer {
     const Answer answer = answer_(request);
     std::this_thread::sleep_for(answer.delay);
     const std::string reply = "HTTP/1.1 " + std::to_string(answer.status) +
-                              " Status\r\nConnection: close\r\nContent-Length: " + std::to_string(answer.body.size()) +
-                              "\r\n\r\n" + answer.body;
+                              " Status\r\nConnection: close\r\nContent-Length: " + std::to_string(answer.body.size()) + "\r\n" +
+                              answer.headers + "\r\n" + answer.body;
     ::send(connection, reply.data(), reply.size(), MSG_NOSIGNAL);
   }
 
