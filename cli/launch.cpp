@@ -100,8 +100,9 @@ bool Launch::others_go_on_without(const Rank& rank) const {
 void Launch::go_on_without(Rank& rank) {
   const bool is_over = ranks_.front().child->end_is_known || children_.asked_to_end() != 0 || bad_code_ != kDone;
   const bool again = is_lost(rank) && !is_over && rank.restarts < options_.restarts;
-  children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() +
-                  ": its role is elastic, and the others go on" + (again ? "; it is started again" : "") + "\n");
+  const bool some_go_on = std::ranges::any_of(ranks_, [](const Rank& other) { return !other.child->end_is_known; });
+  children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + ": its role is elastic, and the others " +
+                  (some_go_on ? "go on" : "have ended") + (again ? "; it is started again" : "") + "\n");
   if (again) start_again(rank);
 }
 

@@ -85,7 +85,10 @@ def config_of(run: pathlib.Path) -> dict[str, Any]:
         import tomllib
     except ImportError:  # Python 3.10
         return {}
-    return flat(tomllib.loads((run / "pipeline.toml").read_text(encoding="utf-8")))
+    try:
+        return flat(tomllib.loads((run / "pipeline.toml").read_text(encoding="utf-8")))
+    except FileNotFoundError:  # its metrics can be told all the same
+        return {}
 
 
 def link_outside(run: pathlib.Path) -> pathlib.Path | None:
