@@ -91,7 +91,7 @@ class Ranks(Case):
         self.assertEqual(len(self.lines_of("run")), saved)
 
     def test_a_signal_to_a_rank_that_only_computes_passes_ends_all(self):
-        launched = self.launch(ranks=4, **{"cluster.sequence_parallel": 2})
+        launched = self.launch(ranks=4, **{"cluster.sequence_parallel": 2, "cluster.dead_after_seconds": 30})
         pids = self.ranks_of(launched, ranks=4)
         wait_for_iteration(self.folder / "run")
         os.kill(pids[3], signal.SIGTERM)
