@@ -41,7 +41,8 @@ void* open_library(const std::filesystem::path& path) {
   const std::string why = dlerror();
   const bool is_of_another_build =
       why.find("undefined symbol") != std::string::npos || why.find("version `") != std::string::npos;
-  refuse("plugin-unusable", "plugin " + path.string() + " cannot be loaded: " + why, is_of_another_build ? kRebuild : "");
+  refuse("plugin-unusable", "plugin " + path.string() + " cannot be loaded: " + why,
+         is_of_another_build ? kRebuild : "name the shared library that the plugin was compiled to");
 }
 
 template <class Function>
@@ -105,6 +106,8 @@ void load_plugin(const std::filesystem::path& path, Registry& registry) {
       if (problem.kind.empty()) problem.kind = "plugin-unusable";
     }
     throw UserError(std::move(problems));
+  } catch (const InternalError& error) {  // what it describes cannot be: a parameter twice, a type without a name
+    refuse("plugin-unusable", "plugin " + path.string() + " failed while it registered its types: " + error.what());
   }
 }
 
