@@ -15,7 +15,7 @@ namespace sluice::engine {
 }
 
 /// What `call` returns, which runs a plugin's code. What that throws and a user cannot be told becomes a UserError: "WHAT: ...".
-/// Errors of ours and a lack of memory pass.
+/// Errors of ours and a lack of memory pass. On the thread of the caller.
 template <class Call>
 decltype(auto) call_plugin(const std::string& what, Call&& call) {
   try {

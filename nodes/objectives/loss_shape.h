@@ -9,7 +9,7 @@
 namespace sluice::nodes {
 
 /// Throws UserError unless `losses` has one entry for each of `count`. An objective may be a plugin's, and what has another shape
-/// would be broadcast to a sum that trains something else, without a word. `what`: "action".
+/// would be broadcast to a sum that trains something else, without a word. `what`: "action". Thread-safe.
 inline void check_loss_shape(const at::Tensor& losses, int64_t count, const std::string& what) {
   if (losses.defined() && losses.dim() == 1 && losses.size(0) == count) return;
   std::string shape = "nothing";

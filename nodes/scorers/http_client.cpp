@@ -75,7 +75,9 @@ std::string beginning(const std::string& body) {
 
 std::string fault_of_url(const std::string& url) {
   const std::unique_ptr<CURLU, UrlDeleter> parsed(curl_url());
-  const bool has_no_host = url.find(":///") != std::string::npos;  // curl would take the first folder for it
+  const size_t slashes = url.find("://");
+  const bool has_no_host =
+      slashes != std::string::npos && url.find(":///") == slashes;  // curl would take the first folder for it
   if (has_no_host || curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK) {
     return sluice::quoted(url) + " is not a url";
   }

@@ -261,6 +261,7 @@ TEST(HttpScorer, SettingsAreCheckedBeforeTheRun) {
   EXPECT_THAT(Harness::problems({{"urls", urls("ftp://host/x")}}), ElementsAre(HasSubstr("does not begin with http")));
   EXPECT_THAT(Harness::problems({{"urls", urls("http://")}}), ElementsAre(HasSubstr("is not a url")));
   EXPECT_THAT(Harness::problems({{"urls", urls("http:///score")}}), ElementsAre(HasSubstr("is not a url")));
+  EXPECT_THAT(Harness::problems({{"urls", urls("http://one/score?of=file:///x")}}), SizeIs(0));
   EXPECT_THAT(Harness::problems({{"urls", urls("http://h/x")}, {"format", {std::string("slime")}}, {"batch_size", {int64_t{4}}}}),
               ElementsAre(HasSubstr("batch_size has no effect")));
   EXPECT_THAT(Harness::problems({}), SizeIs(1));
