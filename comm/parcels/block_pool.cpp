@@ -39,7 +39,12 @@ class BlockPool::Blocks : public std::enable_shared_from_this<Blocks> {
 
   std::shared_ptr<Block> take_own(size_t bytes) {
     const std::lock_guard lock(mutex_);
-    return {new Block(next_id_++, bytes), [self = shared_from_this()](Block* used) { self->drop(std::unique_ptr<Block>(used)); }};
+    return owned(std::make_unique<Block>(next_id_++, bytes));
+  }
+
+  std::shared_ptr<Block> take_lent(SharedMemory memory) {
+    const std::lock_guard lock(mutex_);
+    return owned(std::make_unique<Block>(next_id_++, std::move(memory)));
   }
 
   void retire(Block& block) {
@@ -64,6 +69,10 @@ class BlockPool::Blocks : public std::enable_shared_from_this<Blocks> {
   }
 
  private:
+  std::shared_ptr<Block> owned(std::unique_ptr<Block> block) {
+    return {block.release(), [self = shared_from_this()](Block* used) { self->drop(std::unique_ptr<Block>(used)); }};
+  }
+
   void drop(std::unique_ptr<Block> block) {
     const std::lock_guard lock(mutex_);
     if (!is_closed_) gone_.push_back({block->id, std::move(block->known_to)});
@@ -129,6 +138,10 @@ std::shared_ptr<Block> BlockPool::take(size_t bytes) {
 std::shared_ptr<Block> BlockPool::take_own(size_t bytes) {
   SLUICE_CHECK(bytes > 0, "a block of no bytes");
   return blocks_->take_own(bytes);
+}
+
+std::shared_ptr<Block> BlockPool::take_lent(Descriptor memory, size_t bytes) {
+  return blocks_->take_lent(SharedMemory::to_pass_on(std::move(memory), bytes));
 }
 
 void BlockPool::retire(Block& block) { blocks_->retire(block); }

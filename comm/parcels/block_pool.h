@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "comm/parcels/shared_memory.h"
@@ -14,6 +15,7 @@ namespace sluice::comm {
 /// Memory for one parcel, of which only what was written takes any.
 struct Block {
   Block(uint32_t number, size_t bytes) : id(number), memory(bytes) {}
+  Block(uint32_t number, SharedMemory of_another) : id(number), memory(std::move(of_another)) {}
 
   const uint32_t id;
   SharedMemory memory;
@@ -46,6 +48,9 @@ class BlockPool {
 
   /// A block of its own, of so many bytes, which is no more when nobody has the handle: not counted, and never used again.
   std::shared_ptr<Block> take_own(size_t bytes);
+
+  /// Likewise, of memory that another rank has made, and that both have from then on.
+  std::shared_ptr<Block> take_lent(Descriptor memory, size_t bytes);
 
   /// It is never used again, and is no more when nobody has the handle: somebody may still write into it.
   void retire(Block& block);

@@ -39,6 +39,9 @@ struct LandingPlace {
   std::byte* data() const { return block->memory.data() + begin; }
 };
 
+/// Memory of another rank, which this one has from now on, too.
+using Borrowed = std::function<void(std::shared_ptr<Block> block)>;
+
 /// What has come to its place, with the checksums of its chunks.
 using Landed = std::function<void(ByteParcel parcel)>;
 

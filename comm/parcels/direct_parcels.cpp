@@ -108,6 +108,13 @@ class DirectParcels::Peer final : public MessageTaker {
     incoming_.clear();
   }
 
+  void lend(engine::ParcelKey key, const std::shared_ptr<Block>& block) {
+    socket_->push({.message = {.kind = Message::Kind::kLent, .block_bytes = block->memory.bytes(), .key = std::move(key)},
+                   .descriptor = block->memory.descriptor(),
+                   .body = {},
+                   .keeps = block});
+  }
+
   void forget(uint32_t block) { socket_->push({.message = {.kind = Message::Kind::kForget, .block = block}}); }
 
   void read() {
@@ -170,6 +177,8 @@ class DirectParcels::Peer final : public MessageTaker {
         return outgoing_.taken(message);
       case Message::Kind::kForget:
         return wire_->forget(message.block);
+      case Message::Kind::kLent:
+        return incoming_.take_lent(message);
       case Message::Kind::kGoodbye:
         has_ended_well_ = true;
         ends_early_ = message.ends_early;
@@ -286,6 +295,17 @@ void DirectParcels::receive_bytes(int from, engine::ParcelKey key, LandingPlace 
   SLUICE_CHECK(landed != nullptr, "a parcel that nobody takes");
   command(from, [key = std::move(key), place = std::move(place), landed = std::move(landed)](Peer& peer) mutable {
     peer.incoming().grant(std::move(key), std::move(place), std::move(landed));
+  });
+}
+
+void DirectParcels::lend(int to, engine::ParcelKey key, std::shared_ptr<Block> block) {
+  command(to, [key = std::move(key), block = std::move(block)](Peer& peer) mutable { peer.lend(std::move(key), block); });
+}
+
+void DirectParcels::borrow(int from, engine::ParcelKey key, Borrowed borrowed) {
+  SLUICE_CHECK(borrowed != nullptr, "memory that nobody takes");
+  command(from, [key = std::move(key), borrowed = std::move(borrowed)](Peer& peer) mutable {
+    peer.incoming().borrow(std::move(key), std::move(borrowed));
   });
 }
 

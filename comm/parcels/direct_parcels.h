@@ -79,6 +79,10 @@ class DirectParcels final : public ParcelsWithoutLost {
   void send_bytes(int to, engine::ParcelKey key, ByteParcel parcel, std::function<void()> done);
   void receive_bytes(int from, engine::ParcelKey key, LandingPlace place, Landed landed);
 
+  /// Memory of new_landing() goes to a rank of this host, which has it as if it had made it. That is nothing to wait for.
+  void lend(int to, engine::ParcelKey key, std::shared_ptr<Block> block);
+  void borrow(int from, engine::ParcelKey key, Borrowed borrowed);
+
   /// By rank: ranks with equal numbers share memory. The same on all ranks.
   const std::vector<int>& hosts() const { return hosts_; }
 

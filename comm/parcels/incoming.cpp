@@ -48,6 +48,29 @@ void Incoming::grant(engine::ParcelKey key, LandingPlace place, Landed landed) {
   grant({.key = std::move(key), .place = std::move(place), .landed = std::move(landed)});
 }
 
+void Incoming::borrow(engine::ParcelKey key, Borrowed borrowed) {
+  if (auto lent = to_lend_.extract(key)) return borrowed(std::move(lent.mapped()));
+  const bool is_new = to_borrow_.emplace(std::move(key), std::move(borrowed)).second;
+  SLUICE_CHECK(is_new, "memory is borrowed twice");
+}
+
+void Incoming::take_lent(const Message& lent) {
+  std::shared_ptr<Block> block = pool_.take_lent(socket_.take_descriptor(), lent.block_bytes);
+  if (const auto waiting = to_borrow_.extract(lent.key)) return waiting.mapped()(std::move(block));
+  const bool is_new = to_lend_.emplace(lent.key, std::move(block)).second;
+  SLUICE_CHECK(is_new, engine::text_of(lent.key) + " is lent twice by rank " + std::to_string(other_));
+}
+
+const engine::ParcelKey* Incoming::unfinished() const {
+  if (!granted_.empty()) return &granted_.begin()->second.key;
+  return to_borrow_.empty() ? nullptr : &to_borrow_.begin()->first;
+}
+
+void Incoming::clear() {
+  granted_.clear();
+  to_borrow_.clear();
+}
+
 void Incoming::grant(Granted granted) {
   OutgoingMessage out{.message = {.kind = Message::Kind::kGrant,
                                   .grant = next_grant_,

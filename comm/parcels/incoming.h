@@ -32,18 +32,22 @@ class Incoming {
   void grant(engine::ParcelKey key, int64_t most_bytes, engine::Parcels::Arrived arrived);
   void grant(engine::ParcelKey key, LandingPlace place, Landed landed);
 
+  /// Memory that the other rank lends under this key, once it has.
+  void borrow(engine::ParcelKey key, Borrowed borrowed);
+
   /// Where the bytes of this chunk go.
   std::span<std::byte> place_of(const Message& chunk);
 
   /// What has come from the other rank.
   void take_head(const Message& head);
   void take_chunk(const Message& chunk);
+  void take_lent(const Message& lent);
 
   /// A parcel that has not come, for messages; null: none.
-  const engine::ParcelKey* unfinished() const { return granted_.empty() ? nullptr : &granted_.begin()->second.key; }
+  const engine::ParcelKey* unfinished() const;
 
   /// Forgets all of it.
-  void clear() { granted_.clear(); }
+  void clear();
 
   /// Likewise, where the other rank is lost: it may only have been stopped, and write when it goes on.
   void give_up() {
@@ -79,6 +83,8 @@ class Incoming {
   const DamageOptions& options_;
   uint64_t next_grant_ = 0;
   std::map<uint64_t, Granted> granted_;
+  std::map<engine::ParcelKey, Borrowed> to_borrow_;              // not lent yet
+  std::map<engine::ParcelKey, std::shared_ptr<Block>> to_lend_;  // nobody has asked for it yet
   std::atomic<int64_t> bytes_ = 0;
 };
 

@@ -19,6 +19,7 @@ struct Message {
     kAgain,    // by the receiver: chunk was damaged, and is to come once more
     kTaken,    // by the receiver: all of the parcel is there
     kForget,   // by whose it was: block is no more
+    kLent,     // by whose it is: key, block_bytes, and beside it the descriptor of a block that the other rank shall have too
     kGoodbye,  // the rank has ended well; ends_early: with whatever was between the two, as all ranks do
   };
   static constexpr uint32_t kHeadAsChunk = UINT32_MAX;

@@ -40,6 +40,12 @@ SharedMemory::SharedMemory(size_t bytes) : memory_(new_memory(bytes)), bytes_(by
 
 SharedMemory::SharedMemory(const Descriptor& memory, size_t bytes) : bytes_(bytes), data_(mapped(memory, bytes)) {}
 
+SharedMemory SharedMemory::to_pass_on(Descriptor memory, size_t bytes) {
+  SharedMemory passed(memory, bytes);
+  passed.memory_ = std::move(memory);
+  return passed;
+}
+
 SharedMemory::~SharedMemory() {
   if (data_ != nullptr) ::munmap(data_, bytes_);
 }

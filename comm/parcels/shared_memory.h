@@ -20,13 +20,16 @@ class SharedMemory {
   /// What another process has made, and has passed on. The descriptor is not needed any more then.
   SharedMemory(const Descriptor& memory, size_t bytes);
 
+  /// Likewise, with the descriptor, so that it can be passed on once more.
+  static SharedMemory to_pass_on(Descriptor memory, size_t bytes);
+
   ~SharedMemory();
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&&) = delete;
 
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
-  int descriptor() const { return memory_.number(); }  // to pass on; of what was made here
+  int descriptor() const { return memory_.number(); }  // to pass on; of what was made here, or is to be passed on
 
   /// Gives the pages from `begin` on back to the system, in all processes: they are zero then. Of what was made here.
   void clear_from(size_t begin);

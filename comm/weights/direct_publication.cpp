@@ -14,6 +14,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "comm/weights/block_landing.h"
+#include "comm/weights/common_landings.h"
 #include "comm/weights/version_on_its_way.h"
 
 namespace sluice::comm {
@@ -32,8 +33,14 @@ std::vector<uint32_t> checksums_of(const std::byte* bytes, size_t size) {
   return checksums;
 }
 
+// Ranks that the layout has on one host have memory in common only if their parcels have.
 engine::PublicationLayout on_hosts(engine::PublicationLayout layout, const DirectParcels& parcels) {
-  if (layout.hosts.empty()) layout.hosts = parcels.hosts();
+  const std::vector<int>& found = parcels.hosts();
+  if (layout.hosts.empty()) layout.hosts = found;
+  SLUICE_CHECK(layout.hosts.size() == found.size(), "a layout of other ranks");
+  std::map<std::pair<int, int>, int> numbers;
+  for (size_t rank = 0; rank < found.size(); ++rank)
+    layout.hosts[rank] = numbers.try_emplace({layout.hosts[rank], found[rank]}, static_cast<int>(rank)).first->second;
   return layout;
 }
 
@@ -56,6 +63,8 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
         is_owner_(plan_.is_owner(rank_)),
         is_receiver_(plan_.is_receiver(rank_)),
         events_(std::move(events)),
+        landings_(parcels, plan_.sharers(rank_), plan_.layout().bytes(), plan_.chunks(),
+                  {.edge = plan_.layout().model, .iteration = plan_.layout().first_version}),
         losses_(std::move(losses)),
         next_landing_(plan_.layout().first_version),
         next_open_(plan_.layout().first_version) {}
@@ -122,10 +131,8 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     return {block, block->memory.data()};
   }
 
-  std::shared_ptr<engine::Landing> new_landing() {
-    const size_t bytes = plan_.layout().bytes();
-    return std::make_shared<BlockLanding>(parcels_.new_landing(bytes), bytes);
-  }
+  // Without the lock: it may wait.
+  std::shared_ptr<engine::Landing> new_landing() { return landings_.next(); }
 
   // Whoever was waited for has said all that it will.
   void lose(int rank) {
@@ -154,7 +161,7 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   void acknowledge(int64_t number) {
     const std::lock_guard lock(mutex_);
     const auto found = versions_.find(number);
-    SLUICE_CHECK(is_receiver_ && found != versions_.end() && found->second.missing == 0,
+    SLUICE_CHECK(is_receiver_ && found != versions_.end() && found->second.has_landed,
                  text_of(number) + " is acknowledged before it has landed");
     SLUICE_CHECK(!std::exchange(found->second.acknowledged, true), text_of(number) + " is acknowledged twice");
     const uint32_t checksum = found->second.checksum();
@@ -199,8 +206,12 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     VersionOnItsWay& version = found->second;
     if (!is_new) return version;
     version.told.version = number;
+    version.told.bytes = static_cast<int64_t>(plan_.layout().bytes());
     version.checksums.resize(plan_.pieces().size());
-    version.missing = plan_.pieces().size();
+    version.missing =
+        static_cast<size_t>(std::ranges::count_if(plan_.pieces(), [&](const auto& piece) { return brings(piece); }));
+    version.not_free = version.not_shared = {landings_.sharers().begin(), landings_.sharers().end()};
+    listen_to_sharers(number);
     for (const int owner : plan_.owners())
       listen(owner, word_key(number, owner, ParcelOf::kConfirmed),
              [=, this](const engine::Parcel& word) { take_confirmation(number, Confirmation::of(word)); });
@@ -209,6 +220,21 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
         listen(receiver, word_key(number, receiver, ParcelOf::kAcknowledged),
                [=, this](const engine::Parcel& word) { take_acknowledgement(number, receiver, value_of(word)); });
     return version;
+  }
+
+  bool brings(const PublishedPiece& piece) const { return is_receiver_ && plan_.bringer(piece, rank_) == rank_; }
+
+  void listen_to_sharers(int64_t number) {
+    for (const int sharer : landings_.sharers()) {
+      listen(sharer, word_key(number, sharer, ParcelOf::kFree),
+             [=, this](const engine::Parcel& word) { take_free(number, sharer, value_of(word)); });
+      listen(sharer, word_key(number, sharer, ParcelOf::kShare),
+             [=, this](const engine::Parcel&) { take_share(number, sharer); });
+    }
+  }
+  void tell_sharers(int64_t number, ParcelOf what, uint32_t value) {
+    for (const int sharer : landings_.sharers())
+      if (sharer != rank_) parcels_.send(sharer, word_key(number, rank_, what), {word_of(value), {}}, {});
   }
 
   void listen(int rank, engine::ParcelKey key, std::function<void(const engine::Parcel& word)> heard) {
@@ -226,14 +252,34 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     const auto landing = std::dynamic_pointer_cast<BlockLanding>(into);
     SLUICE_CHECK(landing && landing->bytes().size() == plan_.layout().bytes(), "a landing of somebody else");
     ++next_landing_;
-    version_of(number).landing = landing;
+    const auto place = static_cast<uint32_t>(landing->number());
+    version_of(number).named = landing;
+    tell_sharers(number, ParcelOf::kFree, place);
+    take_free(number, rank_, place);
+  }
+
+  // Before this rank has named its own it only notes that another one has.
+  void take_free(int64_t number, int sharer, uint32_t place) {
+    VersionOnItsWay& version = versions_.at(number);
+    version.places.insert(place);
+    SLUICE_CHECK(version.places.size() == 1, text_of(number) + " is to land at several places of one host");
+    version.not_free.erase(sharer);
+    if (!version.not_free.empty()) return;
+    version.landing = version.named;
+    land(number, version);
+  }
+
+  void land(int64_t number, VersionOnItsWay& version) {
     for (size_t index = 0; index < plan_.pieces().size(); ++index) {
       const PublishedPiece& piece = plan_.pieces()[index];
+      if (!brings(piece)) continue;
       const int source = plan_.source(piece, rank_);
       if (source == rank_) continue;
-      parcels_.receive_bytes(source, key_of(number, piece), {landing->block(), piece.range.begin, piece.range.size()},
+      parcels_.receive_bytes(source, key_of(number, piece), {version.landing->block(), piece.range.begin, piece.range.size()},
                              [=, self = shared_from_this()](const ByteParcel& parcel) { self->take(number, index, parcel); });
     }
+    if (is_owner_) parcels_.post([self = shared_from_this(), number] { self->copy_own(number); });
+    if (version.missing == 0) share(number);
   }
 
   void hand_out(VersionOnItsWay& version, int64_t number, const PublishedPiece& piece, ByteParcel parcel) {
@@ -259,7 +305,7 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     for (const auto& [index, parcel] : parcels)
       std::memcpy(place + plan_.pieces()[index].range.begin, parcel.bytes.get(), parcel.size);
     const std::lock_guard lock(mutex_);
-    for (size_t i = 0; i < parcels.size(); ++i) count_landed(versions_.at(number));
+    for (const auto& [index, parcel] : parcels) count_brought(number, index);
   }
 
   void take(int64_t number, size_t index, const ByteParcel& parcel) {
@@ -269,11 +315,34 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     version.told.bytes_received += static_cast<int64_t>(parcel.size);
     version.arrivals.add(version.seconds(), parcel.size);
     hand_out(version, number, plan_.pieces()[index], parcel);
-    count_landed(version);
+    count_brought(number, index);
   }
 
-  void count_landed(VersionOnItsWay& version) {
-    if (--version.missing > 0) return;
+  void count_brought(int64_t number, size_t index) {
+    VersionOnItsWay& version = versions_.at(number);
+    version.landing->note(plan_.pieces()[index].first_chunk, version.checksums[index]);
+    if (--version.missing == 0) share(number);
+  }
+
+  // This rank's part is there.
+  void share(int64_t number) {
+    tell_sharers(number, ParcelOf::kShare, 0);
+    take_share(number, rank_);
+  }
+
+  void take_share(int64_t number, int sharer) {
+    VersionOnItsWay& version = versions_.at(number);
+    version.not_shared.erase(sharer);
+    if (version.not_shared.empty()) land_whole(version);
+  }
+
+  void land_whole(VersionOnItsWay& version) {
+    for (size_t index = 0; index < plan_.pieces().size(); ++index) {
+      const PublishedPiece& piece = plan_.pieces()[index];
+      if (!brings(piece))
+        version.checksums[index] = version.landing->noted(piece.first_chunk, ChunkRange::count(piece.range.size()));
+    }
+    version.has_landed = true;
     version.told.landed_seconds = version.seconds();
     fastest_ = std::max(fastest_, version.arrivals.fastest());
     version.told.link_bytes_per_second = fastest_;
@@ -357,6 +426,7 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   const PublicationPlan plan_;
   const bool is_owner_, is_receiver_;
   const Events events_;
+  CommonLandings landings_;
 
   std::mutex running_;  // while an event runs; of is_closed_
   bool is_closed_ = false;

@@ -25,7 +25,9 @@ struct ReceiverLosses {
 };
 
 /// A publication over parcels: each piece of PublicationPlan is one, and comes straight to its place in the landing. On one host
-/// receivers copy by themselves out of memory of new_source() and of landings; out of other memory the owner copies. The owner
+/// receivers copy by themselves out of memory of new_source() and of landings; out of other memory the owner copies. They have a
+/// landing in common: the first of them makes it and lends it to the others. Each tells the others when it has no readers there
+/// any more, and when its part of a version is there: two short messages to each. The owner
 /// takes the checksums, or whoever writes the bytes does; they travel with the piece: whoever it comes to compares with what was there
 /// at the beginning, also where it was handed on in between.
 ///

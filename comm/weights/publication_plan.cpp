@@ -1,12 +1,12 @@
 #include "comm/weights/publication_plan.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "base/error.h"
+#include "comm/parcels/chunk.h"
 
 namespace sluice::comm {
 namespace {
@@ -72,7 +72,9 @@ void PublicationPlan::cut(int64_t bucket, const engine::OwnedBytes& owned, int64
                        .owner = owned.owner,
                        .turn = turn + i,
                        .range = {begin, std::min(begin + size, owned.range.end)},
-                       .owned = owned.range});
+                       .owned = owned.range,
+                       .first_chunk = chunks_});
+    chunks_ += ChunkRange::count(pieces_.back().range.size());
   }
 }
 
@@ -89,8 +91,9 @@ const PublicationPlan::Receivers* PublicationPlan::host_with(int rank) const {
   return found == hosts_.end() ? nullptr : &*found;
 }
 
-// Who gets the piece from another host.
+// Who brings the piece in.
 int PublicationPlan::first_on(const Receivers& host, const PublishedPiece& piece) const {
+  if (has(host, piece.owner)) return piece.owner;
   return host[piece.turn / hosts_.size() % host.size()];
 }
 
@@ -111,6 +114,15 @@ const PublicationPlan::Receivers* PublicationPlan::next_host(const PublishedPiec
   return host;
 }
 
+std::vector<int> PublicationPlan::sharers(int receiver) const {
+  if (!is_receiver(receiver)) return {};
+  return direct_ ? Receivers{receiver} : *host_with(receiver);
+}
+
+int PublicationPlan::bringer(const PublishedPiece& piece, int receiver) const {
+  return direct_ ? receiver : first_on(*host_with(receiver), piece);
+}
+
 std::vector<int> PublicationPlan::targets(const PublishedPiece& piece, int rank) const {
   if (direct_) return rank == piece.owner ? others_than(rank) : std::vector<int>();
   const Receivers* const first = first_host(piece);
@@ -124,7 +136,7 @@ std::vector<int> PublicationPlan::targets(const PublishedPiece& piece, int rank)
   }
   std::vector<int> targets;
   if (next != nullptr) targets.push_back(first_on(*next, piece));
-  if (own != nullptr) std::ranges::remove_copy(*own, std::back_inserter(targets), rank);
+  if (own != nullptr && first_on(*own, piece) != rank) targets.push_back(first_on(*own, piece));
   return targets;
 }
 
@@ -138,7 +150,6 @@ int PublicationPlan::source(const PublishedPiece& piece, int receiver) const {
   if (direct_) return piece.owner;
   const Receivers* const host = host_with(receiver);
   if (host_of(receiver) == host_of(piece.owner)) return piece.owner;
-  if (receiver != first_on(*host, piece)) return first_on(*host, piece);
   const Receivers* before = first_host(piece);
   if (host == before) return piece.owner;
   for (const Receivers* next = next_host(piece, before); next != host; next = next_host(piece, next)) before = next;

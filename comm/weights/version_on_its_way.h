@@ -45,20 +45,25 @@ struct VersionOnItsWay {
   using Clock = std::chrono::steady_clock;
 
   const Clock::time_point begin = Clock::now();
-  std::shared_ptr<BlockLanding> landing;         // null: not said yet
+  std::shared_ptr<BlockLanding> named;           // by this rank; null: not yet
+  std::set<int> not_free;                        // sharers of the landing that have not named theirs
+  std::set<uint32_t> places;                     // that the others have: all the same
+  std::shared_ptr<BlockLanding> landing;         // null: until all have
   std::set<size_t> offered;                      // where ranges of this rank begin
   std::map<size_t, ByteParcel> to_copy;          // by piece: of this rank, which receives it too
   std::vector<std::vector<uint32_t>> checksums;  // by piece, of its chunks; empty while it is not here
-  size_t missing = 0;                            // pieces
-  ArrivalRate arrivals;                          // of pieces
-  bool acknowledged = false;                     // by this rank
-  std::map<int, uint32_t> acknowledgements;      // by receiver: its checksum; of owners
-  std::optional<Confirmation> confirmation;      // by this owner
-  std::set<int> unheard;                         // ranks that have not heard so
-  int slowest = 0;                               // receiver so far
-  double first_offer = 0;                        // seconds(): of an owner
-  double first_acknowledgement = 0;              // likewise, that it has heard of
-  size_t confirmations = 0;                      // of owners
+  size_t missing = 0;                            // pieces that this rank brings in
+  std::set<int> not_shared;                      // sharers that have not brought in all of theirs
+  bool has_landed = false;
+  ArrivalRate arrivals;                      // of pieces
+  bool acknowledged = false;                 // by this rank
+  std::map<int, uint32_t> acknowledgements;  // by receiver: its checksum; of owners
+  std::optional<Confirmation> confirmation;  // by this owner
+  std::set<int> unheard;                     // ranks that have not heard so
+  int slowest = 0;                           // receiver so far
+  double first_offer = 0;                    // seconds(): of an owner
+  double first_acknowledgement = 0;          // likewise, that it has heard of
+  size_t confirmations = 0;                  // of owners
   engine::PublishedVersion told;
 
   /// Since this rank had to do with it first.

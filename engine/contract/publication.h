@@ -33,10 +33,11 @@ struct PublicationLayout {
 /// How a version went. A plain value.
 struct PublishedVersion {
   int64_t version = 0;
+  int64_t bytes = 0;  // all of it
 
   // As this rank has seen it. Seconds since this rank had to do with it first.
   int64_t bytes_sent = 0;      // by this rank
-  int64_t bytes_received = 0;  // likewise; what it owns itself is copied
+  int64_t bytes_received = 0;  // by this rank: not what it owns itself, and not what others bring to a landing that is common
   double landed_seconds = 0;   // 0: this rank receives nothing
   double opened_seconds = 0;
   double link_bytes_per_second = 0;  // at which bytes came to this rank when they came fastest, so far; 0: unknown
@@ -49,11 +50,17 @@ struct PublishedVersion {
 
 /// Memory of a receiver for one version, which ranks of its host can write to and read. The publication is done with it once its
 /// version is open; then the receiver may read it, and name it for another version when it has no readers any more.
+///
+/// Receivers of one host have it in common, unless some may be lost: it is there once, and each of them brings a part of the
+/// version to it. A version lands there when all of them have named it.
 class Landing {
  public:
   virtual ~Landing() = default;
 
   virtual std::span<std::byte> bytes() const = 0;
+
+  /// Receivers that have it.
+  virtual int sharers() const { return 1; }
 };
 
 /// Versions of a model's weights on their way from the ranks that own them to those that sample with them.
@@ -69,8 +76,8 @@ class Landing {
 /// that it has offered or received are open, and not before, unless early ends are expected (engine/ranks/parcels.h): so a
 /// receiver names no place for a version that will not come.
 ///
-/// Threads: all calls from any thread, also from a callback; nobody waits inside a call. A call copies what this rank owns and
-/// receives itself. Callbacks come on the thread of the parcels, must be quick, must not throw and must not destroy this.
+/// Threads: all calls from any thread, and all but new_landing() also from a callback; nobody else waits inside a call. A call
+/// copies what this rank owns and receives itself. Callbacks come on the thread of the parcels, must be quick, must not throw and must not destroy this.
 ///
 /// Failure: as engine/ranks/parcels.h has it: it is told there, once, and nothing opens after that. InternalError for ranges that
 /// are not this rank's or come twice, and for versions out of order.
@@ -97,7 +104,8 @@ class Publication {
   /// here.
   virtual void offer(int64_t version, Range range, std::shared_ptr<const std::byte> bytes, std::vector<uint32_t> checksums) = 0;
 
-  /// Receiver: memory for a version. It may outlive this.
+  /// Receiver: memory for a version. It may outlive this. Receivers of one host ask for theirs in the same order; the first call of
+  /// each is for the same memory, and so on. Waits for: the first of them to ask. Ends when: it does, or is lost (UserError).
   virtual std::shared_ptr<Landing> new_landing() = 0;
 
   /// Receiver: the version may land here from now on. In order of versions.

@@ -16,7 +16,7 @@ void VersionArrivals::await(int64_t version, int64_t now_ns) {
 void VersionArrivals::opened(const PublishedVersion& version, int64_t now_ns) {
   const std::lock_guard lock(mutex_);
   Arrival& arrival = arrivals_[version.version];
-  arrival.bytes += version.bytes_received;
+  arrival.bytes += version.bytes;
   if (version.published_seconds > arrival.slowest.published_seconds) arrival.slowest = version;
   const auto awaited = awaited_ns_.find(version.version);
   if (awaited == awaited_ns_.end()) return;

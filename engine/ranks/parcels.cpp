@@ -23,6 +23,12 @@ std::string text_of(const ParcelKey& key) {
       return "micro-batch " + number + " of iteration " + std::to_string(key.iteration) + " on edge '" + key.edge + "'";
     case ParcelOf::kWeights:
       return "piece " + std::to_string(key.piece) + " of bucket " + number + " of" + of_version + of_model;
+    case ParcelOf::kLanding:
+      return "the memory of place " + number + of_model;
+    case ParcelOf::kFree:
+      return "word that rank " + number + " has room for" + of_version + of_model;
+    case ParcelOf::kShare:
+      return "word that rank " + number + " has brought its part of" + of_version + of_model;
     case ParcelOf::kAcknowledged:
       return "word that rank " + number + " has" + of_version + of_model;
     case ParcelOf::kConfirmed:

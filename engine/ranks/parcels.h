@@ -15,6 +15,9 @@ namespace sluice::engine {
 enum class ParcelOf : uint8_t {
   kMicroBatch,
   kWeights,       // a piece of a bucket of a version
+  kLanding,       // memory that versions come to, which ranks of a host have in common
+  kFree,          // word that a rank has no readers there any more
+  kShare,         // word that a rank has brought its part of a version there
   kAcknowledged,  // word that a rank has all of a version
   kConfirmed,     // word that all ranks have
   kPass,          // what ranks that compute passes together give each other

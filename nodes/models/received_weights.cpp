@@ -28,7 +28,9 @@ LandedModel landed_model(const std::string& model, const WireLayout& layout, con
                          const PublicationRanks& ranks, engine::Publications& publications) {
   const auto publication = publications.publication(publication_layout(model, layout, ranks, 0), {.landed = {}, .opened = {}});
   LandedModel landed{.landing = publication->new_landing(), .weights = {}};
-  landed.weights = moved(live, layout.views(landed.landing->bytes().data()));
+  landed.weights = moved(live, layout.views(landed.landing->bytes().data()));  // all who have it write the same values
+  const auto bytes = static_cast<int64_t>(landed.landing->bytes().size());
+  landed.bytes_of_others = bytes - bytes / landed.landing->sharers();
   return landed;
 }
 

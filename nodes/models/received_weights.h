@@ -24,15 +24,16 @@ namespace sluice::nodes {
 /// Where versions of a model land that other ranks train.
 struct LandedModel {
   std::shared_ptr<engine::Landing> landing;
-  models::Weights weights;  // of the model: its trained tensors are views of the landing
+  models::Weights weights;      // of the model: its trained tensors are views of the landing
+  int64_t bytes_of_others = 0;  // of the landing, where ranks have it in common
 };
 
 /// `live`: whose values are there at first, of the dtypes that it is sampled with.
 LandedModel landed_model(const std::string& model, const WireLayout& layout, const models::Weights& live,
                          const PublicationRanks& ranks, engine::Publications& publications);
 
-/// The versions of a model that other ranks train, on a rank that samples from it. A version lands in one place, is packed from
-/// there into the memory of the oldest one, and is acknowledged then. The next may land when it is open: others may fetch from the
+/// The versions of a model that other ranks train, on a rank that samples from it. A version lands in one place, which the ranks of
+/// a host that sample have in common, is packed from there into the memory of the oldest one, and is acknowledged then. The next may land when it is open: others may fetch from the
 /// place before. What is packed while generation goes on takes one thread, which this owns.
 ///
 /// Of ranks that sample together each receives every version, and has a part of it packed. The one that leads them tells the others

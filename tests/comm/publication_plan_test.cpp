@@ -21,7 +21,7 @@ struct PlannedTraffic {
   std::vector<size_t> left_host, came_to_host;  // by host, as far as there are any
 };
 
-// Follows every piece from its owner to all who receive it.
+// Follows every piece from its owner to all who bring it to a landing, of which each has one.
 PlannedTraffic traffic_of(const PublicationPlan& plan, int ranks) {
   const std::vector<size_t> nothing(static_cast<size_t>(ranks) + 4);
   PlannedTraffic traffic{nothing, nothing, nothing, nothing};
@@ -41,7 +41,14 @@ PlannedTraffic traffic_of(const PublicationPlan& plan, int ranks) {
         traffic.came_to_host[static_cast<size_t>(hosts[static_cast<size_t>(target)])] += piece.range.size();
       }
     }
-    for (const int receiver : plan.layout().receivers) EXPECT_EQ(std::ranges::count(have, receiver), 1) << "rank " << receiver;
+    for (const int receiver : plan.layout().receivers) {
+      const int bringer = plan.bringer(piece, receiver);
+      const std::vector<int> sharers = plan.sharers(receiver);
+      EXPECT_EQ(std::ranges::count(have, bringer), 1) << "rank " << bringer;
+      EXPECT_EQ(std::ranges::count(sharers, bringer), 1) << "rank " << bringer << " has no part of that landing";
+      EXPECT_TRUE(receiver == bringer || receiver == piece.owner || std::ranges::count(have, receiver) == 0)
+          << "rank " << receiver << " gets what rank " << bringer << " brings in";
+    }
   }
   return traffic;
 }
@@ -99,6 +106,32 @@ TEST(PublicationPlan, BringsEachByteToAHostOnce) {
       EXPECT_LE(traffic.left_host[static_cast<size_t>(host)], layout.bytes() + layout.bytes() / 50);
     }
   }
+}
+
+// So that their work is shared, and the memory of one is enough for all.
+TEST(PublicationPlan, HasReceiversOfAHostBringInEqualPartsOfOneLanding) {
+  for (int receivers = 1; receivers <= 8; ++receivers) {
+    auto layout = layout_of(1 + receivers, 1, receivers, 60'000'000, 4, 0);
+    layout.hosts.assign(layout.hosts.size(), 0);
+    const PublicationPlan plan(layout);
+    const PlannedTraffic traffic = traffic_of(plan, 1 + receivers);
+    EXPECT_EQ(plan.sharers(1), layout.receivers);
+    EXPECT_TRUE(plan.sharers(0).empty());
+    EXPECT_EQ(traffic.sent[0], layout.bytes());
+    for (int rank = 1; rank <= receivers; ++rank)
+      EXPECT_NEAR(static_cast<double>(traffic.received[static_cast<size_t>(rank)]),
+                  static_cast<double>(layout.bytes()) / receivers, static_cast<double>(layout.bytes()) / 32);
+  }
+}
+
+// Another process may take its place, and would have no part of what it left.
+TEST(PublicationPlan, HasReceiversThatMayBeLostBringInAllOfALandingOfTheirOwn) {
+  auto layout = layout_of(4, 1, 3, 1'000'000, 2, 0);
+  layout.hosts.assign(layout.hosts.size(), 0);
+  const PublicationPlan plan(layout, true);
+  const PlannedTraffic traffic = traffic_of(plan, 4);
+  EXPECT_EQ(plan.sharers(2), std::vector<int>{2});
+  EXPECT_EQ(traffic.received, (std::vector<size_t>{0, layout.bytes(), layout.bytes(), layout.bytes(), 0, 0, 0, 0}));
 }
 
 // As to three receivers: an owner is never sent its own.

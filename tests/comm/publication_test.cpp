@@ -101,17 +101,95 @@ TEST_P(Publications, SendEachByteOnceFromItsOwnerAndAboutOnceFromEachReceiver) {
   }
 }
 
-// Where they share memory, as all of one host do, each copies from there by itself.
-TEST_P(Publications, GoFromTheirOwnerToAllReceiversOfItsHost) {
-  auto layout = layout_of(4, 1, 3, size_t{1} << 20, 1, 0);
+engine::PublicationLayout layout_of_one_host(int owners, int receivers, size_t bytes) {
+  auto layout = layout_of(owners + receivers, owners, receivers, bytes, 1, 0);
   layout.hosts.clear();
+  return layout;
+}
+
+// Where they share memory, as all of one host do, they have the landing in common, and each brings a part there.
+TEST_P(Publications, LandOnceOnEachHost) {
+  const auto layout = layout_of_one_host(1, 3, size_t{1} << 20);
   PublishingRanks ranks(4, GetParam(), layout);
   const auto landings = received(ranks);
   ranks.offer(0, 0);
   ASSERT_TRUE(ranks.all_opened(1));
   expect_landed(ranks, landings);
   const auto bytes = static_cast<int64_t>(layout.bytes());
-  EXPECT_EQ(ranks.happened(0).told[0].bytes_sent, GetParam() ? 3 * bytes : bytes);
+  EXPECT_EQ(ranks.happened(0).told[0].bytes_sent, bytes);
+  int64_t brought = 0;
+  for (int rank = 1; rank < 4; ++rank) {
+    EXPECT_EQ(ranks.happened(rank).told[0].bytes, bytes);
+    brought += ranks.happened(rank).told[0].bytes_received;
+    EXPECT_EQ(landings[static_cast<size_t>(rank)]->sharers(), GetParam() ? 3 : 1);
+  }
+  EXPECT_EQ(brought, GetParam() ? bytes : 3 * bytes);
+  std::byte& first = landings[1]->bytes()[0];
+  first ^= std::byte{1};
+  for (int rank = 2; rank < 4; ++rank)
+    EXPECT_EQ(landings[static_cast<size_t>(rank)]->bytes()[0] == first, GetParam()) << "rank " << rank;
+}
+
+// What one of them still reads stays as it is.
+TEST_P(Publications, LandInCommonWhenAllHaveRoom) {
+  PublishingRanks ranks(4, GetParam(), layout_of_one_host(1, 3, 400'000));
+  const auto landings = received(ranks);
+  for (int64_t version = 0; version < 2; ++version) ranks.offer(0, version);
+  ASSERT_TRUE(ranks.all_opened(1));
+  for (int rank = 1; rank < 3; ++rank) ranks[rank].receive(1, landings[static_cast<size_t>(rank)]);
+  std::this_thread::sleep_for(kAWhile);
+  EXPECT_TRUE(is_version(landings[3]->bytes(), 0));
+  ranks[3].receive(1, landings[3]);
+  ASSERT_TRUE(ranks.all_opened(2));
+  for (int rank = 1; rank < 4; ++rank) EXPECT_TRUE(is_version(landings[static_cast<size_t>(rank)]->bytes(), 1));
+}
+
+// With more of them than pieces some bring nothing.
+TEST_P(Publications, OfFewBytesLandInCommon) {
+  PublishingRanks ranks(6, GetParam(), layout_of_one_host(2, 4, 3));
+  for (int rank = 0; rank < 2; ++rank) ranks.offer(rank, 0);
+  const auto landings = received(ranks);
+  ASSERT_TRUE(ranks.all_opened(1));
+  expect_landed(ranks, landings);
+}
+
+// Places are told apart by the order in which they were asked for. One of the ranks sees it first, and the other one that it is gone.
+TEST(CommonLandings, ThatRanksNameInOtherOrdersAreRefused) {
+  PublishingRanks ranks(3, true, layout_of_one_host(1, 2, 400'000));
+  std::vector<std::vector<std::shared_ptr<Landing>>> rings(2);
+  for (int i = 0; i < 2; ++i)
+    for (int rank = 1; rank < 3; ++rank) rings[static_cast<size_t>(rank - 1)].push_back(ranks[rank].new_landing());
+  ranks[1].receive(0, rings[0][0]);
+  ranks[2].receive(0, rings[1][1]);
+  EXPECT_THAT(ranks.parcels().failure_of(1) + ranks.parcels().failure_of(2),
+              HasSubstr("version 0 of 'actor' is to land at several places of one host"));
+}
+
+TEST(CommonLandings, AreNotWaitedForWhenWhoMakesThemIsGone) {
+  PublishingRanks ranks(3, true, layout_of_one_host(1, 2, 400'000));
+  std::jthread lost([&ranks] {
+    std::this_thread::sleep_for(kAWhile);
+    ranks.parcels()[1].abandon();
+  });
+  try {
+    ranks[2].new_landing();
+    FAIL() << "nobody has lent it";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the run has ended before rank 1 has lent the memory of place 0 of 'actor'"));
+  }
+}
+
+TEST(CommonLandings, OutliveWhoMadeThem) {
+  PublishingRanks ranks(3, true, layout_of_one_host(1, 2, 400'000));
+  auto landings = received(ranks);
+  ranks.offer(0, 0);
+  ASSERT_TRUE(ranks.all_opened(1));
+  landings[1].reset();
+  for (const int rank : {0, 1}) {
+    ranks.end(rank);
+    ranks.parcels()[rank].close();
+  }
+  EXPECT_TRUE(is_version(landings[2]->bytes(), 0));
 }
 
 // Two landings of each receiver take the versions in turn.

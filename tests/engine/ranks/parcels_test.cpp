@@ -23,6 +23,10 @@ TEST(ParcelCredit, CountsStringsAsTheyComeAndAsTheyStay) {
 TEST(ParcelKey, IsToldByNumberIterationAndEdge) {
   EXPECT_EQ(text_of(ParcelKey{"generate", 12, 7}), "micro-batch 7 of iteration 12 on edge 'generate'");
   EXPECT_EQ(text_of(ParcelKey{"actor", 12, 7, ParcelOf::kWeights, 3}), "piece 3 of bucket 7 of version 12 of 'actor'");
+  EXPECT_EQ(text_of(ParcelKey{"actor", 12, 2, ParcelOf::kLanding}), "the memory of place 2 of 'actor'");
+  EXPECT_EQ(text_of(ParcelKey{"actor", 12, 2, ParcelOf::kFree}), "word that rank 2 has room for version 12 of 'actor'");
+  EXPECT_EQ(text_of(ParcelKey{"actor", 12, 2, ParcelOf::kShare}),
+            "word that rank 2 has brought its part of version 12 of 'actor'");
   EXPECT_EQ(text_of(ParcelKey{"actor", 12, 2, ParcelOf::kAcknowledged}), "word that rank 2 has version 12 of 'actor'");
   EXPECT_EQ(text_of(ParcelKey{"actor", 12, 2, ParcelOf::kConfirmed}), "word of rank 2 that all have version 12 of 'actor'");
 }

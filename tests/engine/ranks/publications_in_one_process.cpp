@@ -231,6 +231,7 @@ void PublicationsInOneProcess::Impl::open_if_all_have(const std::string& model, 
                         .slowest_seconds = seconds_since(version.acknowledged_at)};
   for (const auto& [member, publication] : of.members) {
     if (is_lost(member, number)) continue;
+    told.bytes = static_cast<int64_t>(of.layout.bytes());
     told.bytes_received = version.landed.contains(member) ? static_cast<int64_t>(of.layout.bytes()) : 0;
     post({member, model, number, /*opens=*/true, told});
   }
