@@ -29,6 +29,7 @@ CheckResult check_with(const Asked& asked, int64_t micro_batch) {
   checking::check_roles(draft);
   checking::settle_choices(draft);
   checking::check_filters(draft);
+  checking::check_samples(draft);
   checking::bind_models(draft);  // a node runs where its models are, and some metrics are of some models
   checking::check_metrics(draft);
   checking::check_executors(draft);

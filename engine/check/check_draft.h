@@ -175,6 +175,7 @@ void settle_choices(Draft& draft);  // check_choices.cpp: which columns are read
 void check_metrics(Draft& draft);   // who records what
 void check_columns(Draft& draft);   // who reads and writes what
 void check_filters(Draft& draft);   // who drops groups, and whose micro-batches meet
+void check_samples(Draft& draft);   // of a group: are there enough to compare?
 void bind_models(Draft& draft);     // check_models.cpp: parameters and what follows from them
 void check_models(Draft& draft);    // who uses which model, and how
 void take_facts_of_averaged(Draft& draft, DraftModel& model);  // check_averages.cpp: as take_facts_of_base() of check_models.cpp

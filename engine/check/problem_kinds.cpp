@@ -97,6 +97,7 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"filter-deadlock", kError, "a barrier in front of a filter that has dropped groups replaced: each waits for the other",
      "put the barrier behind the filter"},
     {"filter-join", kError, "a node joins micro-batches that passed different filters", "take the columns through the filter"},
+    {"too-few-samples", kError, "a node compares more samples of a prompt than there are", "more samples of a prompt"},
     // Models.
     {"unknown-model", kError, "a node names a model that the pipeline does not have", "add `[models.NAME]`"},
     {"model-folder-unusable", kError, "a model folder has no `config.json`, or one that is damaged or not supported",

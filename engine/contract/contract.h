@@ -78,6 +78,7 @@ struct NodeNeeds {
   int64_t shared_prompt_tokens =
       0;  // rollouts: the longest prompt, if its KV blocks are stored once for a group; 0: they are not
   std::optional<PromptLimit> prompt_limit;  // rollouts
+  int64_t least_samples = 1;                // of a group: with fewer the node has nothing to compare
   int64_t side_samples = 0;     // rollouts: samples that are made beside those of each group and do not travel with it, such
                                 // as a baseline; they take credit like the others, until they end
   bool drops_groups = false;    // a filter: groups that it drops do not reach the nodes behind it

@@ -29,6 +29,7 @@ void Gdpo::describe(engine::Contract<GdpoParams>& c) {
   c.param("over_iteration", &P::over_iteration).doc("divides the sum by its std over the samples of the iteration");
   c.param("epsilon", &P::epsilon).at_least(0).doc("added to each std");
   c.param("std", &P::std).doc("squares over n - 1 (bessel) or over n (biased)");
+  c.needs([](const P&, engine::NodeNeeds& needs) { needs.least_samples = 2; });
   c.reads_if_written(columns::kMask);
   c.writes(columns::kAdvantages);
   c.iteration_scope_if([](const P& params) { return params.over_iteration; }, "over_iteration = true");

@@ -57,6 +57,14 @@ class GroupRelative : public engine::Node {
   engine::MetricsRecorder& metrics_;
 };
 
+/// Declares the key lone_sample. Unless it gives the score, a sample needs another one.
+template <class P>
+void describe_lone_sample(engine::Contract<P>& c) {
+  c.param("lone_sample", &P::lone_sample).doc("of a sample without company: zero, or its score");
+  c.needs(
+      [](const P& params, engine::NodeNeeds& needs) { needs.least_samples = params.lone_sample == LoneSample::kZero ? 2 : 1; });
+}
+
 /// Declares what it writes and records; what it reads is for the node to declare (describe_rewards).
 template <class P>
 void describe_group_relative(engine::Contract<P>& c) {

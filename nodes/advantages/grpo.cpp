@@ -47,13 +47,15 @@ void Grpo::describe(engine::Contract<GrpoParams>& c) {
   c.param("std", &P::std).doc("squares over n - 1 (bessel) or over n (biased)");
   c.param("std_over", &P::std_over).doc("whose std: of the group, or of all rewards of the iteration");
   c.param("baseline", &P::baseline).doc("compared with the whole group (group_mean) or with its other samples (leave_one_out)");
-  c.param("lone_sample", &P::lone_sample).doc("of a sample without company: zero, or its score");
+  describe_lone_sample(c);
   c.param("supervision", &P::supervision).doc("outcome: a reward a sample; process: step_rewards, one where a step ends");
   c.needs([](const P& params, NodeNeeds& needs) {
-    if (params.supervision == Supervision::kProcess)
+    if (params.supervision == Supervision::kProcess) {
       needs.reads.push_back(columns::kStepRewards.spec());
-    else
-      needs.choices.push_back({{columns::kTokenRewards.spec(), columns::kScore.spec()}, true});
+      needs.least_samples = 1;  // its steps are compared with each other
+      return;
+    }
+    needs.choices.push_back({{columns::kTokenRewards.spec(), columns::kScore.spec()}, true});
   });
   c.reads_if_written(columns::kMask);
   c.iteration_scope_if([](const P& p) { return p.std_over == StdOver::kIteration; }, "std_over = \"iteration\"");

@@ -8,7 +8,7 @@ namespace sluice::nodes {
 void MaxRl::describe(engine::Contract<MaxRlParams>& c) {
   c.type("maxrl", "reward relative to the mean of the group, divided by that mean");
   c.param("epsilon", &MaxRlParams::epsilon).at_least(0).doc("added to the mean that divides");
-  c.param("lone_sample", &MaxRlParams::lone_sample).doc("of a sample without company: zero, or its score");
+  describe_lone_sample(c);
   describe_rewards(c);
   describe_group_relative(c);
 }

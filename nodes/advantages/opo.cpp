@@ -6,7 +6,7 @@ namespace sluice::nodes {
 
 void Opo::describe(engine::Contract<OpoParams>& c) {
   c.type("opo", "reward minus the mean of the group, in which longer samples weigh more");
-  c.param("lone_sample", &OpoParams::lone_sample).doc("of a sample without company: zero, or its score");
+  describe_lone_sample(c);
   describe_rewards(c);
   describe_group_relative(c);
 }

@@ -21,6 +21,7 @@ void PassAtK::describe(engine::Contract<PassAtKParams>& c) {
   c.type("pass_at_k", "what a sample adds to the chance that one of k is right; for scores of 0 and 1");
   c.param("k", &PassAtKParams::k).at_least(1).unit("samples").doc("samples that are tried together; at most those of a group");
   c.param("epsilon", &PassAtKParams::epsilon).at_least(0).doc("added to the standard deviation that divides");
+  c.needs([](const PassAtKParams& params, engine::NodeNeeds& needs) { needs.least_samples = params.k; });
   c.reads(columns::kScore);
   c.reads_if_written(columns::kMask);
   describe_group_relative(c);

@@ -6,7 +6,7 @@ namespace sluice::nodes {
 
 void Rloo::describe(engine::Contract<RlooParams>& c) {
   c.type("rloo", "reward minus the mean of the other samples of the group");
-  c.param("lone_sample", &RlooParams::lone_sample).doc("of a sample without company: zero, or its score");
+  describe_lone_sample(c);
   describe_rewards(c);
   describe_group_relative(c);
 }

@@ -35,6 +35,7 @@ void FilterGroups::describe(engine::Contract<FilterGroupsParams>& c) {
   c.needs([](const P& params, NodeNeeds& needs) {
     needs.most_draws = params.most_draws;
     needs.oversample = params.oversample;
+    needs.least_samples = params.drop_equal_scores ? 2 : 1;
   });
   c.metric("filter/NODE/zero_variance", engine::Metric::kMean, "share of the groups all of whose samples have the same score");
   c.check([](const P& params, engine::Findings& findings) {

@@ -44,6 +44,9 @@ void EvaluateSamples::describe(engine::Contract<EvaluateSamplesParams>& c) {
   c.param("normalize", &P::normalize)
       .doc("which answers are the same: none: the same text, text: case and blanks aside, number: the same number");
   c.reads(columns::kScore, columns::kResponse);
+  c.needs([](const P& params, engine::NodeNeeds& needs) {
+    for (const double k : params.k) needs.least_samples = std::max(needs.least_samples, static_cast<int64_t>(k));
+  });
   c.check(check_params);
   c.metrics("reward/pass_at_K", engine::Metric::kMean,
             "for each K of k: chance that one of K samples is right, mean over the groups",

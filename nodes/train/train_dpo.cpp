@@ -30,7 +30,10 @@ void TrainDpo::describe(engine::Contract<TrainDpoParams>& c) {
   c.reads(columns::kTokens, columns::kScore);
   c.reads_if(reads_reference, columns::kReferenceLogprobs);
   c.reads_if_written(columns::kMask);
-  c.needs([](const P& params, engine::NodeNeeds& needs) { needs.must_agree["temperature"] = params.temperature; });
+  c.needs([](const P& params, engine::NodeNeeds& needs) {
+    needs.must_agree["temperature"] = params.temperature;
+    needs.least_samples = 2;
+  });
   describe_pair_metrics(c, "policy", "share of the pairs whose chosen sample has the higher reward, as the objective takes it");
   c.metric("preference/chosen_logprob_mean", engine::Metric::kMean,
            "mean log-probability of a chosen sample, all of its actions together");

@@ -47,6 +47,7 @@ void TrainReward::describe(engine::Contract<TrainRewardParams>& c) {
       .doc("weight of the squared sum of a pair's two rewards, which keeps them around 0; usual is 0.01");
   c.reads(columns::kTokens, columns::kScore);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
+    needs.least_samples = 2;
     if (params.compare != Comparison::kPlackettLuce) needs.choices.push_back({{kMargin.spec()}, false});
   });
   c.check([](const P& params, engine::Findings& findings) {
