@@ -60,7 +60,7 @@ fs::path last_checkpoint(const engine::RunSummary& summary, const fs::path& fold
   return places.empty() ? fs::path() : places.back().folder;
 }
 
-void print_failure(const engine::RunSummary& summary, const fs::path& checkpoint, const std::string& how_to_go_on) {
+void print_failure(const engine::RunSummary& summary) {
   try {
     std::rethrow_exception(summary.error);
   } catch (const UserError& error) {
@@ -69,6 +69,9 @@ void print_failure(const engine::RunSummary& summary, const fs::path& checkpoint
     std::fprintf(stderr, "internal error: %s\n      = this is a bug in sluice; please report it with the run folder\n",
                  printable(error.what(), Lines::kKept).c_str());
   }
+}
+
+void print_where_to_go_on(const fs::path& checkpoint, const std::string& how_to_go_on) {
   const std::string last = checkpoint.empty() ? "none was saved yet" : checkpoint.string() + ", " + how_to_go_on;
   std::fprintf(stderr, "      = the run stopped; last checkpoint: %s\n", printable(last).c_str());
 }
@@ -232,7 +235,10 @@ engine::RunSummary Conduct::run_to_its_end() {
 }
 
 void Conduct::end_with(const engine::RunSummary& summary) {
-  if (summary.error) print_failure(summary, last_checkpoint(summary, start_.folder), how_to_go_on());
+  if (summary.error) {
+    print_failure(summary);
+    if (!start_.ranks.was_given_up()) print_where_to_go_on(last_checkpoint(summary, start_.folder), how_to_go_on());
+  }
   if (display_) std::printf("%s\n", history_.summary(summary, start_.folder.string(), display_->able()).c_str());
   std::fflush(stdout);
   if (trackers_) trackers_->finish(std::chrono::duration<double>(plan_.log.tracker_seconds));

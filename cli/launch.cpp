@@ -77,8 +77,8 @@ void Launch::judge_end(Rank& rank) {
     if (asked_code_ == kDone) asked_code_ = code;
     return;
   }
+  if (bad_code_ != kDone) return;  // a consequence of that
   if (others_go_on_without(rank)) return go_on_without(rank);
-  if (bad_code_ != kDone) return;
   bad_code_ = code;
   ask_at_ = Clock::now() + options_.notice;
   children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + "\n");
@@ -98,7 +98,7 @@ bool Launch::others_go_on_without(const Rank& rank) const {
 
 // While the run goes on it is started again.
 void Launch::go_on_without(Rank& rank) {
-  const bool is_over = ranks_.front().child->end_is_known || children_.asked_to_end() != 0 || bad_code_ != kDone;
+  const bool is_over = ranks_.front().child->end_is_known || children_.asked_to_end() != 0;
   const bool again = is_lost(rank) && !is_over && rank.restarts < options_.restarts;
   const bool some_go_on = std::ranges::any_of(ranks_, [](const Rank& other) { return !other.child->end_is_known; });
   children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + ": its role is elastic, and the others " +

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -96,6 +97,15 @@ void fill_standard_descriptors() {
   }
 }
 
+// What ranks of a host share takes descriptors, of which shells mostly give fewer than a process may have.
+void raise_limit_of_open_files() {
+  constexpr rlim_t kEnough = 65536;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= std::min(limit.rlim_max, kEnough)) return;
+  limit.rlim_cur = std::min(limit.rlim_max, kEnough);
+  ::setrlimit(RLIMIT_NOFILE, &limit);  // where it fails the lower one stays
+}
+
 // LibTorch's libraries look for each other while they are loaded, and without a current folder they end the program. So this is
 // called before them.
 void require_a_current_folder(int, char**, char**) {
@@ -125,6 +135,7 @@ int main(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   sluice::cli::fill_standard_descriptors();
+  sluice::cli::raise_limit_of_open_files();
   ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of writing it, which is told
   sluice::models::TensorPool::install();
   sluice::nodes::use_threads(sluice::available_cores());  // before anything starts LibTorch's own

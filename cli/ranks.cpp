@@ -4,12 +4,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <utility>
 
 #include "base/error.h"
 #include "cli/exit_codes.h"
-#include "cli/model_marks.h"
+#include "cli/rank_agreement.h"
 #include "comm/cluster.h"
 #include "comm/gradients_over.h"
 #include "comm/left_behind.h"
@@ -17,11 +16,9 @@
 #include "comm/parcels/parcels_over.h"
 #include "comm/weights/common_memory.h"
 #include "comm/weights/publications_over.h"
-#include "engine/contract/version.h"
 #include "engine/plan/rank_groups.h"
 #include "engine/ranks/returning_ranks.h"
 #include "models/cuda/gpus_of_rank.h"
-#include "models/kernels/instruction_set.h"
 
 namespace sluice::cli {
 namespace {
@@ -29,33 +26,6 @@ namespace {
 constexpr std::chrono::seconds kMargin{2};    // for a lost rank to be told
 constexpr std::chrono::seconds kToUnwind{5};  // for a process that cannot go on
 constexpr const char* kKeyVariable = "SLUICE_CLUSTER_KEY";
-
-// Kernels for other instructions add in another order.
-std::string machine_kind() {
-  switch (models::best_instruction_set()) {
-    case models::InstructionSet::kV4Bfloat16:
-      return "x86-64-v4 with bfloat16";
-    case models::InstructionSet::kV4:
-      return "x86-64-v4";
-    case models::InstructionSet::kV3:
-      return "x86-64-v3";
-    case models::InstructionSet::kBaseline:
-      return "x86-64";
-  }
-  return "?";
-}
-
-// What all ranks must have alike. A key of the pipeline that differs is named as it is written.
-std::map<std::string, std::string> to_agree(const engine::Plan& plan) {
-  std::map<std::string, std::string> values{{"the program's version", kVersionText}, {"the kind of machine", machine_kind()}};
-  for (const engine::EffectiveKey& key : plan.effective) {
-    if (!key.harmless) values["[" + key.table + "] " + key.key] = key.text.empty() ? "unset" : key.text;
-  }
-  values["[budget] pass_tokens, as chosen"] = std::to_string(plan.budget.pass_tokens.value);
-  values["[budget] micro_batch_tokens, as chosen"] = std::to_string(plan.budget.micro_batch_tokens.value);
-  values.merge(model_marks(plan));
-  return values;
-}
 
 std::string shared_key() {
   const char* key = std::getenv(kKeyVariable);
@@ -157,7 +127,7 @@ void Ranks::join(const engine::Plan& plan) {
                                .owners = plan.owners(),
                                .scheduling = plan.scheduling_ranks(),
                                .dead_after_seconds = plan.cluster.dead_after_seconds,
-                               .agreed = to_agree(plan),
+                               .agreed = what_ranks_agree_on(plan),
                                .sign = [this] { return sign(); },
                                .failed = [this](std::exception_ptr error) { take_failure(std::move(error)); },
                                .make_gradients = make_gradients,
@@ -290,6 +260,11 @@ void Ranks::watch(OfRun run) {
     if (run_.lost) run_.lost(rank, lost.why);
     if (run_.back && lost.incarnation > 0) run_.back(rank, lost.incarnation);
   }
+}
+
+bool Ranks::others_failed() const {
+  const std::lock_guard lock(mutex_);
+  return failure_ != nullptr;
 }
 
 void Ranks::take_failure(std::exception_ptr error) {

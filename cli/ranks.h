@@ -86,6 +86,9 @@ class Ranks {
   };
   void watch(OfRun run);
 
+  /// Other ranks have failed, or what is between them and this one. From any thread.
+  bool others_failed() const;
+
   /// The other ranks go on without this one. After the failure that says so, from any thread.
   bool was_given_up() const { return was_given_up_; }
 
@@ -121,7 +124,7 @@ class Ranks {
   bool shares_making_ = false;                            // ranks make groups for each other
   int expendable_ = 0;                                    // ranks that may be lost
   std::chrono::duration<double> time_to_notice_{};        // that a rank is lost
-  std::mutex mutex_;                                      // guards what follows
+  mutable std::mutex mutex_;                              // guards what follows
   std::condition_variable_any changed_;
   std::atomic<bool> was_given_up_ = false;
   bool ended_ = false;

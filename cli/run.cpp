@@ -121,7 +121,12 @@ int among_ranks(Ranks& ranks, const engine::Plan& plan, const Action& action) {
     return kDone;
   } catch (const std::exception& error) {
     const std::string what = error.what();
+    const bool is_of_others = ranks.others_failed();
     ranks.end(/*well=*/false, what.substr(0, what.find('\n')));
+    if (is_of_others) {  // nothing is wrong with what this rank was asked to do
+      std::fprintf(stderr, "%s", what.c_str());
+      return kFailed;
+    }
     const auto* wrong = dynamic_cast<const UserError*>(&error);
     if (!ranks.leads() && wrong != nullptr && wrong->problems().size() > 1) throw first_of(wrong->problems());
     throw;

@@ -59,6 +59,9 @@ void RunHistory::add_measured(const engine::IterationReport& report) {
   }
 }
 
+// Seconds are means over all ranks, among them those of roles that do nothing of the kind.
+double RunHistory::all_by(int ranks) const { return static_cast<double>(plan_.scheduling_ranks()) / ranks; }
+
 void RunHistory::add(const engine::IterationReport& report) {
   const std::lock_guard lock(mutex_);
   latest_ = report;
@@ -68,8 +71,8 @@ void RunHistory::add(const engine::IterationReport& report) {
   totals_.tokens += value_of(metrics::kTokens);
   totals_.sampled_tokens += value_of(metrics::kSampledTokens);
   totals_.seconds += value_of(metrics::kIterationSeconds);
-  totals_.rollout_seconds += value_of(metrics::kRolloutSeconds);
-  totals_.train_seconds += value_of(metrics::kTrainSeconds);
+  totals_.rollout_seconds += value_of(metrics::kRolloutSeconds) * all_by(plan_.samplers());
+  totals_.train_seconds += value_of(metrics::kTrainSeconds) * all_by(plan_.owners());
   totals_.overlap_seconds += value_of(metrics::kOverlapSeconds);
   totals_.tokens_in_flight_max = std::max(totals_.tokens_in_flight_max, value_of(metrics::kTokensInFlightMax));
 
@@ -183,7 +186,8 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
   if (t.train_seconds > 0) text += "training " + human_count(t.tokens / t.train_seconds) + " tok/s, ";
   text += "whole run " + human_count(t.tokens / std::max(t.seconds, 1e-9)) + " tok/s\n";
   text += "  busy        generation " + percent(t.rollout_seconds, t.seconds) + ", training " +
-          percent(t.train_seconds, t.seconds) + ", both at once " + percent(t.overlap_seconds, t.seconds) + " of the time\n";
+          percent(t.train_seconds, t.seconds) +
+          (plan_.roles.empty() ? ", both at once " + percent(t.overlap_seconds, t.seconds) : std::string()) + " of the time\n";
   text += "  budget      at most " + human_count(t.tokens_in_flight_max) + " of " +
           human_count(static_cast<double>(plan_.token_capacity())) + " tokens in flight\n";
   const char* label = "  memory      ";

@@ -154,6 +154,10 @@ size_t MessageSocket::fill() {
   const size_t count = received(::recvmsg(socket_.number(), &header, MSG_CMSG_CLOEXEC));
   if (count == 0) return 0;
   end_ += count;
+  if ((header.msg_flags & MSG_CTRUNC) != 0) {
+    throw UserError("this process has no descriptor left for memory that rank " + std::to_string(rank_) + " shares with it",
+                    "a higher limit of open files: ulimit -n");
+  }
   const cmsghdr* const beside = CMSG_FIRSTHDR(&header);
   if (beside != nullptr && beside->cmsg_type == SCM_RIGHTS && beside->cmsg_len == CMSG_LEN(sizeof(int))) {
     int number = -1;

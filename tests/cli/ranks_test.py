@@ -32,7 +32,7 @@ def free_port():
 def ended(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # before it is opened, or read
         return True
 
 
@@ -107,20 +107,31 @@ class Ranks(Case):
         self.assertEqual(launched.returncode, FAILED, out + said)
         self.assertIn("not finite", said)
 
-    def in_world(self, rank, pipeline=PPO, before=(), **environment):
+    def in_world(self, rank, pipeline=PPO, before=(), keys=(), **environment):
         world = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
                  "MASTER_PORT": str(self.port), **environment}
-        return start("run", pipeline, "--run-dir", self.folder / "run", *sets(**LONG), before=before, env={**os.environ, **world},
+        return start("run", pipeline, "--run-dir", self.folder / "run", *sets(**{**LONG, **dict(keys)}), before=before, env={**os.environ, **world},
                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def test_ranks_with_other_pipelines_are_told_which_key(self):
-        other = self.write("other.toml", f'extends = "{PPO}"\n[pipeline]\nseed = 77\n')
+        """Those too that a run may change when it goes on."""
+        stop = '{ metric = "reward/score_mean", at_least = 0.9 }'
+        for key, value in (("pipeline.seed", 77), ("pipeline.iterations", 3), ("pipeline.stop_when", stop), ("budget.tokens_in_flight", 9000), ("cluster.dead_after_seconds", 7)):
+            with self.subTest(key):
+                self.port = free_port()
+                both = [self.in_world(0), self.in_world(1, keys={key: value})]
+                for one in both:
+                    _, said = one.communicate(timeout=60)
+                    self.assertNotEqual(one.returncode, DONE)
+                    self.assertRegex(said, r"ranks 0 and 1 differ in \[" + key.replace(".", r"\] ") + ": ")
+
+    def test_what_a_rank_may_have_of_its_own(self):
         self.port = free_port()
-        both = [self.in_world(0), self.in_world(1, other)]
+        few = {"pipeline.iterations": 2}
+        both = [self.in_world(0, keys=few), self.in_world(1, keys={**few, "runtime.cores": 1, "runtime.grace_seconds": 3, "checkpoint.every_iterations": 7})]
         for one in both:
-            _, said = one.communicate(timeout=60)
-            self.assertNotEqual(one.returncode, DONE)
-            self.assertRegex(said, r"ranks 0 and 1 differ in \[pipeline\] seed: ")
+            _, said = one.communicate(timeout=120)
+            self.assertEqual(one.returncode, DONE, said)
 
     def test_ranks_with_other_weights_under_one_path_are_told_of_which_model(self):
         model = self.folder / "model"
