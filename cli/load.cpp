@@ -105,6 +105,12 @@ std::unique_ptr<engine::Registry> make_registry(const std::vector<std::string>& 
   return registry;
 }
 
+engine::PipelineSpec spec_of_run(const fs::path& pipeline) {
+  dsl::LoadResult loaded = dsl::load_pipeline(pipeline, {});
+  if (has_errors(loaded.problems)) throw UserError(std::move(loaded.problems));
+  return std::move(loaded.spec);
+}
+
 CheckedPipeline check_pipeline(const PipelineArguments& arguments) { return check_pipeline(arguments, PluginUse::kLook, {}); }
 
 LoadedPipeline load_pipeline(const PipelineArguments& arguments) {

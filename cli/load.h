@@ -35,6 +35,9 @@ CheckedPipeline check_pipeline(const PipelineArguments& arguments);
 /// Likewise, for who needs the plan: throws UserError also where there is none without a plugin.
 LoadedPipeline load_pipeline(const PipelineArguments& arguments);
 
+/// What the pipeline of a run folder says; whether it could run does not matter. Throws UserError for what is no pipeline.
+engine::PipelineSpec spec_of_run(const std::filesystem::path& pipeline);
+
 /// A pipeline that may need more memory than there is, and what its file says.
 struct SizedPipeline {
   std::unique_ptr<engine::Registry> registry;

@@ -1,5 +1,6 @@
 #include "cli/recorded_origins.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -55,12 +56,14 @@ std::string comment_of(const std::string& line) {
 void keep_recorded_origins(std::vector<engine::EffectiveKey>& keys) {
   std::map<std::string, std::vector<std::string>> files;
   for (engine::EffectiveKey& key : keys) {
-    const std::optional<Place> place = place_of(key.origin);
+    const size_t end = std::min(key.origin.find("; "), key.origin.size());  // what is written within it is of other layers
+    const std::optional<Place> place = place_of(key.origin.substr(0, end));
     if (!place) continue;
     const auto [file, is_new] = files.try_emplace(place->file);
     if (is_new) file->second = recorded_lines(place->file);
     if (place->line > file->second.size()) continue;
-    if (std::string origin = comment_of(file->second[place->line - 1]); !origin.empty()) key.origin = std::move(origin);
+    if (std::string origin = comment_of(file->second[place->line - 1]); !origin.empty())
+      key.origin = origin + key.origin.substr(end);
   }
 }
 

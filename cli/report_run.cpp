@@ -1,5 +1,6 @@
 #include "cli/report_run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -19,17 +20,36 @@ namespace {
 
 constexpr int64_t kMostPipelineBytes = 1 << 20;  // as of any pipeline file
 
-Json read_if_there(const fs::path& folder, const char* name) {
+// Null: it is not there, or damaged.
+Json read_if_there(const fs::path& folder, const char* name, Problems& damage) {
   const auto file = file_of_run(folder, name);
-  return file ? read_json(*file) : Json();
+  if (!file) return {};
+  try {
+    return read_json(*file);
+  } catch (const UserError& error) {
+    damage.push_back(error.problems().front());
+    return {};
+  }
 }
 
 Json report_note(Severity severity, std::string text) {
   return {{"severity", severity == Severity::kError ? "error" : "warning"}, {"text", std::move(text)}};
 }
 
-Json status_of(const fs::path& folder) {
-  Json status = read_if_there(folder, "status.json");
+// With a long file hardly a line is sound where many are not: the first ones tell enough.
+void add_damage(const Problems& damage, Json& run) {
+  constexpr size_t kTold = 5;
+  for (size_t i = 0; i < std::min(damage.size(), kTold); ++i) {
+    const std::string file = damage[i].where.known() ? damage[i].where.source->name + ": " : std::string();
+    run["notes"].push_back(report_note(Severity::kError, "left out, as it is damaged: " + file + damage[i].message));
+  }
+  if (damage.size() > kTold)
+    run["notes"].push_back(
+        report_note(Severity::kError, "and " + std::to_string(damage.size() - kTold) + " more lines or files"));
+}
+
+Json status_of(const fs::path& folder, Problems& damage) {
+  Json status = read_if_there(folder, "status.json", damage);
   return status.is_object() ? status : Json::object();
 }
 
@@ -91,7 +111,7 @@ RunReport::RunReport(fs::path folder, size_t most_samples, Watch watch)
                     "name the folder of a run, such as runs/ppo-20260131-180000");
 }
 
-void RunReport::look_at_pipeline(Json& run) {
+void RunReport::look_at_pipeline(Json& run, Problems& damage) {
   const auto path = file_of_run(folder_, "pipeline.toml");
   if (!path) return;
   std::string text = read_file(*path, kMostPipelineBytes);
@@ -101,7 +121,7 @@ void RunReport::look_at_pipeline(Json& run) {
     pipeline_ = std::move(text);
   }
   run["pipeline"] = pipeline_;
-  run["samples"] = samples_->now();
+  run["samples"] = samples_->now(damage);
   for (const Json& problem : problems_) run["notes"].push_back(problem);
 }
 
@@ -124,20 +144,24 @@ Json RunReport::now() {
            {"samples", Json::array()},
            {"pipeline", ""},
            {"graph", nullptr}};
-  add_state(status_of(folder_), watch_, run);
+  Problems damage;
+  add_state(status_of(folder_, damage), watch_, run);
   if (const auto metrics = file_of_run(folder_, "metrics.jsonl")) {
     if (!series_) series_.emplace(*metrics);
     run["series"] = series_->thinned_now();
+    damage.insert(damage.end(), series_->damage().begin(), series_->damage().end());
     add_times(*metrics, run);
   }
-  add_memory(read_if_there(folder_, "memory.json"), run);
-  look_at_pipeline(run);
+  add_memory(read_if_there(folder_, "memory.json", damage), run);
+  look_at_pipeline(run, damage);
   look_at_graph(run);
+  add_damage(damage, run);
   return run;
 }
 
 std::string RunReport::stamp() const {
-  std::string stamp = status_of(folder_).value("state", "");
+  Problems of_status;  // told by now()
+  std::string stamp = status_of(folder_, of_status).value("state", "");
   const auto add = [&stamp](const fs::path& file) {
     stamp += " " + std::to_string(file_bytes(file)) + " " + std::to_string(changed_at(file).time_since_epoch().count());
   };

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "cli/report_samples.h"
 #include "cli/report_series.h"
@@ -24,14 +25,14 @@ class RunReport {
   ///   {"name", "folder", "state", "began", "ended", "seconds", "iterations", "iterations_done", "series": RunSeries,
   ///    "samples": RunSamples, "memory": memory.json or null, "graph": report_graph(), "pipeline": the effective pipeline,
   ///    "notes": [{"severity", "text"}]}
-  /// Throws UserError for files that are not what a run writes.
+  /// What is damaged is left out, and a note tells of it.
   Json now();
 
   /// Differs when now() would tell something else than before. That a run lives alone changes nothing.
   std::string stamp() const;
 
  private:
-  void look_at_pipeline(Json& run);
+  void look_at_pipeline(Json& run, Problems& damage);
   void look_at_graph(Json& run);
 
   std::filesystem::path folder_;

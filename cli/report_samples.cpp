@@ -80,14 +80,19 @@ Json RunSamples::shown(const std::string& line, const std::string& place) const 
   return sample;
 }
 
-Json RunSamples::now() {
+Json RunSamples::now(Problems& damage) {
   Json samples = Json::array();
   const std::vector<fs::path> there = files();
   for (const fs::path& path : there) {
     GrowingLines& lines = lines_.try_emplace(path, path).first->second;
     lines.look();
-    for (const size_t row : chosen_rows(lines.size(), most_ / there.size()))
-      samples.push_back(shown(lines.line(row), lines.place(row)));
+    for (const size_t row : chosen_rows(lines.size(), most_ / there.size())) {
+      try {
+        samples.push_back(shown(lines.line(row), lines.place(row)));
+      } catch (const UserError& error) {
+        damage.push_back(error.problems().front());
+      }
+    }
   }
   return thinned_samples(std::move(samples));
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "cli/growing_lines.h"
 #include "cli/recorded_samples.h"
@@ -22,8 +23,8 @@ class RunSamples {
   /// `spec`: the pipeline of the run. `most`: samples of all its files.
   RunSamples(std::filesystem::path run_folder, const engine::PipelineSpec& spec, size_t most);
 
-  /// Reads what is new. Throws UserError for a file that holds no samples.
-  Json now();
+  /// Reads what is new. What is wrong with lines that are left out is added to `damage`.
+  Json now(Problems& damage);
 
   /// The files that are there by now.
   std::vector<std::filesystem::path> files() const;

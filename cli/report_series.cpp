@@ -47,12 +47,13 @@ void add_series(const std::string& name, const std::vector<Point>& points, Json&
 }  // namespace
 
 void RunSeries::read() {
-  if (lines_.look()) metrics_.clear(), places_.clear(), taken_ = 0;
-  take_metrics(lines_, taken_, [this](int64_t iteration, const std::string& name, double value) {
+  if (lines_.look()) metrics_.clear(), places_.clear(), damage_.clear(), taken_ = 0;
+  const auto take = [this](int64_t iteration, const std::string& name, double value) {
     const auto [found, is_new] = places_.try_emplace(name, metrics_.size());
     if (is_new) metrics_.emplace_back(name, std::vector<Point>{});
     metrics_[found->second].second.emplace_back(iteration, value);
-  });
+  };
+  take_metrics(lines_, taken_, take, [this](const UserError& error) { damage_.push_back(error.problems().front()); });
 }
 
 Json RunSeries::now() {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "cli/growing_lines.h"
 
@@ -20,12 +21,15 @@ class RunSeries {
   /// `metrics`: metrics.jsonl of the run.
   explicit RunSeries(std::filesystem::path metrics) : lines_(std::move(metrics)) {}
 
-  /// Reads what is new. Throws UserError naming file and line for what is no metrics.
+  /// Reads what is new, but for lines that are damaged.
   Json now();
 
   /// Likewise, thinned out so that a page can hold it: each stretch of iterations keeps its lowest and its highest value, so that
   /// a spike stays one.
   Json thinned_now();
+
+  /// What is wrong with the lines that were left out so far.
+  const Problems& damage() const { return damage_; }
 
  private:
   using Point = std::pair<int64_t, double>;
@@ -36,6 +40,7 @@ class RunSeries {
   size_t taken_ = 0;                                                 // lines
   std::vector<std::pair<std::string, std::vector<Point>>> metrics_;  // in the order of the file
   std::unordered_map<std::string, size_t> places_;                   // in metrics_, by name
+  Problems damage_;
 };
 
 }  // namespace sluice::cli

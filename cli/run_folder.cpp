@@ -36,7 +36,7 @@ void make_run_folder(const fs::path& folder) {
   } catch (const UserError& error) {
     Problem problem = error.problems().front();
     problem.message = "cannot create the run folder " + folder.string() + ": " + problem.message;
-    problem.help = "choose another place with --run-dir";
+    problem.help = "choose another place with --run-dir, or for a sweep with -o";
     throw UserError(problem);
   }
 }

@@ -30,13 +30,32 @@ int64_t iteration_of(const std::string& line, const std::string& place) {
   return sample["iteration"].get<int64_t>();
 }
 
-std::vector<int64_t> iterations_of(const GrowingLines& lines) {
-  std::vector<int64_t> iterations;
-  while (iterations.size() < lines.size()) {
-    for (const std::string& line : lines.read(iterations.size(), std::min(lines.size(), iterations.size() + kLinesAtOnce)))
-      iterations.push_back(iteration_of(line, lines.place(iterations.size())));
+// Nothing: the line is damaged.
+template <class Read>
+auto read_or_note(const Read& read, Problems& damage) -> std::optional<decltype(read())> {
+  try {
+    return read();
+  } catch (const UserError& error) {
+    damage.push_back(error.problems().front());
+    return std::nullopt;
   }
-  return iterations;
+}
+
+struct SampleLine {
+  size_t line = 0;
+  int64_t iteration = 0;
+};
+
+std::vector<SampleLine> sample_lines(const GrowingLines& lines, Problems& damage) {
+  std::vector<SampleLine> samples;
+  for (size_t at = 0; at < lines.size();) {
+    for (const std::string& line : lines.read(at, std::min(lines.size(), at + kLinesAtOnce))) {
+      const auto iteration = read_or_note([&] { return iteration_of(line, lines.place(at)); }, damage);
+      if (iteration) samples.push_back({at, *iteration});
+      ++at;
+    }
+  }
+  return samples;
 }
 
 [[noreturn]] void fail_because_of_sort(const SampleRecord& record, const std::string& by) {
@@ -82,8 +101,9 @@ void sort_samples(std::vector<Json>& samples, const std::string& by, bool lowest
   samples = std::move(sorted);
 }
 
-[[noreturn]] void fail_because_of_iteration(const SampleRecord& record, int64_t wanted, const std::vector<int64_t>& recorded) {
-  const std::set<int64_t> those(recorded.begin(), recorded.end());
+[[noreturn]] void fail_because_of_iteration(const SampleRecord& record, int64_t wanted, const std::vector<SampleLine>& recorded) {
+  std::set<int64_t> those;
+  for (const SampleLine& sample : recorded) those.insert(sample.iteration);
   throw UserError("node '" + record.node + "' has recorded nothing of iteration " + std::to_string(wanted),
                   "recorded are " + plural(static_cast<int64_t>(those.size()), "iteration") + " from " +
                       std::to_string(*those.begin()) + " to " + std::to_string(*those.rbegin()) + "; nodes." + record.node +
@@ -111,21 +131,25 @@ std::optional<double> sort_value(const Json& sample, const std::string& by) {
 
 ChosenSamples choose_samples(const SampleRecord& record, GrowingLines& lines, const SampleChoice& choice) {
   lines.look();
-  const std::vector<int64_t> iterations = iterations_of(lines);
-  if (iterations.empty()) throw UserError("node '" + record.node + "' has recorded nothing yet");
-  ChosenSamples chosen{.latest = std::ranges::max(iterations)};
+  ChosenSamples chosen;
+  const std::vector<SampleLine> recorded = sample_lines(lines, chosen.damage);
+  if (recorded.empty() && !chosen.damage.empty()) throw UserError(chosen.damage.front());
+  if (recorded.empty()) throw UserError("node '" + record.node + "' has recorded nothing yet");
+  chosen.latest = std::ranges::max(recorded, {}, &SampleLine::iteration).iteration;
   const int64_t wanted = choice.iteration.value_or(chosen.latest);
-  if (!choice.all_iterations && std::ranges::find(iterations, wanted) == iterations.end())
-    fail_because_of_iteration(record, wanted, iterations);
+  if (!choice.all_iterations && std::ranges::find(recorded, wanted, &SampleLine::iteration) == recorded.end())
+    fail_because_of_iteration(record, wanted, recorded);
   if (!choice.prompt.empty() && std::ranges::find(record.fields, "prompt") == record.fields.end())
     fail_because_not_recorded(record, {"prompt"});
   const std::string prompt = small_letters(choice.prompt);
   bool sortable = choice.sort.empty();
-  for (size_t i = 0; i < lines.size(); ++i) {
-    if (!choice.all_iterations && iterations[i] != wanted) continue;
-    Json sample = sample_in(lines.line(i), lines.place(i));
-    sortable = sortable || sort_value(sample, choice.sort).has_value();
-    if (has_prompt(sample, prompt)) chosen.samples.push_back(std::move(sample));
+  for (const auto& [line, iteration] : recorded) {
+    if (!choice.all_iterations && iteration != wanted) continue;
+    std::optional<Json> sample =
+        read_or_note([&, at = line] { return sample_in(lines.line(at), lines.place(at)); }, chosen.damage);
+    if (!sample) continue;
+    sortable = sortable || sort_value(*sample, choice.sort).has_value();
+    if (has_prompt(*sample, prompt)) chosen.samples.push_back(std::move(*sample));
   }
   if (!sortable) fail_because_of_sort(record, choice.sort);
   if (!choice.sort.empty()) sort_samples(chosen.samples, choice.sort, choice.lowest_first);

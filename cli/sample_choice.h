@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "cli/growing_lines.h"
 #include "cli/recorded_samples.h"
@@ -28,6 +29,7 @@ struct ChosenSamples {
   std::vector<Json> samples;
   size_t found = 0;
   int64_t latest = 0;  // iteration that was recorded
+  Problems damage;     // of lines that are left out
 };
 
 /// Throws UserError: nothing was recorded, not of that iteration, or not the field that it asks for; with the key that records it.

@@ -13,11 +13,11 @@
 #include "cli/exit_codes.h"
 #include "cli/file_of_run.h"
 #include "cli/ink.h"
+#include "cli/load.h"
 #include "cli/sample_choice.h"
 #include "cli/samples_text.h"
 #include "cli/terminal.h"
 #include "cli/token_colours.h"
-#include "dsl/parse.h"
 #include "nodes/columns/column_json.h"
 
 namespace sluice::cli {
@@ -33,7 +33,7 @@ engine::PipelineSpec pipeline_of_run(const fs::path& folder) {
   if (!path)
     throw UserError(folder.string() + " is not the folder of a run: it has no pipeline.toml",
                     "name the folder of a run, such as runs/ppo-20260131-180000");
-  return dsl::load_pipeline(*path, {}).spec;
+  return spec_of_run(*path);
 }
 
 SampleRecord chosen_record(const engine::PipelineSpec& spec, const std::string& node) {
@@ -100,6 +100,13 @@ std::string what_is_shown(const SampleRecord& record, const SampleChoice& choice
   return (style.escaped ? printable(text) : text) + "\n";
 }
 
+void warn_of_damage(Problems damage) {
+  Problem first = damage.front();
+  first.severity = Severity::kWarning;
+  first.notes = {plural(static_cast<int64_t>(damage.size()), "line") + " of the file left out, as damaged"};
+  print_warnings({std::move(first)});
+}
+
 void print_whole(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 void print_as_text(const SampleRecord& record, const SampleChoice& choice, const ChosenSamples& chosen, const std::string& tokens,
@@ -128,6 +135,7 @@ int show_samples(const SamplesArguments& arguments) {
   GrowingLines lines(*file);
   const SampleChoice choice = sample_choice_of(arguments);
   const ChosenSamples chosen = choose_samples(record, lines, choice);
+  if (!chosen.damage.empty()) warn_of_damage(chosen.damage);
   if (arguments.format == "json") {
     for (const Json& sample : chosen.samples) print_text(nodes::dump_json(sample) + "\n");
     return kDone;

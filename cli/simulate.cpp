@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/guess_rules.h"
@@ -64,8 +65,10 @@ LoadedPipeline load_what_if(const PipelineArguments& with, const std::vector<std
   } catch (const UserError& error) {
     Problems problems = error.problems();
     for (Problem& problem : problems) {
-      if (!problem.where.known() || !problem.where.source->typed) continue;
-      if (std::ranges::find(settings, problem.where.source->text) == settings.end()) continue;
+      const bool is_at_it = problem.where.known() && problem.where.source->typed &&
+                            std::ranges::find(settings, problem.where.source->text) != settings.end();
+      if (!settings.empty() && !is_at_it) problem.notes.push_back("with --what-if " + join(settings, " "));
+      if (!is_at_it) continue;
       SourceText source = *problem.where.source;
       source.name = "--what-if";
       problem.where.source = std::make_shared<const SourceText>(std::move(source));

@@ -38,12 +38,13 @@ MetricValues values_of_run(const fs::path& folder) {
   GrowingLines lines(*file);
   lines.look();
   size_t taken = 0;
-  take_metrics(lines, taken, [&](int64_t iteration, const std::string& name, double value) {
+  const auto take = [&](int64_t iteration, const std::string& name, double value) {
     iterations = std::max(iterations, iteration + 1);
     auto& points = latest[name];
     if (points.size() == kLastIterations) points.erase(points.begin());
     points.emplace_back(iteration, value);
-  });
+  };
+  take_metrics(lines, taken, take, [](const UserError& error) { throw error; });  // means of less would be other ones
   MetricValues values;
   for (const auto& [name, points] : latest) {
     std::vector<double> counted;

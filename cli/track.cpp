@@ -7,8 +7,8 @@
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/load.h"
 #include "cli/trackers.h"
-#include "dsl/parse.h"
 #include "engine/contract/run_folder.h"
 
 namespace sluice::cli {
@@ -23,7 +23,7 @@ std::string text_at(const engine::Table& table, const char* key) {
 
 // As the run itself has it.
 std::string project_of(const fs::path& run_folder) {
-  const engine::PipelineSpec spec = dsl::load_pipeline(run_folder / engine::kPipelineFile, {}).spec;
+  const engine::PipelineSpec spec = spec_of_run(run_folder / engine::kPipelineFile);
   const std::string project = text_at(spec.log, "project");
   return project.empty() ? text_at(spec.pipeline, "name") : project;
 }

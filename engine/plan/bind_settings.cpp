@@ -72,9 +72,25 @@ std::string preset_keys_within(const std::string& key, const PresetScope& preset
   return join(keys, ", ");
 }
 
+// Keys within a table that another layer has written than the table, and where.
+void add_written_within(const Entry& of, const std::string& above, std::vector<std::string>& written) {
+  const auto* const table = std::get_if<Table>(&of.value.data);
+  if (table == nullptr) return;
+  for (const Entry& entry : table->entries) {
+    if (entry.key_where.source != of.key_where.source) written.push_back(origin_of(entry.key_where) + ": " + above + entry.key);
+    add_written_within(entry, above + entry.key + ".", written);
+  }
+}
+
+std::string origin_with_layers(const Entry& entry) {
+  std::vector<std::string> origins{origin_of(entry.key_where)};
+  add_written_within(entry, "", origins);
+  return join(origins, "; ");
+}
+
 std::string origin_in(const Table& table, const std::string& key, const PresetScope& preset) {
   const Entry* entry = table.find(key);
-  const std::string written = entry != nullptr ? origin_of(entry->key_where) : "default";
+  const std::string written = entry != nullptr ? origin_with_layers(*entry) : "default";
   if (preset.preset == nullptr || preset.uses == nullptr) return written;
   const std::string name = "preset " + preset.preset->name;
   const bool given =

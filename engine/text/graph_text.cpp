@@ -85,17 +85,19 @@ std::vector<std::string> label_lines(const Plan& plan, const PlanEdge& edge, Gra
   return lines;
 }
 
-std::string at_most(int64_t bytes) { return "up to " + human_bytes(static_cast<double>(bytes)) + " an iteration"; }
+std::string at_most(int64_t bytes, const PlanPath& path) {
+  return "up to " + human_bytes(static_cast<double>(bytes)) + " an iteration" + (path.measures() ? " that measures" : "");
+}
 
 // What goes from rank to rank there. The columns of a rollout go all together: they stand on its first edge.
 std::vector<std::string> bytes_lines(const Plan& plan, const RoleTraffic& traffic, const PlanEdge& edge) {
   if (!is_remote(plan, edge)) return {};
   for (const RoleTraffic::Groups& of_path : traffic.groups) {
     const PlanPath& path = plan.paths[static_cast<size_t>(of_path.path)];
-    if (edge.from == path.source) return {at_most(of_path.prompt_bytes)};
+    if (edge.from == path.source) return {at_most(of_path.prompt_bytes, path)};
     if (edge.from != path.rollout) continue;
     const bool is_first = &edge == &*std::ranges::find(plan.edges, edge.from, &PlanEdge::from);
-    if (is_first) return {"all columns: " + at_most(of_path.column_bytes)};
+    if (is_first) return {"all columns: " + at_most(of_path.column_bytes, path)};
   }
   return {};
 }

@@ -183,7 +183,8 @@ void describe_policy_loss(engine::Contract<P>& c) {
   c.metric("policy/importance_weight_mean", engine::Metric::kMean, "mean importance weight before its bounds");
   c.metric("policy/importance_weight_max", engine::Metric::kMaximum, "largest such weight");
   c.metric("policy/importance_bounded", engine::Metric::kMean, "part of the actions whose weight is outside of the bounds");
-  c.metric("policy/rejection_estimate_mean", engine::Metric::kMean, "mean over the actions of what rejection_max bounds");
+  c.metric("policy/rejection_estimate_mean", engine::Metric::kMean,
+           "mean over the actions of what rejection_max bounds; with sequence_max of the actions' own estimates");
   c.metric("policy/rejection_estimate_max", engine::Metric::kMaximum, "largest such estimate");
   c.metric("policy/rejected", engine::Metric::kMean, "part of the actions that are rejected");
   c.metric("policy/kl_loss_mean", engine::Metric::kMean, "mean over the actions of the divergence that is in the loss");

@@ -8,8 +8,9 @@
 
 namespace sluice::nodes {
 
-/// What tells whether a policy is trained soundly: metrics over the actions of an iteration under the weights before its first
-/// optimizer step. Means are over all actions that count, whatever the micro-batches were. Used by one thread.
+/// What tells whether a policy is trained soundly: metrics over the actions of an iteration, or of the first of its mini-batches,
+/// under the weights before its first optimizer step. Means are over all of these that count, whatever the micro-batches were. Used
+/// by one thread.
 class PolicyMetrics {
  public:
   PolicyMetrics(engine::MetricsRecorder& metrics, engine::Totals& totals) : metrics_(metrics), totals_(totals) {}
@@ -45,18 +46,19 @@ template <class P>
 void PolicyMetrics::describe(engine::Contract<P>& c) {
   for (const char* name : {kRatios, kReturns, kErrors}) c.total(name);
   c.metric("policy/logprob_difference_mean", engine::Metric::kMean,
-           "before the first step: distance of an action's log-probability from the one it was sampled with");
+           "of the first mini-batch, before its step: distance of an action's log-probability from the one it was sampled with");
   c.metric("policy/logprob_difference_max", engine::Metric::kMaximum, "the largest such distance");
   c.metric("policy/effective_sample_size", engine::Metric::kValue,
-           "before the first step: (sum r)^2 / (n sum r^2) over the ratios r of training to sampling probability; 1: on-policy");
+           "of the first mini-batch, before its step: (sum r)^2 / (n sum r^2) over the ratios r of training to sampling "
+           "probability; 1: on-policy");
   c.metric("reference/kl_mean", engine::Metric::kMean,
-           "before the first step: divergence from the reference, mean of log policy - log reference (k1)");
+           "of the first mini-batch, before its step: divergence from the reference, mean of log policy - log reference (k1)");
   c.metric("reference/kl_k2_mean", engine::Metric::kMean, "the same by half the square of that (k2)");
   c.metric("reference/kl_k3_mean", engine::Metric::kMean, "the same by the k3 estimator, which is never negative");
   c.metric("policy/entropy_mean", engine::Metric::kMean,
-           "before the first step: entropy of the distribution that an action is drawn from, in nats");
+           "of the first mini-batch, before its step: entropy of the distribution that an action is drawn from, in nats");
   c.metric("value/explained_variance", engine::Metric::kValue,
-           "before the first step: 1 - variance(return - value) / variance(return)");
+           "of the first mini-batch, before its step: 1 - variance(return - value) / variance(return)");
 }
 
 }  // namespace sluice::nodes

@@ -163,14 +163,14 @@ class Follows(Served):
     def test_files_that_cannot_be_read_are_told_until_they_can(self):
         folder = self.made_run()
         with self.served(folder, "--serve") as (port, _):
-            whole = (folder / "metrics.jsonl").read_text()
-            (folder / "metrics.jsonl").write_text(whole + "[1]\n")
+            pipeline, whole = folder / "pipeline.toml", (folder / "pipeline.toml").read_text()
+            pipeline.write_text(whole + "#" * (1 << 20))
             wait_for("the refusal", lambda: self.runs(port) == 503)
-            self.assertIn("metrics.jsonl, line 3 is no metrics", self.ask(port, path="/report.json")[2])
+            self.assertIn("pipeline.toml", self.ask(port, path="/report.json")[2])
             self.assertIn("reward/score_mean", self.ask(port)[2])  # the page has what was last known
-            (folder / "metrics.jsonl").write_text(whole + row(2))
+            pipeline.write_text(whole)
             wait_for("the mended run", lambda: self.runs(port) != 503)
-            self.assertEqual(self.runs(port)[0]["series"]["reward/score_mean"]["x"], [0, 1, 2])
+            self.assertEqual(self.runs(port)[0]["series"]["reward/score_mean"]["x"], [0, 1])
 
 
 class Ends(Served):

@@ -151,9 +151,19 @@ class Content(Report):
 
     def test_what_is_no_run_is_refused(self):
         self.assert_refused(run("report", self.folder), f"{self.folder} is not the folder of a run")
-        broken = self.made_run()
-        (broken / "metrics.jsonl").write_text('{"iteration": 0}\n[1]\n')
-        self.assert_refused(run("report", broken), "metrics.jsonl, line 2 is no metrics")
+
+    def test_what_is_damaged_is_left_out_and_told(self):
+        folder = self.made_run(samples=[{"iteration": 0, "response": "a"}, {"iteration": 0, "response": "b"}])
+        with open(folder / "metrics.jsonl", "a") as file:
+            file.write('[1]\n["iteration": 1}\n{"iteration": 2, "policy/loss": 0.25}\n' + "x\n" * 20)
+        (folder / "s.jsonl").write_text('{"iteration": 0, "response": "a"}\n{"iteration": 0, "resp\n')
+        for name in ("status.json", "memory.json"):
+            (folder / name).write_text("{")
+        (shown,) = self.report(folder).runs
+        self.assertEqual((shown["series"]["policy/loss"]["x"], [sample["response"] for sample in shown["samples"]]), ([0, 2], ["a"]))
+        told = " ".join(note["text"] for note in shown["notes"] if note["severity"] == "error")
+        for part in ("status.json: invalid JSON", "metrics.jsonl, line 2 is no metrics", "metrics.jsonl, line 3: invalid JSON", "more lines or files"):
+            self.assertIn(part, told)
 
     def test_another_file_is_not_overwritten(self):
         folder, page = self.made_run(), self.folder / "page.html"

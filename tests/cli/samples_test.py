@@ -174,11 +174,23 @@ class Refuses(Samples):
         self.assert_refused(run("samples", folder), "the run has recorded no samples", 'type = "write_jsonl"')
         self.assert_refused(run("samples", self.folder), f"{self.folder} is not the folder of a run")
 
-    def test_a_line_that_is_no_sample_is_named(self):
+    def test_a_line_that_is_no_sample_is_named_and_left_out(self):
         folder = self.made_run()
         for line in ("[1]", '{"iteration":10,'):
-            (folder / "samples.jsonl").write_text('{"iteration":10}\n' + line + "\n")
-            self.assert_refused(run("samples", folder), "samples.jsonl, line 2")
+            (folder / "samples.jsonl").write_text('{"iteration":10,"response":"kept"}\n' + line + "\n")
+            done = run("samples", folder)
+            self.assertEqual(done.returncode, DONE, done.stderr)
+            self.assertIn("kept", done.stdout)
+            for text in ("warning: ", "samples.jsonl, line 2", "1 line of the file left out"):
+                self.assertIn(text, done.stderr)
+        (folder / "samples.jsonl").write_text("[1]\n")
+        self.assert_refused(run("samples", folder), "samples.jsonl, line 1 is no sample")
+
+    def test_a_pipeline_that_is_damaged_is_named(self):
+        folder = self.made_run()
+        pipeline = (folder / "pipeline.toml").read_bytes()
+        (folder / "pipeline.toml").write_bytes(pipeline[:20] + b"\0" + pipeline[21:])
+        self.assert_refused(run("samples", folder), "pipeline.toml:")
 
     def test_samples_are_read_from_the_run_folder_alone(self):
         folder = self.made_run()

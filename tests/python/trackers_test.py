@@ -170,6 +170,15 @@ class WhatIsTold(Case):
 
 
 class WhatGoesWrong(Case):
+    def test_lines_that_are_damaged_are_left_out_and_the_first_is_told(self):
+        self.client()
+        self.run_pipeline(trackers=())
+        metrics = self.folder / "run/metrics.jsonl"
+        lines = metrics.read_text().splitlines(keepends=True)
+        metrics.write_text(lines[0] + lines[1].replace("{", "[", 1) + "[1]\n" + lines[2])
+        self.assert_one_warning(self.program("track", "run", "--to", "wandb", code=1), "metrics.jsonl, line 2 is damaged")
+        self.assertEqual([told["step"] for told in self.told("values")], [0, 2])
+
     def test_a_client_that_is_not_installed(self):
         done = self.run_pipeline(trackers=("swanlab",))
         self.assert_one_warning(done, "swanlab is not told of this run", "No module named 'swanlab'", "-m pip install swanlab")

@@ -87,7 +87,7 @@ def config_of(run: pathlib.Path) -> dict[str, Any]:
         return {}
     try:
         return flat(tomllib.loads((run / "pipeline.toml").read_text(encoding="utf-8")))
-    except FileNotFoundError:  # its metrics can be told all the same
+    except (FileNotFoundError, ValueError):  # damaged, or gone: its metrics can be told all the same
         return {}
 
 
@@ -143,7 +143,7 @@ def main() -> None:
         return
     run = RunInfo(arguments.run, arguments.project, config_of(arguments.run))
     trackers = [Told(name, run, warnings) for name in arguments.to]
-    follow(RunFiles(arguments.run), trackers, over)
+    follow(RunFiles(arguments.run, lambda warning: print(warning, file=warnings, flush=True)), trackers, over)
     for tracker in trackers:
         tracker.close()
     sys.stdout.flush()

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import math
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _SHOWN = 8  # samples of an iteration and a file that trackers are given
 
 
 class GrowingFile:
-    """Rows of JSON lines. A line that is not whole yet comes with a later look."""
+    """Rows of JSON lines. A line that is not whole yet comes with a later look; those that are damaged are left out, and the first is told."""
 
-    def __init__(self, path: pathlib.Path) -> None:
+    def __init__(self, path: pathlib.Path, warn: Callable[[str], None]) -> None:
         self._path = path
+        self._warn = warn
         self._read = 0
+        self._lines = 0
+        self._warned = False
 
     def new_rows(self) -> Iterator[dict[str, Any]]:
         try:
@@ -29,21 +32,33 @@ class GrowingFile:
                 if not line.endswith(b"\n"):
                     return
                 self._read += len(line)
-                yield json.loads(line)
+                self._lines += 1
+                try:
+                    row = json.loads(line)
+                except ValueError:
+                    self._tell_damage()
+                    continue
+                yield row
+
+    def _tell_damage(self) -> None:
+        if not self._warned:
+            self._warn(f"{self._path}, line {self._lines} is damaged; trackers are not told of such lines")
+        self._warned = True
 
 
 class RunFiles:
     """Metrics by iteration, with some samples of each."""
 
-    def __init__(self, folder: pathlib.Path) -> None:
+    def __init__(self, folder: pathlib.Path, warn: Callable[[str], None]) -> None:
         self._folder = folder
-        self._metrics = GrowingFile(folder / "metrics.jsonl")
+        self._warn = warn
+        self._metrics = GrowingFile(folder / "metrics.jsonl", warn)
         self._files: dict[str, GrowingFile] = {}
         self._samples: dict[str, dict[int, list[dict[str, Any]]]] = {}  # those whose metrics have not come, by file and iteration
 
     def new_iterations(self) -> Iterator[tuple[int, dict[str, float], dict[str, list[dict[str, Any]]]]]:
         """Iteration, its finite metrics, and samples by file. What is not whole yet comes with a later call."""
-        rows = list(self._metrics.new_rows())
+        rows = [row for row in self._metrics.new_rows() if isinstance(row, dict) and isinstance(row.get("iteration"), int)]
         self._read_samples()  # behind the metrics, before which they were written
         for row in rows:
             iteration = int(row["iteration"])
@@ -56,7 +71,7 @@ class RunFiles:
             if path.name == "metrics.jsonl":
                 continue
             by_iteration = self._samples.setdefault(path.stem, {})
-            for row in self._files.setdefault(path.stem, GrowingFile(path)).new_rows():
+            for row in self._files.setdefault(path.stem, GrowingFile(path, self._warn)).new_rows():
                 if not isinstance(row, dict) or "iteration" not in row:
                     break  # a file of someone else
                 rows = by_iteration.setdefault(int(row["iteration"]), [])
