@@ -128,7 +128,7 @@ class Ranks(Case):
     def test_what_a_rank_may_have_of_its_own(self):
         self.port = free_port()
         few = {"pipeline.iterations": 2}
-        both = [self.in_world(0, keys=few), self.in_world(1, keys={**few, "runtime.cores": 1, "runtime.grace_seconds": 3, "checkpoint.every_iterations": 7})]
+        both = [self.in_world(0, keys=few), self.in_world(1, keys={**few, "runtime.stall_seconds": 300, "runtime.grace_seconds": 3, "checkpoint.every_iterations": 7})]
         for one in both:
             _, said = one.communicate(timeout=120)
             self.assertEqual(one.returncode, DONE, said)

@@ -201,7 +201,9 @@ class Refused(SimulateCase):
     def test_a_setting_with_which_the_run_would_stall(self):
         done = run("simulate", PPO, "--what-if", "budget.tokens_in_flight=100")
         self.assertEqual(done.returncode, WRONG_PIPELINE, done.stderr)
-        self.assertIn("with --what-if budget.tokens_in_flight=100", done.stderr)
+        done = run("simulate", PPO, "--what-if", "nodes.generate.max_new_tokens=2000")  # wrong where the file says something else
+        self.assertEqual(done.returncode, WRONG_PIPELINE)
+        self.assertIn("with --what-if nodes.generate.max_new_tokens=2000", done.stderr)
 
     def test_a_speed_beside_measured_costs(self):
         self.assertEqual(run("simulate", PPO, "--costs", self.folder, "--gflops", "3").returncode, WRONG_USAGE)
