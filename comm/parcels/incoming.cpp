@@ -69,6 +69,7 @@ const engine::ParcelKey* Incoming::unfinished() const {
 void Incoming::clear() {
   granted_.clear();
   to_borrow_.clear();
+  to_lend_.clear();
 }
 
 void Incoming::grant(Granted granted) {

@@ -258,7 +258,7 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     take_free(number, rank_, place);
   }
 
-  // Before this rank has named its own it only notes that another one has.
+  // A version lands once all have named the same place, this rank among them.
   void take_free(int64_t number, int sharer, uint32_t place) {
     VersionOnItsWay& version = versions_.at(number);
     version.places.insert(place);

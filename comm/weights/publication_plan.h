@@ -35,7 +35,8 @@ struct PublishedPiece {
 class PublicationPlan {
  public:
   /// Without hosts in the layout each rank has one of its own. `direct`: receivers may be lost, so nobody hands anything on, and each
-  /// gets all from the owners to a landing of its own, wherever it is: another process may take its place elsewhere. Throws InternalError for a layout that is none.
+  /// gets all from the owners to a landing of its own, wherever it is: another process may take its place elsewhere. Throws
+  /// InternalError for a layout that is none.
   explicit PublicationPlan(engine::PublicationLayout layout, bool direct = false);
 
   const engine::PublicationLayout& layout() const { return layout_; }

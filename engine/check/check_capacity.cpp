@@ -264,7 +264,10 @@ class Stall {
   }
   std::string enough() const {
     const int64_t others = source().source.tokens_in_flight ? 0 : draft_.plan.training_tokens() - budget();
-    return std::string(kTokensInFlight) + " >= " + std::to_string(needed() + others);
+    const PlanRole* const role = training_role(draft_);
+    const bool is_of_role = role != nullptr && !source().source.tokens_in_flight && own_tokens(draft_, *role) != nullptr;
+    return std::string(kTokensInFlight) + " >= " + std::to_string(needed() + others) +
+           (is_of_role ? " in [cluster.roles." + role->name + "]" : "");
   }
   std::string tokens() const {
     const std::string text = std::to_string(budget()) + " tokens in flight";

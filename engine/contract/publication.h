@@ -77,7 +77,7 @@ class Landing {
 /// receiver names no place for a version that will not come.
 ///
 /// Threads: all calls from any thread, and all but new_landing() also from a callback; nobody else waits inside a call. A call
-/// copies what this rank owns and receives itself. Callbacks come on the thread of the parcels, must be quick, must not throw and must not destroy this.
+/// copies what this rank owns and receives itself. Callbacks come on the thread of the parcels, must be quick, and neither throw nor destroy this.
 ///
 /// Failure: as engine/ranks/parcels.h has it: it is told there, once, and nothing opens after that. InternalError for ranges that
 /// are not this rank's or come twice, and for versions out of order.

@@ -265,7 +265,7 @@ ParamSet<ClusterSettings> cluster_params() {
       .harmless()
       .doc("at the start of a run on several ranks all of them have so long to come");
   set.param("dead_after_seconds", &ClusterSettings::dead_after_seconds)
-      .above(0)
+      .at_least(1)  // ranks show a sign once a second
       .unit("seconds")
       .harmless()
       .doc("a rank that gives no sign for so long is lost: all others end, and name it");

@@ -32,9 +32,9 @@ struct LandedModel {
 LandedModel landed_model(const std::string& model, const WireLayout& layout, const models::Weights& live,
                          const PublicationRanks& ranks, engine::Publications& publications);
 
-/// The versions of a model that other ranks train, on a rank that samples from it. A version lands in one place, which the ranks of
-/// a host that sample have in common, is packed from there into the memory of the oldest one, and is acknowledged then. The next may land when it is open: others may fetch from the
-/// place before. What is packed while generation goes on takes one thread, which this owns.
+/// The versions of a model that other ranks train, on a rank that samples from it. A version lands in one place, which ranks of a
+/// host have in common, is packed from there into the memory of the oldest one, and is acknowledged then. The next may land when
+/// that one is open, and so packed on all ranks. What is packed while generation goes on takes one thread, which this owns.
 ///
 /// Of ranks that sample together each receives every version, and has a part of it packed. The one that leads them tells the others
 /// to receive it, and to pack it when it has done so itself: then nothing samples from that memory on any of them.
