@@ -1,6 +1,7 @@
 """Ranks on two machines: network namespaces with a wire between them, each of which sees its own loopback alone."""
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -8,7 +9,7 @@ import time
 import unittest
 
 from ranks_test import free_port
-from support import DONE, PPO, PROGRAM, Case, run, sets, training_state
+from support import DONE, PPO, PROGRAM, Case, run, sets, training_state, with_roles
 
 SETTINGS = {"pipeline.iterations": 3, "cluster.slots": 4, "nodes.prompts.groups_per_iteration": 8}
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
@@ -54,8 +55,8 @@ def two_machines():
 
 @unittest.skipUnless(may_wire(), "network namespaces are not permitted here, or there is no ip")
 class Machines(Case):
-    def start(self, machine, rank, address, **environment):
-        words = machine.words(PROGRAM, "run", PPO, "--run-dir", self.folder / "run", *sets(**SETTINGS))
+    def start(self, machine, rank, address, pipeline=PPO, **environment):
+        words = machine.words(PROGRAM, "run", pipeline, "--run-dir", self.folder / "run", *sets(**SETTINGS))
         environment = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": address,
                        "MASTER_PORT": str(self.port), "SLUICE_CLUSTER_KEY": "a text that nobody guesses", **environment}
         return subprocess.Popen(words, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -63,6 +64,9 @@ class Machines(Case):
     def run_on(self, machines, addresses, **environment):
         self.port = free_port()
         ranks = [self.start(machine, rank, address, **environment) for rank, (machine, address) in enumerate(zip(machines, addresses))]
+        return self.ends_of(ranks)
+
+    def ends_of(self, ranks):
         said = [rank.communicate(timeout=120) for rank in ranks]
         return [(rank.returncode, out + err) for rank, (out, err) in zip(ranks, said)]
 
@@ -77,6 +81,19 @@ class Machines(Case):
             for code, said in self.run_on(machines, (ADDRESSES[0], ADDRESSES[0])):
                 self.assertEqual(code, DONE, said)
         self.assert_as_alone()
+
+    def test_versions_come_to_each_machine_once_and_are_sampled_from_on_both(self):
+        """One rank that samples beside the one that trains, and two on the other machine, which have in common where versions land."""
+        pipeline = self.write("apart.toml", with_roles("ppo.toml", training=1, sampling=3))
+        self.port = free_port()
+        with two_machines() as machines:
+            ranks = [self.start(machines[rank // 2], rank, ADDRESSES[0], pipeline, WORLD_SIZE="4", LOCAL_RANK=str(rank % 2), LOCAL_WORLD_SIZE="2") for rank in range(4)]
+            for code, said in self.ends_of(ranks):
+                self.assertEqual(code, DONE, said)
+        self.assert_as_alone()
+        landings = {row["rank"]: row["classes"]["weights"] for row in json.loads((self.folder / "run/memory.json").read_text())["ranks"]}
+        self.assertEqual(landings[2], landings[3])
+        self.assertLess(landings[2], landings[1])
 
     def test_a_machine_may_know_its_own_name_as_a_loopback(self):
         with two_machines() as machines:
