@@ -4,7 +4,7 @@ import pathlib
 import re
 import unittest
 
-from support import PPO, SMALL, WRONG_PIPELINE, Case, run, sets
+from support import DONE, PPO, SMALL, WRONG_PIPELINE, Case, run, sets
 
 
 class BadPipeline(Case):
@@ -147,6 +147,19 @@ class BadPipeline(Case):
         path = self.layer("[pipeline]\nsead = 1\n")
         done = run("validate", pathlib.Path("/") / path.relative_to("/"))
         self.assertTrue(done.stderr.startswith(f"{path}:3:1: error: "), done.stderr)
+
+    def test_nodes_that_compare_samples_of_a_prompt_need_enough_of_them(self):
+        cases = [(4, {"nodes.advantages.type": "pass_at_k", "nodes.generate.samples_per_prompt": 3})]
+        for kind in ("grpo", "rloo", "opo", "maxrl"):
+            alone = {"nodes.advantages.type": kind, "nodes.generate.samples_per_prompt": 1}
+            cases += [(2, alone), (1, {**alone, "nodes.advantages.lone_sample": "score"})]
+        for least, keys in cases:
+            with self.subTest(**keys):
+                done = run("validate", PPO.parent / "grpo.toml", *sets(**keys))
+                self.assertEqual(done.returncode, DONE if least == 1 else WRONG_PIPELINE, done.stderr)
+                if least > 1:
+                    made = keys["nodes.generate.samples_per_prompt"]
+                    self.assertIn(f"'advantages' compares at least {least} samples of a prompt, and 'generate' makes {made}", done.stderr)
 
 
 if __name__ == "__main__":
