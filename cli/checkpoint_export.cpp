@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "cli/base_model.h"
 #include "cli/commands.h"
+#include "cli/damaged_lines.h"
 #include "cli/exit_codes.h"
 #include "cli/file_of_run.h"
 #include "cli/generation_config.h"
@@ -158,8 +159,12 @@ BaseModel base_of(const CheckpointsArguments& arguments, const RecordedPipeline&
 // A model is worth having without the story of its run.
 Json series_of(const fs::path& run_folder) {
   const auto metrics = file_of_run(run_folder, "metrics.jsonl");
+  if (!metrics) return {};
   try {
-    return metrics ? RunSeries(*metrics).now() : Json();
+    RunSeries series(*metrics);
+    Json read = series.now();
+    warn_of_damaged_lines(series.damage());
+    return read;
   } catch (const UserError& error) {
     Problem problem = error.problems().front();
     problem.severity = Severity::kWarning;

@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "base/strings.h"
 #include "cli/commands.h"
+#include "cli/damaged_lines.h"
 #include "cli/exit_codes.h"
 #include "cli/file_of_run.h"
 #include "cli/ink.h"
@@ -100,13 +101,6 @@ std::string what_is_shown(const SampleRecord& record, const SampleChoice& choice
   return (style.escaped ? printable(text) : text) + "\n";
 }
 
-void warn_of_damage(Problems damage) {
-  Problem first = damage.front();
-  first.severity = Severity::kWarning;
-  first.notes = {plural(static_cast<int64_t>(damage.size()), "line") + " of the file left out, as damaged"};
-  print_warnings({std::move(first)});
-}
-
 void print_whole(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 void print_as_text(const SampleRecord& record, const SampleChoice& choice, const ChosenSamples& chosen, const std::string& tokens,
@@ -135,7 +129,7 @@ int show_samples(const SamplesArguments& arguments) {
   GrowingLines lines(*file);
   const SampleChoice choice = sample_choice_of(arguments);
   const ChosenSamples chosen = choose_samples(record, lines, choice);
-  if (!chosen.damage.empty()) warn_of_damage(chosen.damage);
+  warn_of_damaged_lines(chosen.damage);
   if (arguments.format == "json") {
     for (const Json& sample : chosen.samples) print_text(nodes::dump_json(sample) + "\n");
     return kDone;

@@ -310,11 +310,18 @@ class Export(Checkpoints):
         self.assert_refused(run("checkpoints", "export", self.folder / "none", "--to", self.folder / "x"), "none is not a folder")
 
     def test_damaged_metrics_are_warned_of_and_the_model_is_exported(self):
-        (self.run_folder / "metrics.jsonl").write_text("[]\n")
+        metrics = self.run_folder / "metrics.jsonl"
+        sound = metrics.read_text()
+        metrics.write_text("[]\n" + sound)
+        told = run("checkpoints", "export", self.run_folder, "--model", "actor", "--to", self.folder / "told")
+        self.assertEqual(told.returncode, DONE)
+        self.assertIn("1 line of the file left out", told.stderr)
+        self.assertIn("## Training", (self.folder / "told/README.md").read_text())
+        metrics.write_text("[]\n")
         target = self.folder / "exported"
         done = run("checkpoints", "export", self.run_folder, "--model", "actor", "--to", target)
         self.assertEqual(done.returncode, DONE)
-        self.assertIn("the model card tells nothing of the metrics", done.stderr)
+        self.assertIn("metrics.jsonl, line 1 is no metrics of an iteration", done.stderr)
         self.assertNotIn("## Training", (target / "README.md").read_text())
 
     def test_adapters_are_exported_only_where_there_are_some(self):
