@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/damaged_lines.h"
 
 namespace sluice::cli {
 namespace {
@@ -24,16 +25,12 @@ void take_row(const Json& row, const TakeMetric& take) {
 
 }  // namespace
 
-void take_metrics(const GrowingLines& lines, size_t& begin, const TakeMetric& take, const TakeDamage& damaged) {
+void take_metrics(const GrowingLines& lines, size_t& begin, const TakeMetric& take, Problems& damage) {
   constexpr size_t kAtOnce = 256;  // lines
   while (begin < lines.size()) {
     for (const std::string& line : lines.read(begin, std::min(lines.size(), begin + kAtOnce))) {
       const std::string place = lines.place(begin++);
-      try {
-        take_row(metrics_in(line, place), take);
-      } catch (const UserError& error) {
-        damaged(error);
-      }
+      if (const auto row = read_or_note([&] { return metrics_in(line, place); }, damage)) take_row(*row, take);
     }
   }
 }

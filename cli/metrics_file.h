@@ -11,10 +11,9 @@
 namespace sluice::cli {
 
 using TakeMetric = std::function<void(int64_t iteration, const std::string& name, double value)>;
-using TakeDamage = std::function<void(const UserError& error)>;
 
-/// Calls `take` for every number of these lines of metrics.jsonl from `begin` on, in the order of the file, and `damaged` for each
-/// line that is no metrics, with an error that names file and line. `begin` is behind the lines that were taken then.
-void take_metrics(const GrowingLines& lines, size_t& begin, const TakeMetric& take, const TakeDamage& damaged);
+/// Calls `take` for every number of these lines of metrics.jsonl from `begin` on, in the order of the file. For each line that is no
+/// metrics `damage` gets a problem that names file and line. `begin` is behind these lines then.
+void take_metrics(const GrowingLines& lines, size_t& begin, const TakeMetric& take, Problems& damage);
 
 }  // namespace sluice::cli

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
+#include "cli/damaged_lines.h"
 #include "cli/file_of_run.h"
 #include "cli/load.h"
 #include "cli/plugin_loading.h"
@@ -23,13 +24,7 @@ constexpr int64_t kMostPipelineBytes = 1 << 20;  // as of any pipeline file
 // Null: it is not there, or damaged.
 Json read_if_there(const fs::path& folder, const char* name, Problems& damage) {
   const auto file = file_of_run(folder, name);
-  if (!file) return {};
-  try {
-    return read_json(*file);
-  } catch (const UserError& error) {
-    damage.push_back(error.problems().front());
-    return {};
-  }
+  return file ? read_or_note([&] { return read_json(*file); }, damage).value_or(Json()) : Json();
 }
 
 Json report_note(Severity severity, std::string text) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "cli/damaged_lines.h"
 #include "cli/file_of_run.h"
 #include "cli/token_colours.h"
 
@@ -87,11 +88,8 @@ Json RunSamples::now(Problems& damage) {
     GrowingLines& lines = lines_.try_emplace(path, path).first->second;
     lines.look();
     for (const size_t row : chosen_rows(lines.size(), most_ / there.size())) {
-      try {
-        samples.push_back(shown(lines.line(row), lines.place(row)));
-      } catch (const UserError& error) {
-        damage.push_back(error.problems().front());
-      }
+      if (auto sample = read_or_note([&] { return shown(lines.line(row), lines.place(row)); }, damage))
+        samples.push_back(std::move(*sample));
     }
   }
   return thinned_samples(std::move(samples));

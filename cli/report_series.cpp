@@ -53,7 +53,7 @@ void RunSeries::read() {
     if (is_new) metrics_.emplace_back(name, std::vector<Point>{});
     metrics_[found->second].second.emplace_back(iteration, value);
   };
-  take_metrics(lines_, taken_, take, [this](const UserError& error) { damage_.push_back(error.problems().front()); });
+  take_metrics(lines_, taken_, take, damage_);
 }
 
 Json RunSeries::now() {

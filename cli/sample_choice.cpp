@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/strings.h"
+#include "cli/damaged_lines.h"
 
 namespace sluice::cli {
 namespace {
@@ -28,17 +29,6 @@ int64_t iteration_of(const std::string& line, const std::string& place) {
   const Json sample = sample_in(line, place);
   if (!sample.contains("iteration") || !sample["iteration"].is_number_integer()) throw UserError(place + " is no sample");
   return sample["iteration"].get<int64_t>();
-}
-
-// Nothing: the line is damaged.
-template <class Read>
-auto read_or_note(const Read& read, Problems& damage) -> std::optional<decltype(read())> {
-  try {
-    return read();
-  } catch (const UserError& error) {
-    damage.push_back(error.problems().front());
-    return std::nullopt;
-  }
 }
 
 struct SampleLine {

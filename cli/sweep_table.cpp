@@ -44,7 +44,9 @@ MetricValues values_of_run(const fs::path& folder) {
     if (points.size() == kLastIterations) points.erase(points.begin());
     points.emplace_back(iteration, value);
   };
-  take_metrics(lines, taken, take, [](const UserError& error) { throw error; });  // means of less would be other ones
+  Problems damage;
+  take_metrics(lines, taken, take, damage);
+  if (!damage.empty()) throw UserError(damage.front());  // means of what is left would be other ones
   MetricValues values;
   for (const auto& [name, points] : latest) {
     std::vector<double> counted;
