@@ -150,11 +150,8 @@ void Ranks::join(const engine::Plan& plan) {
     if (model.usage.updated && model.facts.trainable && plan.training_ranks() > 1 && holds_trained)
       cluster_->reductions().gradients(model.name);
   }
-  if (plan.shards_parameters() && plan.training_ranks() > 1 && holds_trained) {
-    common_memory_ = connected([&](auto /*failed*/, const std::stop_token& give_up) {
-      return comm::common_memory_over(cluster_->store(), engine::sharing_with(plan, rank), plan.cluster.join_seconds, give_up);
-    });
-  }
+  if (plan.shards_parameters() && plan.training_ranks() > 1 && holds_trained)
+    have_in_common("trained", engine::sharing_with(plan, rank), plan.cluster.join_seconds);
   comm::ParcelsWithoutLost* const made = cluster_->parcels();
   shares_making_ = plan.shares_making();
   if (made != nullptr && group.size() > 1) {
@@ -163,10 +160,20 @@ void Ranks::join(const engine::Plan& plan) {
                                                          samples_alone ? 1 : plan.expert_ranks());
   }
   if (made == nullptr || plan.roles.empty() || (holds_trained && plan.assists(rank))) return;
+  if (!holds_trained) {
+    const engine::SharingRanks beside = engine::sampling_beside(plan, rank, made->hosts());
+    if (beside.count() > 1) have_in_common("sampled", beside, plan.cluster.join_seconds);
+  }
   auto publications = std::make_unique<comm::PublicationsOver>(*made, expendable.any());
   const std::lock_guard lock(mutex_);
   publications_ = std::move(publications);
   for (const auto& [rank, lost] : lost_ranks_) publications_->lose(rank);
+}
+
+void Ranks::have_in_common(const std::string& name, const engine::SharingRanks& ranks, double join_seconds) {
+  common_memory_ = connected([&](auto /*failed*/, const std::stop_token& give_up) {
+    return comm::common_memory_over(cluster_->store(), name, ranks, join_seconds, give_up);
+  });
 }
 
 void Ranks::lose(int rank, const std::string& why) {

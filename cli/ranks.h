@@ -62,7 +62,8 @@ class Ranks {
   /// Through which ranks work for each other. Nothing: this process is alone, or its plan shares no making. After join().
   std::optional<engine::RankLinks> links();
 
-  /// Of the ranks that train. Null: this process is alone, or has nothing in common with others. After join().
+  /// Of the ranks that train, or of those that sample on this host. Null: this process is alone, or has nothing in common with
+  /// others. After join().
   engine::CommonMemory* common_memory() { return common_memory_.get(); }
 
   /// In which this rank computes passes with others. Null: it computes its own. After join().
@@ -103,6 +104,7 @@ class Ranks {
   void end(bool well, const std::string& why);
 
  private:
+  void have_in_common(const std::string& name, const engine::SharingRanks& ranks, double join_seconds);
   void take_failure(std::exception_ptr error);
   void fail_soon(std::exception_ptr error);
   void lose(int rank, const std::string& why);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/ranks/parcels.h"
 
@@ -9,6 +10,9 @@ namespace sluice::comm {
 /// Parcels that go on without ranks which may be lost.
 class ParcelsWithoutLost : public engine::Parcels {
  public:
+  /// By rank: ranks with equal numbers share memory. The same on all ranks.
+  virtual const std::vector<int>& hosts() const = 0;
+
   /// That rank may be lost, and is: what is between the two is forgotten, and what is offered or granted to it from now on.
   virtual void lose(int rank) = 0;
 

@@ -83,15 +83,13 @@ class DirectParcels final : public ParcelsWithoutLost {
   void lend(int to, engine::ParcelKey key, std::shared_ptr<Block> block);
   void borrow(int from, engine::ParcelKey key, Borrowed borrowed);
 
-  /// By rank: ranks with equal numbers share memory. The same on all ranks.
-  const std::vector<int>& hosts() const { return hosts_; }
-
   /// Memory for such places, which ranks of this host can map. It may outlive this.
   std::shared_ptr<Block> new_landing(size_t bytes) { return pool_.take_own(bytes); }
 
   /// Calls this on the thread, in the order in which it was asked to, unless this ends before.
   void post(std::function<void()> what);
 
+  const std::vector<int>& hosts() const override { return hosts_; }
   void lose(int rank) override;
   void take_back(int rank, int64_t incarnation) override;
 

@@ -142,14 +142,15 @@ void CommonMemoryOver::meet() {
   for (int place = 1; place < ranks_.count(); ++place) send_message(peers_[static_cast<size_t>(place)], number(place), word, -1);
 }
 
-std::unique_ptr<engine::CommonMemory> common_memory_over(const Store& store, const engine::SharingRanks& ranks,
-                                                         double join_seconds, const std::stop_token& give_up) {
+std::unique_ptr<engine::CommonMemory> common_memory_over(const Store& store, const std::string& name,
+                                                         const engine::SharingRanks& ranks, double join_seconds,
+                                                         const std::stop_token& give_up) {
   const std::shared_ptr<StoreConnection> connection = store.connect();
   const std::stop_callback interrupt(give_up, [connection] { connection->interrupt(); });
   const PeerSocketOptions sockets{.host = store.own_address(),
                                   .to_connect = std::chrono::milliseconds(static_cast<int64_t>(join_seconds * 1000)),
                                   .give_up = give_up};
-  const std::string prefix = "common_memory/" + std::to_string(ranks.group);
+  const std::string prefix = "common_memory/" + name + "/" + std::to_string(ranks.members.front());
   const engine::World world{.rank = ranks.place, .size = ranks.count()};
   return std::make_unique<CommonMemoryOver>(ranks, meet_peers(connection->torch_store(), prefix, world, sockets), give_up);
 }

@@ -8,18 +8,18 @@
 namespace sluice::engine {
 
 /// A group of ranks that have memory in common, as one of them sees it. All ranks that train are one such group, or several of the
-/// same size.
+/// same size. Those of a host that only sample are one of their own.
 struct SharingRanks {
   int place = 0;                        // of this rank among them
   std::vector<int> members = {0};       // by place: their numbers in the run
   int group = 0;                        // which of all groups it is
-  std::vector<int> counterparts = {0};  // by group: who has this place there, as a number among all that train
+  std::vector<int> counterparts = {0};  // by group: who has this place there, as a number among all that train; of those that do
 
   int count() const { return static_cast<int>(members.size()); }
   int groups() const { return static_cast<int>(counterparts.size()); }
 };
 
-/// Memory that ranks which train have in common, so that what each of them would hold is there once.
+/// Memory that ranks have in common, so that what each of them would hold is there once.
 ///
 /// Threads: one thread of a rank at a time. Failure: UserError where the ranks cannot have it, as on several hosts, or one of them
 /// is lost.

@@ -199,7 +199,7 @@ struct ModelUsage {
   GradientGroup* gradients = nullptr;    // that adds them over the ranks, and outlives it; null: there is one rank
   bool trained_alone = false;            // no other model is updated: what devices do for it has one order on all ranks
   bool shard_optimizer = false;          // each rank steps its own part of the weights
-  CommonMemory* common = nullptr;        // that its weights and gradients lie in, and outlives it; null: this rank has them alone
+  CommonMemory* common = nullptr;        // that weights or versions of it lie in, and outlives it; null: this rank has its own
   bool sent = false;                     // this rank trains it, and others sample from it
   bool received = false;                 // the other way round
   std::vector<int> receivers;            // the ranks that get each version then

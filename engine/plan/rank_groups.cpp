@@ -59,4 +59,15 @@ SharingRanks sharing_with(const Plan& plan, int rank) {
   return sharing;
 }
 
+SharingRanks sampling_beside(const Plan& plan, int rank, const std::vector<int>& hosts) {
+  if (plan.sampling_ranks() > 1 || plan.expendable().any()) return {.members = {rank}};
+  SharingRanks sharing{.members = plan.receivers()};
+  std::erase_if(sharing.members,
+                [&](int other) { return hosts.at(static_cast<size_t>(other)) != hosts.at(static_cast<size_t>(rank)); });
+  const auto own = std::ranges::find(sharing.members, rank);
+  SLUICE_CHECK(own != sharing.members.end(), "a rank that samples from no version");
+  sharing.place = static_cast<int>(own - sharing.members.begin());
+  return sharing;
+}
+
 }  // namespace sluice::engine

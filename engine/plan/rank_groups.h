@@ -23,4 +23,8 @@ World trainers_of(const Plan& plan, int rank);
 /// for those between that sample alone.
 SharingRanks sharing_with(const Plan& plan, int rank);
 
+/// Of a rank that samples what others train: those that have memory in common with it for the versions that they sample from, which
+/// are those of its host; it alone where each has a part of a version, or may be lost. `hosts`: by rank, equal numbers share memory.
+SharingRanks sampling_beside(const Plan& plan, int rank, const std::vector<int>& hosts);
+
 }  // namespace sluice::engine

@@ -10,9 +10,11 @@
 namespace sluice::engine {
 namespace {
 
-// Ranks that hold a model together have it in common where all of them have live weights of it.
+// Ranks that hold a model together have it in common where all of them have live weights of it. Those that sample from what others
+// train have only what they sample from in common.
 CommonMemory* common_memory_for(const Plan& plan, const PlanModel& model, const LinkedRanks& ranks, const Workload& workload) {
   const int rank = ranks.numbers.world().rank;
+  if (plan.usage_on(rank, model)->received) return ranks.memory;
   if (!plan.shards_parameters() || !plan.holds_trained(rank)) return nullptr;
   if (!plan.usage_on(0, model)->has_live_weights(model.facts.reads_published)) return nullptr;
   return ranks.memory ? ranks.memory : workload.own_memory.get();

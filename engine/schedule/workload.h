@@ -35,7 +35,7 @@ World world_of(const Plan& plan, const Reductions& ranks);
 /// Through which a rank works with others. All outlive the workload.
 struct LinkedRanks {
   Reductions& numbers;
-  CommonMemory* memory = nullptr;        // of the ranks that train; null: this one has its memory alone
+  CommonMemory* memory = nullptr;        // of those that train, or sample, beside this one; null: it has its memory alone
   Publications* publications = nullptr;  // by which these send weights to those that sample; null: there are no roles
   PassGroups* passes = nullptr;          // in which this rank computes passes with others; null: it computes its own
 };

@@ -11,7 +11,10 @@
 namespace sluice::nodes {
 namespace {
 
-constexpr int64_t kTensorsOfALayer = 64, kBytesOfALine = 64;  // more than any has
+constexpr int64_t kBytesOfALine = 64;
+
+// At least as many as a layer has, or what is outside of layers.
+int64_t most_tensors(const models::ModelConfig& config) { return 64 + 8 * config.experts.count; }
 
 int64_t on_line(int64_t bytes) { return (bytes + kBytesOfALine - 1) / kBytesOfALine * kBytesOfALine; }
 
@@ -19,12 +22,16 @@ int64_t on_line(int64_t bytes) { return (bytes + kBytesOfALine - 1) / kBytesOfAL
 
 CommonCopies::CommonCopies(std::string model, engine::CommonMemory& memory) : model_(std::move(model)), memory_(&memory) {}
 
-void CommonCopies::prepare(int64_t bytes_of_copy, int64_t layers, int64_t copies) {
+void CommonCopies::prepare(const models::ModelConfig& config, models::Precision precision, int64_t copies) {
   if (copies == 0) return;
   meeting_ = std::make_unique<CommonMeeting>(model_ + "/published", *memory_);
-  bytes_ = bytes_of_copy + (layers + 1) * kTensorsOfALayer * kBytesOfALine;
+  bytes_ = models::PackedWeights::bytes_for(config, precision) + (config.layers + 1) * most_tensors(config) * kBytesOfALine;
   for (int64_t copy = 0; copy < copies; ++copy)
     copies_.push_back(memory_->get(model_ + "/published-" + std::to_string(copy), static_cast<size_t>(bytes_)));
+}
+
+void CommonCopies::give_up() {
+  if (meeting_) meeting_->give_up();
 }
 
 int64_t CommonCopies::part_of(int64_t bytes) const { return engine::divided_up(bytes, memory_->ranks().count()); }

@@ -7,23 +7,28 @@
 #include <vector>
 
 #include "engine/contract/common_memory.h"
+#include "models/config/config.h"
+#include "models/config/precision.h"
 #include "models/layers/weights.h"
 #include "models/sample/packed_weights.h"
 #include "nodes/models/common_meeting.h"
 
 namespace sluice::nodes {
 
-/// Packed copies of a model's weights that ranks which train and sample have in common: each packs some layers, and samples from all. One thread of a rank; the ranks do the same in the same order. Failure: of CommonMemory and CommonMeeting.
+/// Packed copies of a model's weights that ranks have in common which sample from it: each packs some layers, and samples from all. One thread of a rank; the ranks do the same in the same order. Failure: of CommonMemory and CommonMeeting.
 class CommonCopies {
  public:
   /// `memory` outlives this.
   CommonCopies(std::string model, engine::CommonMemory& memory);
 
   /// Gets the memory of so many copies. Waits for: the other ranks to ask. Once, before the first copy.
-  void prepare(int64_t bytes_of_copy, int64_t layers, int64_t copies);
+  void prepare(const models::ModelConfig& config, models::Precision precision, int64_t copies);
 
   /// `to` becomes `live`, in the memory of this copy. Waits for: all ranks to let go of what was there, and to pack their part.
   void pack(const models::Weights& live, models::PackedWeights& to, int64_t copy);
+
+  /// Who waits for others here stops (UserError). After prepare(), from any thread.
+  void give_up();
 
   /// What of so many bytes is this rank's.
   int64_t part_of(int64_t bytes) const;

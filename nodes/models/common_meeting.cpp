@@ -21,7 +21,8 @@ void CommonMeeting::wait() {
   come.fetch_add(1, std::memory_order_acq_rel);
   const int64_t all = ++meetings_ * memory_.ranks().count();
   while (come.load(std::memory_order_acquire) < all) {
-    if (memory_.is_over()) throw UserError("another rank is lost, with which this one has memory in common");
+    if (memory_.is_over() || has_given_up_.load(std::memory_order_relaxed))
+      throw UserError("another rank is lost, with which this one has memory in common");
     std::this_thread::sleep_for(kLooks);
   }
 }

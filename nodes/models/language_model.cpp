@@ -157,9 +157,9 @@ void FrozenLanguageModel::refuse() const { throw InternalError("a frozen model h
 
 ReceivedLanguageModel::ReceivedLanguageModel(const std::filesystem::path& folder, const models::Transformer& transformer,
                                              WireLayout layout, LandedModel landed, const engine::ModelUsage& usage,
-                                             const models::ColumnShare& share)
+                                             const InCommon* common, const models::ColumnShare& share)
     : LanguageModel(usage.name, folder, transformer, usage.versions,
-                    {weight_bytes(transformer) - landed.bytes_of_others, landed.bytes_of_others}, nullptr, share),
+                    {weight_bytes(transformer) - landed.bytes_of_others, landed.bytes_of_others}, common, share),
       received_(usage.name, std::move(layout), std::move(landed), publication_ranks(usage), *usage.publications, sampled_) {}
 
 void ReceivedLanguageModel::receive_version(int64_t version, engine::VersionReceived done) {

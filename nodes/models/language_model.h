@@ -20,7 +20,7 @@
 
 namespace sluice::nodes {
 
-/// Memory that ranks which train a model have in common with its weights; it outlives the model.
+/// Memory that ranks have in common with weights of a model; it outlives the model.
 struct InCommon {
   engine::CommonMemory& memory;
   bool has_copies = true;       // all that hold the weights sample from them, too: what is published is there once
@@ -108,9 +108,10 @@ class FrozenLanguageModel final : public LanguageModel {
 /// One that this rank samples from and others train: nothing of it is saved here (InternalError).
 class ReceivedLanguageModel final : public LanguageModel {
  public:
-  /// `transformer`: with the landed weights, which are version 0.
+  /// `transformer`: with the landed weights, which are version 0. `common`: has the copies to sample from; null: this rank has its own.
   ReceivedLanguageModel(const std::filesystem::path& folder, const models::Transformer& transformer, WireLayout layout,
-                        LandedModel landed, const engine::ModelUsage& usage, const models::ColumnShare& share = {});
+                        LandedModel landed, const engine::ModelUsage& usage, const InCommon* common = nullptr,
+                        const models::ColumnShare& share = {});
 
   ReceivedWeights* received_part() override { return &received_; }
 

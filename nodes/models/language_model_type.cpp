@@ -216,6 +216,12 @@ models::NamedTensors trained_elsewhere(const models::Weights& weights, const Tra
   return named;
 }
 
+// Nothing: this rank packs what it samples from for itself, as where that shares what a device or codes hold.
+std::optional<InCommon> copies_of_host(const LanguageModelParams& of, const engine::ModelUsage& usage) {
+  if (usage.common == nullptr || of.device != "cpu" || of.quantisation().any()) return std::nullopt;
+  return InCommon{*usage.common};
+}
+
 std::shared_ptr<LanguageModel> received(const LanguageModelParams& of, models::LoadOptions options,
                                         const engine::ModelUsage& usage) {
   options.trainable = false;
@@ -224,8 +230,9 @@ std::shared_ptr<LanguageModel> received(const LanguageModelParams& of, models::L
   WireLayout layout(transformer.config(), options.head, of.dtype, trained_elsewhere(transformer.weights(), of.trained()));
   LandedModel landed = landed_model(usage.name, layout, transformer.weights(), publication_ranks(usage), *usage.publications);
   const models::Transformer in_landing(transformer.config(), landed.weights, transformer.compute());
+  const std::optional<InCommon> common = copies_of_host(of, usage);
   return std::make_shared<ReceivedLanguageModel>(*of.checkpoint, in_landing, std::move(layout), std::move(landed), usage,
-                                                 share_of(usage));
+                                                 common ? &*common : nullptr, share_of(usage));
 }
 
 std::unique_ptr<WeightPublisher> publisher_to_others(const LanguageModelParams& of, const models::Transformer& transformer,

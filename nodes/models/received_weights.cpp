@@ -54,6 +54,7 @@ ReceivedWeights::~ReceivedWeights() {
     ending_ = true;
   }
   changed_.notify_all();
+  sampled_.give_up();
   packer_.join();
   publication_.reset();
 }
@@ -122,7 +123,12 @@ void ReceivedWeights::tell(int64_t version, const engine::ReceivedVersion& recei
   if (done) done(received);
 }
 
-// False: who waits for the version knows why it cannot be had.
+bool ReceivedWeights::is_ending() {
+  const std::lock_guard lock(mutex_);
+  return ending_;
+}
+
+// False: who waits for the version knows why it cannot be had; at the end nobody does.
 bool ReceivedWeights::take(int64_t version) {
   try {
     sampled_.take(version, landed_model_.weights);
@@ -130,7 +136,7 @@ bool ReceivedWeights::take(int64_t version) {
     publication_->acknowledge(version);
     return true;
   } catch (...) {
-    tell(version, {.failure = std::current_exception()});
+    if (!is_ending()) tell(version, {.failure = std::current_exception()});
     return false;
   }
 }

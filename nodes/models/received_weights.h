@@ -36,6 +36,9 @@ LandedModel landed_model(const std::string& model, const WireLayout& layout, con
 /// host have in common, is packed from there into the memory of the oldest one, and is acknowledged then. The next may land when
 /// that one is open, and so packed on all ranks. What is packed while generation goes on takes one thread, which this owns.
 ///
+/// Ranks of a host may have what they sample from in common (SampledWeights). A version lands when all of them have named a place for
+/// it, so nobody samples from that memory on any of them when they pack it, each its part.
+///
 /// Of ranks that sample together each receives every version, and has a part of it packed. The one that leads them tells the others
 /// to receive it, and to pack it when it has done so itself: then nothing samples from that memory on any of them.
 ///
@@ -49,7 +52,7 @@ class ReceivedWeights {
   ReceivedWeights(std::string model, WireLayout layout, LandedModel landed, const PublicationRanks& ranks,
                   engine::Publications& publications, SampledWeights& sampled);
 
-  /// Waits for: what is being packed.
+  /// Waits for: what is being packed, but for no other rank that packs, too: one that ends early may be gone.
   ~ReceivedWeights();
 
   /// Memory for it is free: where the version that is packed last was `version` minus as many as are readable, nothing samples from
@@ -72,6 +75,7 @@ class ReceivedWeights {
   void opened(const engine::PublishedVersion& version);
   void tell(int64_t version, const engine::ReceivedVersion& received);
   bool take(int64_t version);
+  bool is_ending();
   bool may_take(int64_t version) const;  // with the lock
   void pack_what_lands();
 

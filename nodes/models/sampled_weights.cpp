@@ -11,7 +11,7 @@ namespace sluice::nodes {
 SampledWeights::SampledWeights(const models::ModelConfig& config, models::Precision precision, at::Device device,
                                int64_t readable, std::optional<CommonCopies> common, const models::ColumnShare& share)
     : config_(config), precision_(precision), device_(device), common_(std::move(common)), share_(share) {
-  if (common_) common_->prepare(models::PackedWeights::bytes_for(config, precision), config.layers, readable);
+  if (common_) common_->prepare(config, precision, readable);
   for (int64_t i = 0; i < readable; ++i) copies_.push_back({.version = -1, .weights = models::PackedWeights(precision)});
 }
 
@@ -101,6 +101,7 @@ const models::PackedWeights& SampledWeights::wait_for(int64_t version) const {
 }
 
 void SampledWeights::give_up() {
+  if (common_) common_->give_up();
   const std::lock_guard lock(mutex_);
   given_up_ = true;
   changed_.notify_all();

@@ -27,8 +27,8 @@ namespace sluice::nodes {
 /// weights and their publication, which the plan knows. With more there are as many copies, and the memory of the oldest is used
 /// again. With none nobody samples, and nothing is packed.
 ///
-/// Ranks that train and sample may have the copies in common (nodes/models/common_copies.h): each packs a part of a version, and
-/// take() waits until all have.
+/// Ranks may have the copies in common (nodes/models/common_copies.h): each packs a part of a version, and take() waits until all
+/// have.
 ///
 /// Ranks that sample together (models/layers/column_share.h) have a part of each version: this one packs that. The rank that leads
 /// them has a SamplingLead.
@@ -58,7 +58,7 @@ class SampledWeights {
   int64_t version_of(const models::PackedWeights& weights) const;
 
   /// As at(), of a version that another rank has told of. Waits for: it to be taken. Ends when: it is, or give_up() was called,
-  /// which it throws as a UserError.
+  /// which it throws as a UserError, as take() does where it waits for other ranks.
   const models::PackedWeights& wait_for(int64_t version) const;
   void give_up();
 

@@ -104,6 +104,23 @@ TEST(RankGroups, ThoseThatShareAgree) {
   }
 }
 
+// Ranks 2 to 5 sample, of which the first three and a rank that trains are on one host.
+TEST(RankGroups, ThoseThatSampleOnOneHostHaveVersionsInCommon) {
+  const Plan plan = plan_of(2, 1, 4, 1);
+  const std::vector<int> hosts{0, 1, 1, 1, 1, 5};
+  const SharingRanks second = sampling_beside(plan, 3, hosts);
+  EXPECT_THAT(second.members, ElementsAre(2, 3, 4));
+  EXPECT_EQ(second.place, 1);
+  EXPECT_THAT(sampling_beside(plan, 5, hosts).members, ElementsAre(5));
+}
+
+TEST(RankGroups, WhoSamplesWithOthersOrMayBeLostHasItsVersionsAlone) {
+  EXPECT_EQ(sampling_beside(plan_of(2, 1, 4, 2), 3, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}).count(), 1);
+  Plan plan = plan_of(2, 1, 3, 1);
+  plan.roles.back().elastic = true;
+  EXPECT_THAT(sampling_beside(plan, 3, {0, 0, 0, 0, 0}).members, ElementsAre(3));
+}
+
 // Those that assist passes are no such ranks, though they are the last.
 TEST(RankGroups, OnlyRanksThatSampleMayBeLost) {
   Plan plan = plan_of(2, 2, 3, 1);

@@ -19,6 +19,7 @@
 #include "tests/files/forwarding_file_system.h"
 #include "tests/nodes/common_memory_in_threads.h"
 #include "tests/nodes/gradients_in_one_process.h"
+#include "tests/nodes/models/same_packed.h"
 #include "tests/nodes/tiny_model.h"
 #include "tests/temporary_folder.h"
 
@@ -28,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using engine::CheckpointCopy;
 using testing::CommonMemoryInThreads;
+using testing::expect_same;
 using testing::GradientsInOneProcess;
 using testing::TinyFolder;
 using testing::TinyOptions;
@@ -202,23 +204,6 @@ INSTANTIATE_TEST_SUITE_P(, CommonTrainingTest, ::testing::ValuesIn(common_varian
 
 class CommonMemoryOfRanks : public ::testing::Test {
  protected:
-  // What passes read of them, which are the bits of the weights.
-  static void expect_same(const models::PackedWeights& ours, const models::PackedWeights& theirs) {
-    std::vector<float> row(TinyFolder::kHidden), other = row;
-    for (const auto& [a, b] :
-         {std::pair(&ours.head(), &theirs.head()),
-          {&ours.layers()[0].matrices.qkv.matrix, &theirs.layers()[0].matrices.qkv.matrix},
-          {&ours.layers()[1].matrices.attention_output.matrix, &theirs.layers()[1].matrices.attention_output.matrix}}) {
-      for (int64_t output = 0; output < a->outputs(); ++output) {
-        a->row(output, row.data());
-        b->row(output, other.data());
-        ASSERT_EQ(row, other);
-      }
-    }
-    EXPECT_TRUE(ours.final_norm().equal(theirs.final_norm()));
-    EXPECT_TRUE(ours.layers()[1].attention_norm.equal(theirs.layers()[1].attention_norm));
-  }
-
   static int64_t float_bytes(const LanguageModel& model) { return 4 * std::ssize(testing::all_weights(model)); }
 
   const TinyFolder model_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -15,6 +16,8 @@
 
 #include "base/error.h"
 #include "nodes/models/language_model.h"
+#include "tests/nodes/common_memory_in_threads.h"
+#include "tests/nodes/models/same_packed.h"
 #include "tests/nodes/tiny_model.h"
 #include "tests/temporary_folder.h"
 
@@ -160,6 +163,43 @@ TEST_F(ReceivedWeightsTest, WhoSamplesWithOthersPacksBehindTheOneThatLeads) {
   received.let_take(1);
   EXPECT_EQ(told.failure(), "");
   EXPECT_NO_THROW(sampled.at(1));
+}
+
+// Each of three ranks packs a part, and all read what one that is alone packs.
+TEST_F(ReceivedWeightsTest, RanksThatHaveVersionsInCommonReadTheSame) {
+  constexpr int kTogether = 3;
+  testing::CommonMemoryInThreads memory(kTogether);
+  std::atomic<int64_t> bytes = 0;
+  memory.on_all([&](int rank) {
+    ObedientPublications publications;
+    SampledWeights sampled(weights_of().config(), models::Precision::kFloat32, at::kCPU, 2,
+                           CommonCopies("actor", *memory.rank(rank)));
+    const LandedModel place = landed(publications);
+    sampled.take(0, place.weights);
+    ReceivedWeights received("actor", layout(), place, kRanks, publications, sampled);
+    for (int64_t version = 1; version < 6; ++version) {
+      for (const auto& [name, tensor] : place.weights.named()) at::Tensor(tensor).add_(0.1F);
+      Told told;
+      received.receive(version, told.done());
+      EXPECT_EQ(told.failure(), "");
+      testing::expect_same(sampled.at(version), models::PackedWeights(place.weights));
+    }
+    bytes += sampled.bytes();
+  });
+  EXPECT_NEAR(static_cast<double>(bytes), 2.0 * static_cast<double>(model_->sampled().bytes()), kTogether);
+}
+
+TEST_F(ReceivedWeightsTest, AnEndWaitsForNoRankThatHasVersionsInCommon) {
+  testing::CommonMemoryInThreads memory(2);
+  memory.on_all([&](int rank) {
+    ObedientPublications publications;
+    SampledWeights sampled(weights_of().config(), models::Precision::kFloat32, at::kCPU, 1,
+                           CommonCopies("actor", *memory.rank(rank)));
+    sampled.take(0, weights_of().weights());
+    Told told;
+    ReceivedWeights received("actor", layout(), landed(publications), kRanks, publications, sampled);
+    if (rank == 0) received.receive(1, told.done());  // and rank 1 does not
+  });
 }
 
 // At the start of a run that goes on, of versions 3 to 5.
