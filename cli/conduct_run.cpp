@@ -106,6 +106,7 @@ int exit_code_of(const engine::RunSummary& summary, int signal) {
       return kDone;
     case engine::RunEnd::kInterrupted:
       return exit_code_of_signal(signal == 0 ? SIGINT : signal);  // another rank had it
+    case engine::RunEnd::kCutShort:
     case engine::RunEnd::kFailed:
     case engine::RunEnd::kStalled:
       return kFailed;
@@ -242,7 +243,8 @@ void Conduct::end_with(const engine::RunSummary& summary) {
   if (display_) std::printf("%s\n", history_.summary(summary, start_.folder.string(), display_->able()).c_str());
   std::fflush(stdout);
   if (trackers_) trackers_->finish(std::chrono::duration<double>(plan_.log.tracker_seconds));
-  start_.ranks.end(summary.error == nullptr, summary.error ? what_failed(summary.error) : "");
+  const bool others_may_end = !summary.error || summary.end == engine::RunEnd::kCutShort;  // they save, too
+  start_.ranks.end(others_may_end, summary.error ? what_failed(summary.error) : "");
 }
 
 void Conduct::start_trackers() {

@@ -182,7 +182,8 @@ void Ranks::lose(int rank, const std::string& why) {
   lost_ranks_[rank] = {.why = why};
   if (publications_) publications_->lose(rank);
   const auto is_gone = [](const auto& lost) { return lost.second.incarnation == 0; };
-  if (std::ranges::count_if(lost_ranks_, is_gone) == expendable_)
+  const bool none_is_left = std::ranges::count_if(lost_ranks_, is_gone) == expendable_;
+  if (none_is_left && !run_.failed)  // else the run knows how to end
     return fail_soon(std::make_exception_ptr(UserError(why + ", and no other rank is left that samples")));
   if (run_.lost) run_.lost(rank, why);
 }

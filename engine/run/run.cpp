@@ -47,12 +47,18 @@ const char* state_text(RunEnd end) {
       return "done";
     case RunEnd::kInterrupted:
       return "interrupted";
+    case RunEnd::kCutShort:
     case RunEnd::kFailed:
       return "failed";
     case RunEnd::kStalled:
       return "stalled";
   }
   return "?";
+}
+
+RunEnd end_of(const RunState& state) {
+  if (!state.ends_early()) return RunEnd::kDone;
+  return state.cut_short.failed() ? RunEnd::kCutShort : RunEnd::kInterrupted;
 }
 
 }  // namespace
@@ -347,14 +353,17 @@ void Run::Impl::end() {
   executors.clear();
 }
 
-// What an interrupt leaves in flight has its grace, and so has what goes on beside a node that has failed.
+// What an interrupt leaves in flight has its grace, and so has what goes on beside a node that has failed. A run that is cut short has
+// dropped what cannot end; if some of the rest does not, that is its failure.
 void Run::Impl::wait_for_the_end() {
   const auto grace_ns = static_cast<int64_t>(plan.runtime.grace_seconds * 1e9);
-  int64_t interrupted_ns = -1;
+  int64_t interrupted_ns = -1, cut_short_ns = -1;
   std::optional<Patience> patience;  // since a failure
   while (!driver->pending().wait_for(kLook)) {
     const int64_t now = clock.now_ns();
     if (driver->is_interrupted() && interrupted_ns < 0) interrupted_ns = now;
+    if (driver->state().cut_short.failed() && cut_short_ns < 0) cut_short_ns = now;
+    if (cut_short_ns >= 0 && now - cut_short_ns >= grace_ns) driver->state().failure.capture(driver->state().cut_short);
     if (driver->state().stopping() && !patience) {
       patience.emplace();
       driver->let_everything_end();
@@ -438,7 +447,8 @@ RunSummary Run::execute() {
     if (impl.own_parts) impl.own_parts->save_last();
     for (const auto& model : impl.shared_models) model->dismiss();
     const RunState& state = impl.driver->state();
-    summary.end = state.ends_early() ? RunEnd::kInterrupted : RunEnd::kDone;
+    summary.end = end_of(state);
+    if (summary.end == RunEnd::kCutShort) summary.error = explained(state.cut_short.error(), impl.plan, impl.memory());
     last.state = state_text(summary.end);
     impl.monitor->finish(std::move(last));
   } catch (...) {

@@ -82,12 +82,13 @@ struct RunOptions {
   ReplaceableParts seams;  // for tests
 };
 
+/// kCutShort: the run cannot go on, as when no rank is left that samples; it has ended as an interrupted one does, and is saved.
 /// kStalled: nothing got on for [runtime] stall_seconds. Some node may still be at work, see Run::execute.
-enum class RunEnd { kDone, kInterrupted, kFailed, kStalled };
+enum class RunEnd { kDone, kInterrupted, kCutShort, kFailed, kStalled };
 
 struct RunSummary {
   RunEnd end = RunEnd::kDone;
-  std::exception_ptr error;  // kFailed, kStalled: a UserError (as OutOfMemory) or InternalError that names the place
+  std::exception_ptr error;  // kCutShort, kFailed, kStalled: a UserError (as OutOfMemory) or InternalError that names the place
   int64_t iterations = 0;    // complete ones, those before a resume included
   std::string stopped;       // why [pipeline] stop_when has ended it; empty: it has not
   bool hangs = false;        // some node may still be at work in its thread, see Run::execute

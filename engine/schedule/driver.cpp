@@ -118,10 +118,12 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
 
 void Driver::Impl::watch_samplers(const std::optional<RankLinks>& links) {
   if (!samplers_may_be_lost() || sampling) return;
-  samplers_there.emplace(
-      state,
-      SamplersThere::Parts{
-          .begun = begun, .help = *help, .roll_call = *roll_call, .publications = *links->publications, .returning = returning});
+  samplers_there.emplace(state, SamplersThere::Parts{.begun = begun,
+                                                     .help = *help,
+                                                     .roll_call = *roll_call,
+                                                     .publications = *links->publications,
+                                                     .returning = returning,
+                                                     .drop_in_flight = [this] { agreed_end->ask(); }});
   state.samplers = &*samplers_there;
   if (returning) returning->listen();
 }

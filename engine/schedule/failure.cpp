@@ -51,6 +51,22 @@ std::exception_ptr with_place(const std::string& where) {
 
 }  // namespace
 
+void FirstFailure::keep(std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  if (error_) return;
+  error_ = std::move(error);
+  failed_ = true;
+}
+
+std::exception_ptr FirstFailure::error() const {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+void FirstFailure::rethrow() const {
+  if (const std::exception_ptr error = this->error()) std::rethrow_exception(error);
+}
+
 // In blocks of a size that the allocator takes from its heap, where freed ones can be had again.
 FailureSlot::FailureSlot() {
   constexpr size_t kBlocks = 32, kBytes = 32 << 10;
@@ -70,20 +86,6 @@ void FailureSlot::capture(const WorkPlace& place) {
 void FailureSlot::capture(const std::string& what) {
   release_reserve();
   keep(with_place(what + " failed"));
-}
-
-void FailureSlot::capture() { keep(std::current_exception()); }
-
-void FailureSlot::keep(std::exception_ptr error) {
-  const std::lock_guard lock(mutex_);
-  if (error_) return;
-  error_ = std::move(error);
-  failed_ = true;
-}
-
-void FailureSlot::rethrow() const {
-  const std::lock_guard lock(mutex_);
-  if (error_) std::rethrow_exception(error_);
 }
 
 }  // namespace sluice::engine

@@ -22,35 +22,52 @@ struct WorkPlace {
   int64_t last_group = -1;
 };
 
-/// Keeps the first failure of a run, which everybody looks for before the next piece of work. Thread-safe; takes no lock but its
-/// own, so that a failure can be captured under any.
-class FailureSlot {
+/// Keeps the first failure; later ones are dropped. Thread-safe; takes no lock but its own, so that a failure can be captured under
+/// any.
+class FirstFailure {
+ public:
+  /// Called in a catch block: the exception being handled, as it is.
+  void capture() { keep(std::current_exception()); }
+
+  /// That of another one, which has one.
+  void capture(const FirstFailure& other) { keep(other.error()); }
+
+  bool failed() const { return failed_.load(); }
+
+  /// Null: there is none.
+  std::exception_ptr error() const;
+
+  /// Throws nothing if there is none.
+  void rethrow() const;
+
+ protected:
+  void keep(std::exception_ptr error);
+
+ private:
+  std::atomic<bool> failed_{false};
+  mutable std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+/// The first failure of a run, which everybody looks for before the next piece of work: a UserError that names node, iteration and
+/// micro-batch, or an InternalError that does.
+class FailureSlot : public FirstFailure {
  public:
   FailureSlot();
 
-  /// Called in a catch block: takes the exception being handled, with the place it happened at. Later failures are dropped.
+  using FirstFailure::capture;
+
+  /// Called in a catch block: takes the exception being handled, with the place it happened at.
   void capture(const WorkPlace& place);
 
   /// Likewise, for what did not happen in a node: `what` failed, such as "executor 'cpu'".
   void capture(const std::string& what);
 
-  /// Likewise: the exception is kept as it is.
-  void capture();
-
-  bool failed() const { return failed_.load(); }
-
-  /// The failure: a UserError that names node, iteration and micro-batch, or an InternalError that does. Throws nothing if there is
-  /// none.
-  void rethrow() const;
-
  private:
-  void keep(std::exception_ptr error);
   void release_reserve();
 
-  std::atomic<bool> failed_{false};
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::vector<std::unique_ptr<std::byte[]>> reserve_;  // for whoever tells of a run that is out of memory
-  std::exception_ptr error_;
 };
 
 }  // namespace sluice::engine

@@ -73,7 +73,8 @@ struct RunState {
   Activity activity;
   Traffic traffic;
   FailureSlot failure;
-  IterationLog log;  // of the nodes, in their order, and of what the ranks measure of themselves
+  FirstFailure cut_short;  // why the run ends before its time; it is saved, and has failed then
+  IterationLog log;        // of the nodes, in their order, and of what the ranks measure of themselves
   OwnEnds own_ends;
   Checkpointer* checkpointer;  // null: nothing is saved, or by another rank
   OwnParts* own_parts;         // what this rank saves for that one; null: nothing

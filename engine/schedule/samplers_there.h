@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,8 +23,8 @@ namespace sluice::engine {
 /// first that none of them can have begun to train meanwhile. Who of them has lost it again does nothing, and the others find it
 /// lost too.
 ///
-/// Belongs to the driver. Threads: all calls from any. Failure: where nobody is left that samples what comes next, that is the
-/// run's failure.
+/// Belongs to the driver. Threads: all calls from any. Failure: where nobody is left that samples what comes next, the run is cut
+/// short (RunState::cut_short): what all that train have entered is finished, the rest dropped.
 class SamplersThere {
  public:
   struct Parts {
@@ -32,6 +33,7 @@ class SamplersThere {
     RollCall& roll_call;
     Publications& publications;
     std::shared_ptr<ReturningRanks> returning;  // of rank 0; else null
+    std::function<void()> drop_in_flight;       // of all ranks
   };
 
   /// `state` outlives it, and what `parts` refers to.
@@ -61,7 +63,7 @@ class SamplersThere {
   bool is_named(const ReturningRank& rank);
   void let_in(const ReturningRank& rank, int64_t iteration);
   bool some_sample(int64_t iteration) const;
-  void fail(const std::string& why);
+  void cut_short(const std::string& why);
 
   RunState& state_;
   const Parts parts_;

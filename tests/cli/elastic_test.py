@@ -131,14 +131,23 @@ class ElasticRuns(Case):
         self.assertRegex(said, rf"\[rank {stopped}\] error: the others go on without this rank")
         self.assertRegex(said, rf"rank {stopped} \(pid {pids[stopped]}\) exited with code {GIVEN_UP}: its role is elastic")
 
-    def test_where_none_is_left_all_end(self):
-        launched, pids = self.launch("none", **{"pipeline.iterations": 60})
+    def test_where_none_is_left_all_end_and_what_is_trained_is_saved(self):
+        more = {"pipeline.iterations": 40}
+        done = run("launch", "--ranks", 1, PPO, "--run-dir", self.folder / "whole", *sets(**SETTINGS | more))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        launched, pids = self.launch("none", **more)
         self.wait_for_iterations("none")
         for rank in range(TRAINING, TRAINING + SAMPLING):
             os.kill(pids[rank], signal.SIGKILL)
         out, said = launched.communicate(timeout=60)
-        self.assertNotEqual(launched.returncode, DONE, out + said)
-        self.assertIn("no other rank is left that samples", out + said)
+        self.assertEqual(launched.returncode, FAILED, out + said)
+        self.assertIn("no other rank is left that samples", said)
+        self.assertRegex(out, r"failed: \d+ iterations? on 5 ranks")
+        trained = len(metrics_so_far(self.folder / "none"))
+        self.assertIn(f"checkpoints/{trained:0>6}", said)
+        on = run("launch", self.folder / "none" / "pipeline.toml", "--resume", "auto", "--run-dir", self.folder / "none")
+        self.assertEqual(on.returncode, DONE, on.stdout + on.stderr)
+        self.assert_equal_runs("none", "whole")
 
     def test_a_rank_that_trains_is_no_such_rank(self):
         """Nor is one that assists it: that one is named, and no rank that is still there is given up."""
