@@ -432,27 +432,34 @@ void check_share_of_elastic(Draft& draft, const Worst& worst, int64_t share) {
               std::string(kTokensInFlight) + " >= " + std::to_string(needed) + ", or without elastic");
 }
 
-// Ranks that only sample have to have room for one group of each path, and for two where one of them may be lost. Where both roles
-// have the tokens of [budget] one is judged for those that train, which need no less.
+// Of a rank that samples: where another one may be lost it keeps room for what that was to make. On demand what is there gives way.
+int64_t groups_with_room(const Draft& draft, const PlanRole& role, const Worst& worst) {
+  const bool on_demand = draft.plan.budget.admission == Admission::kOnDemand && grows_on_demand(worst);
+  return role.elastic && !on_demand ? 2 : 1;
+}
+
+// Where both roles have the tokens of [budget], one is judged for those that train, which need no less.
 void check_making(Draft& draft, const std::vector<Worst>& paths) {
   if (draft.plan.roles.empty()) return;
   const PlanRole& role = draft.plan.roles.back();
   const bool of_budget = own_tokens(draft, role) == nullptr && own_tokens(draft, *training_role(draft)) == nullptr;
   if (of_budget && !role.elastic) return;
-  int64_t needed = 0;
+  int64_t needed = 0, most_groups = 1;
   const Worst* largest = nullptr;
   for (const Worst& worst : paths) {
     const auto share = draft.node(worst.path->source).source.tokens_in_flight;
-    if (share && role.elastic) check_share_of_elastic(draft, worst, *share);
-    const int64_t groups = saturating_product(role.elastic ? 2 : 1, worst.group_tokens());
+    const int64_t count = groups_with_room(draft, role, worst);
+    if (share && count > 1) check_share_of_elastic(draft, worst, *share);
+    most_groups = std::max(most_groups, count);
+    const int64_t groups = saturating_product(count, worst.group_tokens());
     needed = saturating_sum(needed, share.value_or(worst.path->rollout ? groups : 0));
     if (worst.path->rollout && (largest == nullptr || worst.group_tokens() > largest->group_tokens())) largest = &worst;
   }
   if (role.tokens_in_flight >= needed || largest == nullptr) return;
   draft.error("budget-stalls", place_of_tokens(draft, &role),
               std::to_string(role.tokens_in_flight) + " tokens in flight of a rank of role " + sluice::quoted(role.name) +
-                  " cannot hold " + (role.elastic ? "two groups" : "a group") + (paths.size() == 1 ? "" : " of each path") +
-                  (role.elastic ? ", and a rank that samples may be lost" : ": the run would stall"),
+                  " cannot hold " + (most_groups > 1 ? "two groups" : "a group") + (paths.size() == 1 ? "" : " of each path") +
+                  (most_groups > 1 ? ", and a rank that samples may be lost" : ": the run would stall"),
               "a group of '" + largest->maker->name() + "' is at worst " + largest->group_text() + " = " +
                   std::to_string(largest->group_tokens()) + " tokens",
               std::string(kTokensInFlight) + " >= " + std::to_string(needed) + " in [cluster.roles." + role.name + "]");

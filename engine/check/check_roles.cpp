@@ -287,13 +287,6 @@ void check_elastic(Draft& draft) {
   }
 }
 
-// Groups with credit on demand are handed on in order by whoever makes them, which those of several ranks would not be.
-void check_admission_of_roles(Draft& draft) {
-  if (draft.plan.budget.admission != Admission::kOnDemand) return;
-  draft.error("setting-unusable", place_of(draft.spec.budget, "admission", draft.spec.where),
-              "admission = \"on_demand\" does not work with roles, so far", {}, "admission = \"worst_case\"");
-}
-
 }  // namespace
 
 std::string without_role(const std::string& executor) {
@@ -316,7 +309,6 @@ void check_roles(Draft& draft) {
   RoleRules rules(draft);
   rules.check();
   if (draft.plan.roles.empty()) return;
-  check_admission_of_roles(draft);
   const std::string &trains = rules.trains_role(), &samples = rules.samples_role();
   draft.roles_known = rules.both_known();
   if (!draft.roles_known) return;

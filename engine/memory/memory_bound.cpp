@@ -140,11 +140,15 @@ std::string place_of_pool(const Plan& plan, const PlanPath& path) {
   return kHost;
 }
 
-// Of what the rank has of a path: what it trains, and what it makes for others, which roles may have made for several ranks each.
+// Of what the rank has of a path: what it trains, and what it makes for others, which roles may have made for several ranks each. On
+// demand the finished ones of these may have given their credit up.
 int64_t column_tokens(const Plan& plan, const PlanPath& path, int64_t tokens_in_flight, int rank) {
-  const int64_t trained = plan.trains(rank) ? in_flight(plan, path, tokens_in_flight) : 0;
-  if (!plan.samples(rank) || !plan.shares_making(path, plan.share_of(path, tokens_in_flight))) return trained;
-  return saturating_sum(trained, plan.roles.empty() ? trained : plan.share_of(path, tokens_in_flight));
+  const int64_t trained = plan.trains(rank) ? in_flight(plan, path, tokens_in_flight) : 0,
+                share = plan.share_of(path, tokens_in_flight);
+  if (!plan.samples(rank) || !plan.shares_making(path, share)) return trained;
+  if (plan.roles.empty()) return saturating_sum(trained, trained);
+  const PlanNode& maker = plan.nodes[static_cast<size_t>(path.maker())];
+  return saturating_product(share, takes_on_demand(plan.budget, *maker.type, maker.needs) ? 2 : 1);
 }
 
 // Where the model is.

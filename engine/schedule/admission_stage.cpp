@@ -8,20 +8,27 @@ namespace sluice::engine {
 
 int64_t AdmissionStage::worst_of(const Group& group, const Rollout* rollout) const {
   const int64_t worst = rollout != nullptr ? rollout->worst_tokens(group) : static_cast<int64_t>(group.layout.tokens());
-  if (worst < 0 || worst > most_tokens_) {
+  if (worst < 0 || worst > rules_.most_tokens) {
     throw_contract_breach("group " + std::to_string(group.index) + " may take " + std::to_string(worst) +
-                          " tokens; the plan was proven for at most " + std::to_string(most_tokens_));
+                          " tokens; the plan was proven for at most " + std::to_string(rules_.most_tokens));
   }
   return worst;
 }
 
-void AdmissionStage::offer(Group group, const Rollout* rollout) {
+// What the group is admitted with.
+int64_t AdmissionStage::first_of(const Group& group, const Rollout* rollout) const {
   const int64_t worst = worst_of(group, rollout);
-  waiting_tokens_ = on_demand_ ? rollout->least_tokens(group) : worst;
-  if (waiting_tokens_ < 0 || waiting_tokens_ > worst) {
-    throw_contract_breach("group " + std::to_string(group.index) + " is to be admitted with " + std::to_string(waiting_tokens_) +
+  if (!rules_.on_demand) return worst;
+  const int64_t first = rollout->least_tokens(group);
+  if (first < 0 || first > worst) {
+    throw_contract_breach("group " + std::to_string(group.index) + " is to be admitted with " + std::to_string(first) +
                           " tokens, and may take " + std::to_string(worst));
   }
+  return first;
+}
+
+void AdmissionStage::offer(Group group, const Rollout* rollout) {
+  waiting_tokens_ = first_of(group, rollout);
   waiting_ = std::move(group);
 }
 
@@ -32,12 +39,18 @@ std::optional<Group> AdmissionStage::admit() {
 }
 
 std::optional<Credit> AdmissionStage::reserve() {
-  if (!budget_.try_acquire(most_tokens_)) return std::nullopt;
-  return Credit(budget_, most_tokens_);
+  const int64_t tokens = tokens_to_reserve();
+  if (!budget_.try_acquire(tokens)) return std::nullopt;
+  return Credit(budget_, tokens);
 }
 
 void AdmissionStage::admit(const Group& group, const Rollout& rollout, Credit reserved) {
-  reserved.give_back(most_tokens_ - worst_of(group, &rollout));
+  const int64_t first = first_of(group, &rollout);
+  if (first > reserved.tokens()) {
+    throw_contract_breach("group " + std::to_string(group.index) + " is to be admitted with " + std::to_string(first) +
+                          " tokens; its contract says " + std::to_string(reserved.tokens()) + " at most");
+  }
+  reserved.give_back(reserved.tokens() - first);
   credit_.emplace(group.index, std::move(reserved));
 }
 
@@ -52,7 +65,7 @@ void AdmissionStage::return_credit(int64_t group, int64_t tokens) {
 
 bool AdmissionStage::take_credit(int64_t group, int64_t tokens) {
   const auto held = credit_.find(group);
-  if (held == credit_.end() || tokens < 0 || tokens > most_tokens_ - held->second.tokens()) {
+  if (held == credit_.end() || tokens < 0 || tokens > rules_.most_tokens - held->second.tokens()) {
     throw_contract_breach("it takes " + std::to_string(tokens) + " tokens of credit for group " + std::to_string(group) +
                           ", which it was not given or which has the most already");
   }
@@ -70,7 +83,7 @@ void AdmissionStage::settle(const Group& group) {
     throw_contract_breach("group " + std::to_string(group.index) + " has " + std::to_string(tokens) + " tokens, its credit was " +
                           std::to_string(held->second.tokens()));
   }
-  if (on_demand_ && group.index < last_finished_) {
+  if (rules_.on_demand && rules_.in_order && group.index < last_finished_) {
     throw_contract_breach("it finishes group " + std::to_string(last_finished_) + " before group " + std::to_string(group.index) +
                           ", though credit is taken on demand");
   }

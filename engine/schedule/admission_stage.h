@@ -13,14 +13,20 @@
 
 namespace sluice::engine {
 
+/// What a path admits.
+struct AdmissionRules {
+  int64_t most_tokens = 0;   // of a group: what the plan was proven for
+  bool on_demand = false;    // groups are admitted with less than they may become
+  int64_t first_tokens = 0;  // on demand: with so much at most
+  bool in_order = true;      // on demand: groups finish in the order of their index
+};
+
 /// The stage behind a source that admits its groups against the token budget of their path, in order, and keeps their credit until
 /// they are handed on. One group waits at a time. Used by the executor of the source only; waits_for_tokens() may be asked by
 /// anybody. What a rollout does against its contract throws UserError.
 class AdmissionStage {
  public:
-  /// `most_tokens`: of a group, what the plan was proven for. `on_demand`: groups are admitted with less than they may become.
-  AdmissionStage(TokenBudget& budget, int64_t most_tokens, bool on_demand)
-      : budget_(budget), most_tokens_(most_tokens), on_demand_(on_demand) {}
+  AdmissionStage(TokenBudget& budget, const AdmissionRules& rules) : budget_(budget), rules_(rules) {}
 
   void begin_iteration() { last_finished_ = 0; }
 
@@ -45,9 +51,11 @@ class AdmissionStage {
   /// The group that waits is made by another rank.
   Group give_away() { return std::move(*std::exchange(waiting_, std::nullopt)); }
 
-  /// Credit for a group of the worst size, which another rank may give; nothing: the budget does not have it.
-  bool can_reserve() const { return refused_tokens_ == 0 && budget_.has_free(most_tokens_); }
-  bool can_reserve_beside() const { return refused_tokens_ == 0 && budget_.has_free(2 * most_tokens_); }  // and another one
+  /// Credit for any group, which another rank may give; nothing: the budget does not have it.
+  bool can_reserve() const { return refused_tokens_ == 0 && budget_.has_free(tokens_to_reserve()); }
+  bool can_reserve_beside() const {
+    return refused_tokens_ == 0 && budget_.has_free(2 * tokens_to_reserve());
+  }  // and another one
   std::optional<Credit> reserve();
 
   /// Admits such a group, with that credit.
@@ -78,10 +86,11 @@ class AdmissionStage {
 
  private:
   int64_t worst_of(const Group& group, const Rollout* rollout) const;
+  int64_t first_of(const Group& group, const Rollout* rollout) const;
+  int64_t tokens_to_reserve() const { return rules_.on_demand ? rules_.first_tokens : rules_.most_tokens; }
 
   TokenBudget& budget_;
-  const int64_t most_tokens_;
-  const bool on_demand_;
+  const AdmissionRules rules_;
   std::optional<Group> waiting_;
   int64_t waiting_tokens_ = 0;        // that it is admitted with
   int64_t refused_tokens_ = 0;        // of credit that the rollout's last step could not have; 0: it had all

@@ -80,6 +80,24 @@ void MutualHelp::give_back(int path, int owner, const Group& group, Credit credi
   send(owner, bytes.take());
 }
 
+bool MutualHelp::some_lent(int path, bool with_credit) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(
+      lent_, [&](const auto& lent) { return std::get<0>(lent.first) == path && (lent.second.tokens() > 0) == with_credit; });
+}
+
+bool MutualHelp::has_credit(int path) const { return some_lent(path, true); }
+
+bool MutualHelp::has_given_up_credit(int path) const { return some_lent(path, false); }
+
+// Without the lock it goes back, as in drop_credit().
+void MutualHelp::give_up_credit(int path) {
+  std::vector<Credit> given_up;
+  const std::lock_guard lock(mutex_);
+  for (auto& [under, credit] : lent_)
+    if (std::get<0>(under) == path) given_up.push_back(std::exchange(credit, {}));
+}
+
 void MutualHelp::decline(int path, int owner, int64_t iteration, int64_t group, const Contribution& metrics) {
   ByteWriter bytes = message_of(Kind::kDeclined, path, iteration, group);
   write_contribution(bytes, metrics);

@@ -79,6 +79,10 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
   bool has_answer(int path) const;
   /// The credit is free when the owner has the group. `metrics`: that go with it.
   void give_back(int path, int owner, const Group& group, Credit credit, const Contribution& metrics = {});
+  /// Credit of groups that it has given back and still has. It may be given up: then it is free from now on.
+  bool has_credit(int path) const;
+  void give_up_credit(int path);
+  bool has_given_up_credit(int path) const;  // of some that are still here
   /// No samples are made for it.
   void decline(int path, int owner, int64_t iteration, int64_t group, const Contribution& metrics);
 
@@ -139,6 +143,7 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
   void expect_prompt(int path, int owner, ParcelKey key, int64_t bytes);
   void take_in(const std::function<void()>& what);
   void drop_credit(const Under& under);
+  bool some_lent(int path, bool with_credit) const;
   Path& path_of(int path);
   const Path& path_of(int path) const { return paths_.at(static_cast<size_t>(path)); }
 
@@ -148,7 +153,7 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
   bool over_ = false;         // the driver has gone, or goes
   mutable std::mutex mutex_;  // guards what follows
   std::vector<Path> paths_;
-  std::map<Under, Credit> lent_;  // of groups that were made for others, and are still here
+  std::map<Under, Credit> lent_;  // of groups that were made for others, and are still here; of no tokens: given up
   std::set<int> lost_;            // ranks
 };
 

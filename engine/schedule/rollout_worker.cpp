@@ -4,10 +4,24 @@
 #include <utility>
 
 #include "engine/observe/engine_metrics.h"
+#include "engine/plan/saturating.h"
 #include "engine/schedule/group_columns.h"
 #include "engine/schedule/rollout_sink.h"
 
 namespace sluice::engine {
+namespace {
+
+// A rollout that does not say how long prompts are may take all at once.
+AdmissionRules rules_of(const PlanPath& path, const NodeNeeds& needs, bool on_demand) {
+  const int64_t most = path.capacity.group_tokens, of_prompt = needs.shared_prompt_tokens;
+  AdmissionRules rules{.most_tokens = most, .on_demand = on_demand, .first_tokens = most, .in_order = false};
+  if (of_prompt == 0 || needs.worst_sample_tokens == 0) return rules;
+  const int64_t samples = most / needs.worst_sample_tokens;
+  rules.first_tokens = std::min(most, saturating_product(samples, saturating_sum(of_prompt, needs.on_demand_tokens)));
+  return rules;
+}
+
+}  // namespace
 
 RolloutWorker::RolloutWorker(RunState& state, Parts parts, std::function<void()> finished)
     : state_(state),
@@ -17,7 +31,8 @@ RolloutWorker::RolloutWorker(RunState& state, Parts parts, std::function<void()>
       host_(*parts_.rollout),
       rollout_(host_.as<Rollout>()),
       finished_(std::move(finished)),
-      admission_(*path_.budget, path_.plan.capacity.group_tokens, /*on_demand=*/false),
+      on_demand_(takes_on_demand(state.plan.budget, *host_.plan().type, host_.plan().needs)),
+      admission_(*path_.budget, rules_of(path_.plan, host_.plan().needs, on_demand_)),
       ended_(parts_.begun),
       seen_iteration_(parts_.begun - 1) {
   for (const ModelNeed& need : host_.plan().needs.models) {
@@ -36,19 +51,25 @@ bool RolloutWorker::may_enter(int64_t iteration) const {
   return iteration >= parts_.begun && has_version(iteration) && (iteration == at_ || owners_of_.empty());
 }
 
-// The room that is kept is for what a lost rank was to make.
 std::optional<OwnersSeen::Offer> RolloutWorker::next_offer() const {
   const std::optional<OwnersSeen::Offer> offer = parts_.owners.next(index_);
-  const bool has_room = parts_.keeps_room ? admission_.can_reserve_beside() : admission_.can_reserve();
-  if (offer && may_enter(offer->place.iteration) && has_room) return offer;
-  const std::optional<OwnersSeen::Offer> again = parts_.keeps_room ? parts_.owners.next_again(index_) : std::nullopt;
-  return again && may_enter(again->place.iteration) && admission_.can_reserve() ? again : std::nullopt;
+  if (offer && may_enter(offer->place.iteration) && has_room()) return offer;
+  const std::optional<OwnersSeen::Offer> again = parts_.may_be_lost ? parts_.owners.next_again(index_) : std::nullopt;
+  return again && may_enter(again->place.iteration) && has_room_again() ? again : std::nullopt;
 }
+
+// The room that is kept is for what a lost rank was to make; on demand what is there already gives way.
+bool RolloutWorker::has_room() const {
+  if (on_demand_) return admission_.can_reserve() && !parts_.help.has_given_up_credit(index_);
+  return parts_.may_be_lost ? admission_.can_reserve_beside() : admission_.can_reserve();
+}
+
+bool RolloutWorker::has_room_again() const { return admission_.can_reserve() || (on_demand_ && parts_.help.has_credit(index_)); }
 
 bool RolloutWorker::ready() {
   if (finished_run_) return false;
   if (state_.stopping() || parts_.owners.is_over(index_) || parts_.owners.floor(index_) > ended_) return true;
-  return parts_.help.has_answer(index_) || !rollout_.idle() || may_ask();
+  return parts_.help.has_answer(index_) || (!rollout_.idle() && !waits_for_credit()) || may_ask();
 }
 
 void RolloutWorker::begin_step() {
@@ -103,6 +124,7 @@ void RolloutWorker::take_in() {
 void RolloutWorker::ask() {
   asked_ = next_offer();
   if (!asked_) return;
+  if (!admission_.can_reserve()) parts_.help.give_up_credit(index_);
   auto credit = admission_.reserve();
   if (!credit) return asked_.reset();
   asked_with_ = std::move(*credit);
@@ -126,11 +148,12 @@ void RolloutWorker::take_answer() {
 }
 
 void RolloutWorker::bring_out() {
-  if (rollout_.idle()) return;
+  if (rollout_.idle() || waits_for_credit()) return;
   RolloutSink sink(admission_, slice_, &host_.metrics());
   admission_.begin_step();
   rollout_.step(sink);
   for (RolloutSink::Finished& finished : sink.take_finished()) give_back(std::move(finished.group), finished.metrics);
+  if (waits_for_credit()) parts_.help.give_up_credit(index_);
 }
 
 void RolloutWorker::give_back(Group group, const Contribution& metrics) {

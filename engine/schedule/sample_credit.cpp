@@ -73,9 +73,10 @@ void SampleCredit::preempt(Holdings::value_type& sample, Rollout::Sink& sink, Ch
 bool SampleCredit::holds(Key key) const { return holdings_.at(key).fed(); }
 
 bool SampleCredit::may_finish(int64_t group) const {
-  if (holdings_.empty() || holdings_.begin()->first.group != group) return false;
-  return std::all_of(holdings_.begin(), holdings_.upper_bound({group, std::numeric_limits<int64_t>::max()}),
-                     [](const auto& sample) { return sample.second.ended && sample.second.fed(); });
+  const auto first = holdings_.lower_bound({group, 0});
+  const auto end = holdings_.upper_bound({group, std::numeric_limits<int64_t>::max()});
+  if (first == end || (order_ == GroupOrder::kOldestFirst && first != holdings_.begin())) return false;
+  return std::all_of(first, end, [](const auto& sample) { return sample.second.ended && sample.second.fed(); });
 }
 
 void SampleCredit::forget(int64_t group) {

@@ -6,8 +6,15 @@
 #include <vector>
 
 #include "engine/contract/node.h"
+#include "engine/contract/world.h"
 
 namespace sluice::engine {
+
+/// In which groups are handed on where credit is taken on demand.
+enum class GroupOrder { kOldestFirst, kAny };
+
+/// A rank that only samples makes groups for others, which take them in order by themselves.
+inline GroupOrder order_of_groups(const World& world) { return world.owns_slots() ? GroupOrder::kOldestFirst : GroupOrder::kAny; }
 
 /// Which samples of a rollout hold credit where it is taken on demand, and who gives way when the budget is exhausted.
 ///
@@ -15,6 +22,9 @@ namespace sluice::engine {
 /// credit give all of it up, until it is granted or was the youngest itself. So those that hold credit are always the oldest, and
 /// the oldest group can have all of the budget but what is in flight behind the rollout. Samples that ended give theirs up too
 /// while their group waits: it is handed on when it is the oldest and holds all its tokens.
+///
+/// Where whoever gets the groups takes them in order by itself, as a rank that trains does of ranks that sample for it, they are
+/// handed on in any order: their credit is given up there if the oldest needs it (engine/schedule/rollout_worker.h).
 ///
 /// A preempted sample keeps its text and nothing else. It restarts, the oldest first, in a step in which nobody else was refused,
 /// once all of its tokens can be taken again. One thread.
@@ -34,7 +44,7 @@ class SampleCredit {
   };
 
   /// A sample takes `room` tokens more than it needs at once, so that it asks seldom.
-  explicit SampleCredit(int64_t room) : room_(room) {}
+  explicit SampleCredit(int64_t room, GroupOrder order = GroupOrder::kOldestFirst) : room_(room), order_(order) {}
 
   /// Tokens that a sample is admitted with.
   int64_t least(int64_t prompt, int64_t most) const { return std::min(most, prompt + room_); }
@@ -54,7 +64,7 @@ class SampleCredit {
   /// The sample holds what it needs.
   bool holds(Key key) const;
 
-  /// All samples of the group have ended and hold their tokens, and no older group is left.
+  /// All samples of the group have ended and hold their tokens, and no older group is left if that goes first.
   bool may_finish(int64_t group) const;
 
   /// Forgets a group that is handed on, or abandoned.
@@ -80,6 +90,7 @@ class SampleCredit {
   void preempt(Holdings::value_type& sample, Rollout::Sink& sink, Changes& changes);
 
   const int64_t room_;
+  const GroupOrder order_;
   Holdings holdings_;
   bool refused_ = false;  // somebody, in this settle()
 };

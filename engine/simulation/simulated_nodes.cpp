@@ -149,7 +149,8 @@ class SimulatedRollout final : public Rollout {
         step_tokens_(sampler_of(plan, path).needs.step_tokens > 0 ? sampler_of(plan, path).needs.step_tokens : kUnlimited),
         on_demand_(takes_on_demand(plan.budget, *sampler_of(plan, path).type, sampler_of(plan, path).needs)),
         guesses_(guesses_of(plan, path, costs)),
-        columns_(written_by(plan, sampler_of(plan, path))) {}
+        columns_(written_by(plan, sampler_of(plan, path))),
+        credit_(kRoom, plan.roles.empty() ? GroupOrder::kOldestFirst : GroupOrder::kAny) {}
 
   int64_t worst_tokens(const Group& group) const override {
     const int64_t prompt = draws_.prompt(group.iteration, group.index);
@@ -220,7 +221,8 @@ class SimulatedRollout final : public Rollout {
     std::erase_if(running_, [](const Sample& sample) { return sample.response_left == 0; });
     sink.worked(prompt_tokens, sampled_tokens);
     if (on_demand_) settle(sink);
-    while (!groups_.empty() && on_demand_ && credit_.may_finish(groups_.begin()->first)) finish(groups_.begin(), sink);
+    for (auto next = groups_.begin(); on_demand_ && next != groups_.end();)
+      if (const auto group = next++; credit_.may_finish(group->first)) finish(group, sink);
   }
 
   bool idle() const override { return groups_.empty(); }
@@ -309,7 +311,7 @@ class SimulatedRollout final : public Rollout {
   const bool on_demand_;
   RightGuesses guesses_;
   const std::vector<ColumnSpec> columns_;
-  SampleCredit credit_{kRoom};
+  SampleCredit credit_;
   std::map<Key, Sample> waiting_;  // the oldest first
   std::vector<Sample> running_;
   std::map<Key, Sample> preempted_;

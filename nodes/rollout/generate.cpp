@@ -136,7 +136,7 @@ Generate::Generate(const GenerateParams& params, engine::NodeResources& resource
               limits_of(params, *sampled_, draft_.get(), resources)),
       turns_(rules_of(params, text_, ends_of(params, *sampled_, *text_), resources.outside), text_->tokenizer()),
       on_demand_(resources.admission == engine::Admission::kOnDemand),
-      credit_(kCreditRoom),
+      credit_(kCreditRoom, engine::order_of_groups(resources.world)),
       weights_(sampled_, resources.update),
       update_kv_(resources.update_kv) {
   if (turns_.idle_rules() && !on_demand_) return;
@@ -316,7 +316,8 @@ void Generate::settle_credit(Sink& sink) {
     if (fed) engine_.resume(reply.first, reply.second.given);
     return fed;
   });
-  while (!running_.empty() && credit_.may_finish(running_.begin()->first)) hand_on(running_.begin(), sink);
+  for (auto next = running_.begin(); next != running_.end();)
+    if (const auto group = next++; credit_.may_finish(group->first)) hand_on(group, sink);
 }
 
 void Generate::take(models::SampleResult result, Sink& sink) {

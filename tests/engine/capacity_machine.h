@@ -42,6 +42,7 @@ struct Machine {
   int making = 0;          // with roles: tokens of a rank that makes groups
   bool elastic = false;    // these ranks may be lost, all but one; the others make their groups
   bool keeps_room = true;  // then each keeps room for a group that a lost one was to make
+  bool gives_up = true;    // on demand: such a rank gives up credit of finished groups, which it still has, for one that it makes
   int iterations = 1;
   int lag = 0;
   bool rollout = false;    // it samples from the model of `model_of`, where a step trains that

@@ -28,12 +28,13 @@ void PathRules::add_again(const State& state, std::vector<Move>& moves) const {
       moves.push_back({.kind = kind, .which = which, .tokens = tokens, .packet = place, .with = with});
   };
   if (machine_.is_sampler()) {
+    if (machine_.on_demand && some_lack_credit(state)) return;
     const int room = room_to_admit(state);
     for (int owner = 0; owner < machine_.owners; ++owner) {
       const auto made = std::count_if(state.for_others.begin(), state.for_others.end(),
                                       [&](const ForOther& group) { return group.owner == owner; });
       for (int place = 0; place <= made; ++place) {
-        if (room >= machine_.worst) add(Move::Kind::kHelpAgain, 0, place, owner);
+        if (room + room_that_is_given_up(state) >= machine_.worst) add(Move::Kind::kHelpAgain, 0, place, owner);
         if (room >= room_to_help()) add(Move::Kind::kHelpAgain, 1, place, owner);
       }
     }
@@ -77,6 +78,7 @@ void PathRules::lend_again(State& state, int maker) const {
 void PathRules::help_again(State& state, const Move& move) const {
   auto at = std::find_if(state.for_others.begin(), state.for_others.end(),
                          [&](const ForOther& group) { return group.owner >= move.with; });
+  make_room(state, move.tokens, state.for_others.size());
   state.for_others.insert(at + move.packet, {.owner = move.with, .tokens = move.tokens});
 }
 

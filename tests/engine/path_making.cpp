@@ -19,7 +19,7 @@ bool is_helpers_half(const Move& move) {
 int PathRules::in_making(const State& state) const {
   int tokens = 0;
   for (const Admitted& group : state.admitted) tokens += group.tokens;
-  for (const ForOther& group : state.for_others) tokens += group.tokens;
+  for (const ForOther& group : state.for_others) tokens += group.credit();
   return tokens;
 }
 
@@ -43,29 +43,6 @@ void PathRules::admit(State& state, Admitted group) const {
   ++state.drawn_of[static_cast<size_t>(group.slot)];
   state.admitted.push_back(group);
   pack(state);
-}
-
-// The oldest without credit may restart; one with credit may grow if there is room once all younger ones have given way.
-void PathRules::add_growth(const State& state, std::vector<Move>& moves) const {
-  if (!machine_.on_demand) return;
-  int room = share_ - in_flight(state);
-  for (size_t g = state.admitted.size(); g-- > 0;) {
-    const Admitted& group = state.admitted[g];
-    const bool is_next = group.text > 0 && (g == 0 || state.admitted[g - 1].text == 0);
-    if (is_next && group.text <= room) moves.push_back({.kind = Move::Kind::kRestart, .which = static_cast<int>(g)});
-    if (group.text == 0 && group.tokens < machine_.worst && room > 0)
-      moves.push_back({.kind = Move::Kind::kGrow, .which = static_cast<int>(g)});
-    room += group.tokens;
-  }
-}
-
-// By one token; the youngest give way.
-void PathRules::grow(State& state, size_t which) const {
-  for (size_t g = state.admitted.size(); in_flight(state) == share_ && g-- > which + 1;) {
-    Admitted& group = state.admitted[g];
-    if (group.tokens > 0) group = {.tokens = 0, .text = group.tokens, .slot = group.slot};
-  }
-  ++state.admitted[which].tokens;
 }
 
 void PathRules::add_finishes(const State& state, std::vector<Move>& moves) const {
@@ -135,7 +112,7 @@ void PathRules::add_help(const State& state, std::vector<Move>& moves) const {
     for (int tokens = machine_.worst; tokens >= machine_.least; --tokens) {
       if (state.left_to_draw() > 0 && (anytime || tokens > room))
         moves.push_back({.kind = Move::Kind::kLend, .tokens = tokens, .with = other});
-      if ((anytime || state.left_to_draw() == 0) && room >= room_to_help())
+      if ((anytime || state.left_to_draw() == 0) && may_help(state, tokens))
         moves.push_back({.kind = Move::Kind::kHelp, .tokens = tokens, .with = other});
     }
     const auto next =

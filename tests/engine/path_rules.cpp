@@ -9,7 +9,7 @@ PathRules::PathRules(const Machine& machine, int iterations, bool trained, int s
       iterations_(iterations),
       share_(share),
       micro_batch_(machine.own_share ? std::max(machine.worst, std::min(machine.micro_batch, share)) : machine.micro_batch),
-      shares_making_(machine.rollout && !machine.on_demand && machine.ranks > 1 && !machine.measures()),
+      shares_making_(machine.rollout && (!machine.on_demand || machine.owners > 0) && machine.ranks > 1 && !machine.measures()),
       samples_(machine.rollout && trained && !machine.of_frozen_model) {
   for (size_t s = 0; s < machine.steps.size(); ++s) {
     const Step& step = machine.steps[s];
@@ -49,9 +49,14 @@ bool PathRules::is_sure(const State& state, const Move& move) const {
   if (move.kind == Move::Kind::kLose) return false;
   const bool lends = move.kind == Move::Kind::kLend || move.kind == Move::Kind::kLendAgain;
   if (lends && machine_.owners > 0) return move.tokens == machine_.worst;
-  const bool ends_early = move.kind == Move::Kind::kFinish && machine_.on_demand &&
-                          state.admitted[static_cast<size_t>(move.which)].tokens < machine_.worst;
+  const bool ends_early = move.kind == Move::Kind::kFinish && machine_.on_demand && credit_of(state, move.which) < machine_.worst;
   return move.kind != Move::Kind::kAdmit && move.kind != Move::Kind::kLend && !ends_early;
+}
+
+// Of one of its own, or of one for another rank.
+int PathRules::credit_of(const State& state, int which) const {
+  const auto w = static_cast<size_t>(which), own = state.admitted.size();
+  return w < own ? state.admitted[w].tokens : state.for_others[w - own].tokens;
 }
 
 // On demand what is admitted goes first: the oldest has to grow.
@@ -88,11 +93,9 @@ State PathRules::after(State state, const Move& move) const {
     case Move::Kind::kGrow:
       grow(state, static_cast<size_t>(move.which));
       break;
-    case Move::Kind::kRestart: {
-      Admitted& group = state.admitted[static_cast<size_t>(move.which)];
-      group = {.tokens = group.text, .slot = group.slot};
+    case Move::Kind::kRestart:
+      restart(state, static_cast<size_t>(move.which));
       break;
-    }
     case Move::Kind::kFinish:
       finish(state, move);
       break;
@@ -371,7 +374,8 @@ std::string key_of(const State& state) {
         add(static_cast<size_t>(group.slot)), add(static_cast<size_t>(group.maker + 2));
   add(state.for_others.size());
   for (const ForOther& group : state.for_others)
-    add(static_cast<size_t>(group.owner)), add(static_cast<size_t>(group.tokens * 2 + group.finished));
+    add(static_cast<size_t>(group.owner)), add(static_cast<size_t>(group.tokens * 4 + group.finished * 2 + group.given_up)),
+        add(static_cast<size_t>(group.text));
   add(state.open.size());
   for (const int size : state.open) add(static_cast<size_t>(size));
   add(state.packets.size());

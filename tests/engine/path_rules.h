@@ -38,6 +38,10 @@ struct ForOther {
   int owner = 0;
   int tokens = 0;  // as of one's own
   bool finished = false;
+  int text = 0;           // likewise
+  bool given_up = false;  // on demand: it is finished, and its credit is not counted any more
+
+  int credit() const { return given_up ? 0 : tokens; }
 };
 
 /// A path at some moment.
@@ -140,6 +144,7 @@ class PathRules {
   bool is_held(const Packet& packet, const Part& part) const;
   int arriving(const Packet& packet, int step) const;
   int round(int missing, int left) const;
+  int credit_of(const State& state, int which) const;
   bool is_judged(const State& state) const;
   std::vector<int> next_round(const State& state) const;
   bool weights_ready(const State& state, int step, int iteration) const;
@@ -147,6 +152,7 @@ class PathRules {
   void add_processing(const State& state, int step, std::vector<Move>& moves) const;
   void add_verdicts(const State& state, const Packet& packet, Move move, std::vector<Move>& moves) const;
   void add_growth(const State& state, std::vector<Move>& moves) const;
+  void add_growth_for_others(const State& state, std::vector<Move>& moves) const;
   void add_finishes(const State& state, std::vector<Move>& moves) const;
   void add_admissions(const State& state, std::vector<Move>& moves) const;
   void add_takes(const State& state, std::vector<Move>& moves) const;
@@ -155,6 +161,9 @@ class PathRules {
   void add_again(const State& state, std::vector<Move>& moves) const;
   int room_to_admit(const State& state) const;
   int room_to_help() const;
+  bool may_help(const State& state, int tokens) const;
+  bool some_lack_credit(const State& state) const;
+  int room_that_is_given_up(const State& state) const;
 
   State lost() const;
   void hear(State& state, int rank) const;
@@ -168,6 +177,9 @@ class PathRules {
   void take_what_fits(State& state) const;
   void finish(State& state, const Move& move) const;
   void grow(State& state, size_t which) const;
+  void grow_for_other(State& state, size_t which) const;
+  void restart(State& state, size_t which) const;
+  void make_room(State& state, int tokens, size_t younger_than) const;
   void cut(State& state) const;
   void pack(State& state) const;
   void pack_oldest(State& state) const;

@@ -60,6 +60,7 @@ PipelineSpec ranks_pipeline(const RanksShape& shape, uint64_t seed, const std::f
       .set("cluster", "slots", RanksShape::kSlots)
       .model("policy", {});
   if (shape.lag > 0) builder.set("schedule", "policy_lag", shape.lag);
+  if (shape.on_demand) builder.set("budget", "admission", std::string("on_demand"));
   const auto path = [&](const std::string& prefix, bool measures) {
     PipelineBuilder::Params source{{"groups_per_iteration", shape.groups}};
     if (measures) {

@@ -26,6 +26,7 @@ struct RanksShape {
   int training_ranks = 0, sampling_ranks = 0;
   int64_t sampling_budget = 0;  // 0: `budget`
   bool is_elastic = false;      // ranks that sample may be lost
+  bool on_demand = false;       // rollouts take credit as samples grow
 
   /// A node of one rank that waits for a file. It says that it does by another, with `.reached` behind its name.
   struct Stuck {

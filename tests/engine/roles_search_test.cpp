@@ -139,6 +139,75 @@ TEST_F(RolesSearch, RanksThatSampleMayBeLost) {
   }
 }
 
+// Credit that is taken as groups grow. What is finished gives its own up for what is not.
+TEST_F(RolesSearch, OnDemand) {
+  for (const Step& trainer : {kTrain, kBarrierTrains}) {
+    for (int owners = 1; owners <= 2; ++owners) {
+      for (int lag = 0; lag <= 1; ++lag) {
+        expect_exact({.groups = 4 - lag,
+                      .least = 1,
+                      .worst = 2,
+                      .micro_batch = 3,
+                      .slots = owners,
+                      .owners = owners,
+                      .iterations = 1 + lag,
+                      .lag = lag,
+                      .rollout = true,
+                      .on_demand = true,
+                      .steps = {kRead, trainer, kPublish}},
+                     3 - owners);
+      }
+    }
+  }
+}
+
+TEST_F(RolesSearch, OnDemandRanksThatSampleMayBeLost) {
+  for (int lag = 0; lag <= 1; ++lag) {
+    Machine machine{.groups = 3,
+                    .least = 1,
+                    .worst = 2,
+                    .micro_batch = 3,
+                    .owners = 1,
+                    .making = 2,
+                    .elastic = true,
+                    .keeps_room = false,
+                    .iterations = lag + 1,
+                    .lag = lag,
+                    .rollout = true,
+                    .on_demand = true,
+                    .steps = {kRead, kTrain, kPublish}};
+    const Paths paths = on_ranks(machine, 2);
+    const int budget = needed(paths);
+    const Finding finding = found(paths, budget);
+    EXPECT_FALSE(finding.stalls || finding.overwrites) << story(paths, budget, finding);
+    EXPECT_TRUE(finding.made_again) << describe(paths);
+    machine.making -= 1;
+    EXPECT_FALSE(check_machine(on_ranks(machine, 2), {budget}, registry_).plan) << describe(machine);
+  }
+}
+
+// Each of two ranks that sample has finished what its owner does not take yet, and has no room for what that owner waits for.
+TEST_F(RolesSearch, FinishedGroupsThatKeepTheirCreditStallTheRun) {
+  for (const bool gives_up : {true, false}) {
+    const Machine machine{.groups = 4,
+                          .least = 1,
+                          .worst = 2,
+                          .micro_batch = 2,
+                          .slots = 2,
+                          .owners = 2,
+                          .making = 3,
+                          .gives_up = gives_up,
+                          .iterations = 1,
+                          .rollout = true,
+                          .on_demand = true,
+                          .steps = {kRead, kTrain, kPublish}};
+    const Paths paths = on_ranks(machine, 2);
+    const Finding finding = found(paths, 100);
+    EXPECT_EQ(finding.stalls, !gives_up) << story(paths, 100, finding);
+    if (!gives_up) EXPECT_TRUE(replay(paths, {100}, finding.trace, [](const std::string&) {}));
+  }
+}
+
 // A later group waits for the one that the lost rank was to make, and holds the credit that this one would take.
 TEST_F(RolesSearch, WithoutTheRoomThatIsKeptALossStallsTheRun) {
   Machine machine{.groups = 2,

@@ -35,8 +35,9 @@ class Roles : public ::testing::TestWithParam<uint64_t> {
     shape.training_ranks = 1 + static_cast<int>(seed % 2);
     shape.sampling_ranks = 2 + static_cast<int>(seed / 2 % 2);
     shape.is_elastic = true;
+    shape.on_demand = seed / 4 % 2 == 1;
     shape.budget = toy::least_budget(shape, seed, registry_, 0);
-    shape.sampling_budget = shape.samples * shape.worst * (2 + static_cast<int64_t>(seed % 3));
+    shape.sampling_budget = shape.samples * shape.worst * ((shape.on_demand ? 1 : 2) + static_cast<int64_t>(seed % 3));
     return check(toy::ranks_pipeline(shape, seed), registry_);
   }
 
@@ -54,6 +55,7 @@ TEST_P(Roles, GiveTheMetricsOfOneProcess) {
     const Rows expected = testing::run_rank(*alone.plan).rows;
     shape.training_ranks = 1 + static_cast<int>(seed % 3);
     shape.sampling_ranks = 1 + static_cast<int>(seed / 3 % 3);
+    shape.on_demand = seed / 9 % 2 == 1;
     shape.budget = toy::least_budget(shape, seed, registry_, 0);
     shape.sampling_budget = shape.samples * shape.worst * (1 + static_cast<int64_t>(seed % 2));
     const CheckResult apart = check(toy::ranks_pipeline(shape, seed), registry_);

@@ -89,6 +89,7 @@ class ToyRollout final : public Rollout {
   ToyRollout(const RolloutParams& params, NodeResources& resources)
       : params_(params),
         on_demand_(resources.admission == Admission::kOnDemand),
+        credit_(2, order_of_groups(resources.world)),
         pauses_(resources.seed, 1),
         waits_(static_cast<uint64_t>(params.timing_seed), 2) {
     if (!params.model.empty()) model_ = std::dynamic_pointer_cast<ToyModel>(resources.models.at(params.model));
@@ -209,7 +210,7 @@ class ToyRollout final : public Rollout {
 
   RolloutParams params_;
   const bool on_demand_;
-  SampleCredit credit_{2};
+  SampleCredit credit_;
   RandomStream pauses_, waits_;
   std::shared_ptr<ToyModel> model_;
   uint64_t weights_ = 1;

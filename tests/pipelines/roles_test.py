@@ -88,7 +88,13 @@ class Roles(RanksCase):
         plan = json.loads(run("plan", ROOT / "pipelines" / "grpo.toml", "--format", "json", *sets(**SLOTS)).stdout)
         path = plan["paths"][0]
         least = {"cluster.roles.train.tokens_in_flight": path["tokens_needed"] + 256, "cluster.roles.rollout.tokens_in_flight": path["group_tokens"] + 256}
-        self.assert_equal_apart("grpo.toml", apart=least, **{"pipeline.iterations": 2})
+        alone = self.run_on(1, "grpo.toml", **{"pipeline.iterations": 2})
+        for admission in ("worst_case", "on_demand"):
+            with self.subTest(admission):
+                apart = self.run_apart("grpo.toml", admission, **{"pipeline.iterations": 2, "budget.admission": admission} | least)
+                self.assert_equal_runs(apart, alone)
+                preempted = sum(json.loads(line).get("engine/preempted_samples", 0) for line in (apart / "metrics.jsonl").read_text().splitlines())
+                self.assertEqual(preempted > 0, admission == "on_demand")
 
     def go_on_from(self, folder, iterations, *command):
         """As after a crash: with the checkpoint behind so many iterations, and no later one."""

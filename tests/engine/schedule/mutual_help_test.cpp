@@ -88,6 +88,25 @@ TEST_F(MutualHelpTest, CreditOfWhatIsNeverFetchedIsFreeWhenTheRunIsOver) {
   EXPECT_EQ(budget.in_flight(), 0);
 }
 
+TEST_F(MutualHelpTest, CreditOfWhatIsNotFetchedYetCanBeGivenUp) {
+  TokenBudget budget(20, [] {});
+  for (const int64_t index : {1, 2}) {
+    ASSERT_TRUE(budget.try_acquire(7));
+    rank(1).give_back(0, 0, prompt(0, index), Credit(budget, 7));
+  }
+  EXPECT_TRUE(rank(1).has_credit(0));
+  EXPECT_FALSE(rank(1).has_given_up_credit(0));
+  rank(1).give_up_credit(0);
+  EXPECT_EQ(budget.in_flight(), 0);
+  EXPECT_FALSE(rank(1).has_credit(0));
+  for (int group = 0; group < 2; ++group) {
+    EXPECT_TRUE(rank(1).has_given_up_credit(0)) << "as long as one of them is there";
+    rank(0).fetch(0, 0, *await([&] { return rank(0).take_made(0); }));
+    EXPECT_EQ(await([&] { return rank(0).take_fetched(0); })->read(kNumber)[0], 101 + group);
+  }
+  await([&] { return !rank(1).has_given_up_credit(0); });
+}
+
 // One after the other, each until it has none left; in the next round again.
 TEST_F(MutualHelpTest, ARankAsksAllOthersInEachRound) {
   TokenBudget budget(20, [] {});

@@ -100,6 +100,27 @@ TEST_F(SampleCreditTest, NothingCanStepWhileOthersHaveTheBudget) {
   EXPECT_FALSE(credit_.blocked());
 }
 
+// Where whoever gets them takes them in order by himself.
+TEST_F(SampleCreditTest, GroupsAreHandedOnInAnyOrderWhereTheyMay) {
+  SampleCredit any(2, GroupOrder::kAny);
+  for (const int64_t group : {0, 1}) {
+    ASSERT_TRUE(sink_.budget.try_acquire(any.least(4, 20)));
+    any.start({group, 0}, 4, 20);
+  }
+  any.end({1, 0}, 5, sink_);
+  EXPECT_FALSE(any.may_finish(0));
+  EXPECT_TRUE(any.may_finish(1));
+  EXPECT_FALSE(any.may_finish(2)) << "nobody has started it";
+  any.forget(1);
+  any.end({0, 0}, 5, sink_);
+  EXPECT_TRUE(any.may_finish(0));
+}
+
+TEST(GroupOrder, IsAnyOnARankThatOnlySamples) {
+  EXPECT_EQ(order_of_groups({.rank = 1, .size = 3, .slots = 2, .owning = 2}), GroupOrder::kOldestFirst);
+  EXPECT_EQ(order_of_groups({.rank = 2, .size = 3, .slots = 2, .owning = 2}), GroupOrder::kAny);
+}
+
 TEST_F(SampleCreditTest, ASampleThatDoesNotTravelKeepsNothing) {
   start({0, 0});
   credit_.end({0, 0}, 0, sink_);
