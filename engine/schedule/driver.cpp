@@ -130,6 +130,7 @@ void Driver::Impl::watch_samplers(const std::optional<RankLinks>& links) {
 
 MutualHelp::Events Driver::Impl::help_events() {
   MutualHelp::Events events{.changed = [this] { notify_intakes(); }};
+  events.holds = [this](int64_t bytes) { bytes < 0 ? state.columns.remove(-bytes) : state.columns.add(bytes); };
   events.news = [this](int path, int owner, const OwnerNews& news) { sampling->hear(path, owner, news); };
   events.refused = [this](int path, const OwnersSeen::Offer& offer) {
     if (sampling) sampling->be_refused(path, offer);

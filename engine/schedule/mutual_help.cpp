@@ -66,36 +66,39 @@ bool MutualHelp::has_answer(int path) const {
 
 void MutualHelp::give_back(int path, int owner, const Group& group, Credit credit, const Contribution& metrics) {
   const Under under{path, group.iteration, group.index};
+  Parcel parcel = parcel_of(group);
+  const int64_t bytes_of_group = credit_bytes(parcel);
   {
     const std::lock_guard lock(mutex_);
-    lent_.emplace(under, std::move(credit));
+    lent_.emplace(under, Lent{std::move(credit), bytes_of_group});
   }
-  Parcel parcel = parcel_of(group);
+  tell_bytes(bytes_of_group);
   ByteWriter bytes = message_of(Kind::kMade, path, group.iteration, group.index);
   bytes.number(static_cast<int64_t>(group.layout.tokens()));
-  bytes.number(credit_bytes(parcel));
+  bytes.number(bytes_of_group);
   write_contribution(bytes, metrics);
   links_.parcels.send(owner, key_of("made", path, group.iteration, group.index), std::move(parcel),
-                      [self = shared_from_this(), under] { self->take_in([&] { self->drop_credit(under); }); });
+                      [self = shared_from_this(), under] { self->take_in([&] { self->be_gone(under); }); });
   send(owner, bytes.take());
 }
 
 bool MutualHelp::some_lent(int path, bool with_credit) const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(
-      lent_, [&](const auto& lent) { return std::get<0>(lent.first) == path && (lent.second.tokens() > 0) == with_credit; });
+  return std::ranges::any_of(lent_, [&](const auto& lent) {
+    return std::get<0>(lent.first) == path && (lent.second.credit.tokens() > 0) == with_credit;
+  });
 }
 
 bool MutualHelp::has_credit(int path) const { return some_lent(path, true); }
 
 bool MutualHelp::has_given_up_credit(int path) const { return some_lent(path, false); }
 
-// Without the lock it goes back, as in drop_credit().
+// Without the lock it goes back: whoever waits for it is told then.
 void MutualHelp::give_up_credit(int path) {
   std::vector<Credit> given_up;
   const std::lock_guard lock(mutex_);
-  for (auto& [under, credit] : lent_)
-    if (std::get<0>(under) == path) given_up.push_back(std::exchange(credit, {}));
+  for (auto& [under, lent] : lent_)
+    if (std::get<0>(under) == path) given_up.push_back(std::exchange(lent.credit, {}));
 }
 
 void MutualHelp::decline(int path, int owner, int64_t iteration, int64_t group, const Contribution& metrics) {
@@ -104,11 +107,18 @@ void MutualHelp::decline(int path, int owner, int64_t iteration, int64_t group, 
   send(owner, bytes.take());
 }
 
-// Without the lock the credit goes back: whoever waits for it is told then.
-void MutualHelp::drop_credit(const Under& under) {
-  Credit credit;
-  const std::lock_guard lock(mutex_);
-  if (auto lent = lent_.extract(under)) credit = std::move(lent.mapped());
+// The owner has it. Without the lock the credit goes back, as above.
+void MutualHelp::be_gone(const Under& under) {
+  Lent gone;
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto lent = lent_.extract(under)) gone = std::move(lent.mapped());
+  }
+  tell_bytes(-gone.bytes);
+}
+
+void MutualHelp::tell_bytes(int64_t bytes) const {
+  if (events_.holds) events_.holds(bytes);
 }
 
 std::optional<MutualHelp::Asker> MutualHelp::asker_up_to(int path, Place place) {
@@ -243,7 +253,7 @@ std::optional<int> MutualHelp::take_lost(int path) {
 void MutualHelp::expect_early_ends() { links_.parcels.expect_early_ends(); }
 
 void MutualHelp::forget() {
-  std::map<Under, Credit> lent;
+  std::map<Under, Lent> lent;
   {
     const std::lock_guard alive(lifetime_);
     over_ = true;

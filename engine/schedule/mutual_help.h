@@ -43,7 +43,8 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
   using Place = engine::Place;
 
   struct Events {
-    std::function<void()> changed;  // something has come
+    std::function<void()> changed;                  // something has come
+    std::function<void(int64_t bytes)> holds = {};  // more, or less, of columns of groups that it has made for others
     // Of a rank that only samples:
     std::function<void(int path, int owner, const OwnerNews& news)> news = {};
     std::function<void(int path, const OwnersSeen::Offer& asked)> refused = {};  // the owner has none left there
@@ -132,6 +133,10 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
     std::string announced;                         // last
   };
   using Under = std::tuple<int, int64_t, int64_t>;  // path, iteration, group
+  struct Lent {
+    Credit credit;  // of no tokens: given up
+    int64_t bytes = 0;
+  };
 
   ParcelKey key_of(const char* what, int path, int64_t iteration, int64_t group) const;
   void send(int to, std::string message);
@@ -142,7 +147,8 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
   void be_answered(int path, Answer answer);
   void expect_prompt(int path, int owner, ParcelKey key, int64_t bytes);
   void take_in(const std::function<void()>& what);
-  void drop_credit(const Under& under);
+  void be_gone(const Under& under);
+  void tell_bytes(int64_t bytes) const;
   bool some_lent(int path, bool with_credit) const;
   Path& path_of(int path);
   const Path& path_of(int path) const { return paths_.at(static_cast<size_t>(path)); }
@@ -153,8 +159,8 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
   bool over_ = false;         // the driver has gone, or goes
   mutable std::mutex mutex_;  // guards what follows
   std::vector<Path> paths_;
-  std::map<Under, Credit> lent_;  // of groups that were made for others, and are still here; of no tokens: given up
-  std::set<int> lost_;            // ranks
+  std::map<Under, Lent> lent_;  // groups that were made for others, and are still here
+  std::set<int> lost_;          // ranks
 };
 
 }  // namespace sluice::engine
