@@ -238,7 +238,9 @@ engine::RunSummary Conduct::run_to_its_end() {
 void Conduct::end_with(const engine::RunSummary& summary) {
   if (summary.error) {
     print_failure(summary);
-    if (!start_.ranks.was_given_up()) print_where_to_go_on(last_checkpoint(summary, start_.folder), how_to_go_on());
+    const bool rank_0_says = summary.end == engine::RunEnd::kCutShort && !start_.ranks.leads();
+    if (!start_.ranks.was_given_up() && !rank_0_says)
+      print_where_to_go_on(last_checkpoint(summary, start_.folder), how_to_go_on());
   }
   if (display_) std::printf("%s\n", history_.summary(summary, start_.folder.string(), display_->able()).c_str());
   std::fflush(stdout);

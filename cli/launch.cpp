@@ -91,18 +91,24 @@ bool Launch::is_lost(const Rank& rank) {
 
 // What fails by itself fails on another rank, too. One that was started again may not have been in the run.
 bool Launch::others_go_on_without(const Rank& rank) const {
-  const auto is_expendable = [this](const Rank& other) { return options_.expendable.has(other.number); };
-  const auto is_left = [&](const Rank& other) { return is_expendable(other) && !is_lost(other); };
-  return is_expendable(rank) && (is_lost(rank) || rank.restarts > 0) && std::ranges::any_of(ranks_, is_left);
+  return options_.expendable.has(rank.number) && (is_lost(rank) || (rank.restarts > 0 && some_other_samples()));
+}
+
+bool Launch::some_other_samples() const {
+  return std::ranges::any_of(ranks_, [&](const Rank& other) { return options_.expendable.has(other.number) && !is_lost(other); });
 }
 
 // While the run goes on it is started again.
 void Launch::go_on_without(Rank& rank) {
   const bool is_over = ranks_.front().child->end_is_known || children_.asked_to_end() != 0;
-  const bool again = is_lost(rank) && !is_over && rank.restarts < options_.restarts;
+  const bool is_last = !some_other_samples();
+  const bool again = is_lost(rank) && !is_over && !is_last && rank.restarts < options_.restarts;
   const bool some_go_on = std::ranges::any_of(ranks_, [](const Rank& other) { return !other.child->end_is_known; });
   children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + ": its role is elastic, and the others " +
-                  (some_go_on ? "go on" : "have ended") + (again ? "; it is started again" : "") + "\n");
+                  (!some_go_on ? "have ended"
+                   : is_last   ? "end, since it was the last one that samples"
+                               : "go on") +
+                  (again ? "; it is started again" : "") + "\n");
   if (again) start_again(rank);
 }
 

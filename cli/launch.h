@@ -33,8 +33,8 @@ class Launch {
   /// have `notice` and `grace`; nothing else hurries them, since saving may take long. Where some have ended and those that
   /// are left have been stopped for `notice`, they are killed: nobody else would miss them. Returns 0, or the code of the
   /// first that ended badly as a shell tells it; a rank that ended as a signal asked it to counts only where no other ended
-  /// badly, and one that may be lost, and was killed or given up, counts for nothing as long as another one of these is left.
-  /// It is started again while the run goes on.
+  /// badly, and one that may be lost, and was killed or given up, counts for nothing. It is started again while the run goes on;
+  /// where it was the last of these, the others save and end by themselves.
   int wait();
 
  private:
@@ -51,6 +51,7 @@ class Launch {
   void judge_end(Rank& rank);
   static bool is_lost(const Rank& rank);
   bool others_go_on_without(const Rank& rank) const;
+  bool some_other_samples() const;
   void end_late_ones();
   void go_on_without(Rank& rank);
   void start_again(Rank& rank);

@@ -42,7 +42,8 @@ VersionArrivals::Rows VersionArrivals::take(int64_t version) {
     const bool is_measured = seconds > 0, has_link = is_measured && slowest.link_bytes_per_second > 0;
     const double wire_seconds = static_cast<double>(slowest.bytes_received) / slowest.link_bytes_per_second;
     rows.of_rank[0].second = static_cast<double>(arrival.stall_ns) * 1e-9;
-    if (has_link) rows.of_rank[1].second = wire_seconds / seconds;
+    // A link that was measured when a version came slower is at least as fast as this one came.
+    if (has_link) rows.of_rank[1].second = std::min(1.0, wire_seconds / seconds);
     const double of_run[] = {seconds, is_measured ? bytes / seconds * 1e-9 : kNone, slowest.slowest_seconds, bytes,
                              static_cast<double>(slowest.slowest_receiver)};
     for (size_t i = 0; i < rows.of_run.size(); ++i) rows.of_run[i].second = of_run[i];

@@ -483,8 +483,8 @@ void Run::fail(const std::exception_ptr& error) {
 }
 
 void Run::lose(int rank, const std::string& why) {
-  if (impl_->writes()) impl_->warn(why + "; the others make its groups");
   impl_->driver->lose(rank, why);
+  if (impl_->writes() && !impl_->driver->state().cut_short.failed()) impl_->warn(why + "; the others make its groups");
 }
 
 void Run::take_back(int rank, int64_t incarnation) {

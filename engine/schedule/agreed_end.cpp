@@ -5,18 +5,19 @@
 namespace sluice::engine {
 namespace {
 
-// Negative, since the largest is taken of what ranks contribute.
-Contribution own_last(int64_t last) {
-  Part part{.name = "last iteration, negative",
-            .kind = Metric::kMaximum,
-            .numbers = {},
-            .top = -static_cast<double>(last),
-            .recorded = true};
+Part largest(const char* name, double number) {
+  Part part{.name = name, .kind = Metric::kMaximum, .numbers = {}, .top = number, .recorded = true};
   part.numbers.weight.add(1);
-  return {std::move(part)};
+  return part;
+}
+
+// Negative, since the largest is taken of what ranks contribute.
+Contribution own_last(int64_t last, bool is_cut_short) {
+  return {largest("last iteration, negative", -static_cast<double>(last)), largest("cut short", is_cut_short ? 1 : 0)};
 }
 
 int64_t smallest_last(const Contribution& of_all) { return -static_cast<int64_t>(of_all.front().top); }
+bool is_cut_short(const Contribution& of_all) { return of_all.back().top > 0; }
 
 }  // namespace
 
@@ -43,13 +44,15 @@ void AgreedEnd::forget() {
 // Without the lock this contributes: where it is the last to do so, take() is called at once.
 void AgreedEnd::be_called() {
   int64_t last = 0;
+  bool cut_short = false;
   {
     const std::lock_guard lock(mutex_);
     if (cutoff_ == nullptr || std::exchange(called_, true)) return;
     last = cutoff_->close();
     tells_.closed();
+    cut_short = tells_.is_cut_short && tells_.is_cut_short();
   }
-  reductions_.combine(Reductions::Key::agreed_end(), own_last(last),
+  reductions_.combine(Reductions::Key::agreed_end(), own_last(last, cut_short),
                       [self = shared_from_this()](const Contribution& of_all) { self->take(of_all); });
 }
 
@@ -58,7 +61,7 @@ void AgreedEnd::take(const Contribution& of_all) {
   if (cutoff_ == nullptr || of_all.empty()) return;  // the run is over, or has failed
   const int64_t last = smallest_last(of_all);
   cutoff_->lower(last);
-  tells_.agreed(last);
+  tells_.agreed(last, is_cut_short(of_all));
 }
 
 }  // namespace sluice::engine

@@ -24,8 +24,9 @@ class AgreedEnd : public std::enable_shared_from_this<AgreedEnd> {
  public:
   /// What the run is told, on some thread, once each and in this order; neither may call this.
   struct Tells {
-    std::function<void()> closed;              // before any other rank can have agreed
-    std::function<void(int64_t last)> agreed;  // the cutoff has it
+    std::function<void()> closed;                              // before any other rank can have agreed
+    std::function<void(int64_t last, bool cut_short)> agreed;  // the cutoff has it; whether some rank knows that it is cut short
+    std::function<bool()> is_cut_short = {};                   // asked after `closed`: this rank knows; empty: never
   };
 
   /// All outlive forget().

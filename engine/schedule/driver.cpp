@@ -89,7 +89,14 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
       stop_rule(std::move(parts.stop_rule)),
       agreed_end(std::make_shared<AgreedEnd>(
           state.reductions, state.ending,
-          AgreedEnd::Tells{.closed = [this] { expect_early_ends(); }, .agreed = [this](int64_t last) { drop_behind(last); }})),
+          AgreedEnd::Tells{.closed = [this] { expect_early_ends(); },
+                           .agreed =
+                               [this](int64_t last, bool cut_short) {
+                                 if (cut_short)
+                                   SamplersThere::note_none_is_left(state, "no rank is left that samples the next iteration");
+                                 drop_behind(last);
+                               },
+                           .is_cut_short = [this] { return state.cut_short.failed(); }})),
       help(parts.links ? std::make_shared<MutualHelp>(plan, *parts.links, help_events()) : nullptr),
       returning(samplers_may_be_lost() && state.world.rank == 0 ? std::make_shared<ReturningRanks>(parts.links->mail) : nullptr) {
   end_if_decided();

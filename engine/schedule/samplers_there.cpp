@@ -30,17 +30,19 @@ void SamplersThere::lose(int rank, const std::string& why) {
     if (parts_.returning && lost) parts_.returning->lose(rank, lost.mapped().incarnation);
     none_is_left = !some_sample(state_.log.reported());
   }
-  if (none_is_left) cut_short(why);
+  if (none_is_left) {
+    note_none_is_left(state_, why + ", and no other rank is left that samples the next iteration");
+    parts_.drop_in_flight();
+  }
   parts_.roll_call.lose(rank);
 }
 
-void SamplersThere::cut_short(const std::string& why) {
+void SamplersThere::note_none_is_left(RunState& state, const std::string& why) {
   try {
-    throw UserError(why + ", and no other rank is left that samples the next iteration");
+    throw UserError(why);
   } catch (...) {
-    state_.cut_short.capture();
+    state.cut_short.capture();
   }
-  parts_.drop_in_flight();
 }
 
 bool SamplersThere::some_sample(int64_t iteration) const {

@@ -42,6 +42,9 @@ class SamplersThere {
   /// It is lost; `why` is one sentence.
   void lose(int rank, const std::string& why);
 
+  /// No rank is left that samples: some rank that trains has found that, and others may not know of all losses yet.
+  static void note_none_is_left(RunState& state, const std::string& why);
+
   /// Another process is that rank. It samples nothing yet.
   void take_back(int rank, int64_t incarnation);
 
@@ -63,7 +66,6 @@ class SamplersThere {
   bool is_named(const ReturningRank& rank);
   void let_in(const ReturningRank& rank, int64_t iteration);
   bool some_sample(int64_t iteration) const;
-  void cut_short(const std::string& why);
 
   RunState& state_;
   const Parts parts_;

@@ -9,7 +9,7 @@ import time
 import unittest
 
 from ranks_test import children_of, ended, rank_of
-from support import DONE, PPO, Case, metrics_so_far, run, sets, start, wait_for, with_roles
+from support import DONE, FAILED, PPO, Case, metrics_so_far, run, sets, start, wait_for, with_roles
 
 LOSSES = int(os.environ.get("SLUICE_LOSSES", "4"))
 TRAINING, SAMPLING = 2, 3
@@ -144,7 +144,8 @@ class ElasticRuns(Case):
         self.assertIn("no other rank is left that samples", said)
         self.assertRegex(out, r"failed: \d+ iterations? on 5 ranks")
         trained = len(metrics_so_far(self.folder / "none"))
-        self.assertIn(f"checkpoints/{trained:0>6}", said)
+        self.assertIn(f"last checkpoint: {self.folder / 'none' / 'checkpoints' / str(trained)}, resume with", said)
+        self.assertNotIn("none was saved", said)
         on = run("launch", self.folder / "none" / "pipeline.toml", "--resume", "auto", "--run-dir", self.folder / "none")
         self.assertEqual(on.returncode, DONE, on.stdout + on.stderr)
         self.assert_equal_runs("none", "whole")

@@ -20,6 +20,7 @@ struct RankOutcome {
   std::vector<MetricRow> lines;  // all of them
   double for_others = 0;         // groups that were made for other ranks, by the rank that made most, of all iterations
   bool came_in = false;          // it was lost, and took part again
+  bool was_cut_short = false;    // since all ranks that sample were lost
 };
 
 /// Runs a plan to its end, as one rank or alone. A run that does not end well is a failure of the test.
@@ -34,7 +35,8 @@ struct LostRank {
 };
 
 /// Runs all ranks of a plan, each on a thread, connected by mail, parcels and versions of weights that come in any order, up to
-/// `pause_us` late. Of ranks that are lost on the way the outcome is empty, but for that it came in again.
+/// `pause_us` late. Of ranks that are lost on the way the outcome is empty, but for that it came in again. A run that does not end well
+/// is a failure of the test, unless all that sample were to be lost.
 std::vector<RankOutcome> run_ranks(const Plan& plan, uint64_t seed, int64_t pause_us, const std::vector<LostRank>& lost = {});
 
 }  // namespace sluice::engine::testing

@@ -88,6 +88,36 @@ TEST_P(Roles, GiveTheSameWhereRanksThatSampleAreLost) {
   }
 }
 
+// All are lost, one after the other: those that train end behind the same iteration, and what they have trained up to there is
+// right.
+TEST_P(Roles, EndTogetherWhereNobodyIsLeftThatSamples) {
+  int cut_short = 0;
+  for (uint64_t seed = GetParam() * kPipelinesATest; seed < (GetParam() + 1) * kPipelinesATest; ++seed) {
+    SCOPED_TRACE(seed);
+    toy::RanksShape shape = toy::random_ranks_shape(seed);
+    if (shape.measures) continue;  // what is measured cannot end
+    const CheckResult alone = check(toy::ranks_pipeline(shape, seed), registry_, 1);
+    ASSERT_TRUE(alone.plan) << render(alone.problems);
+    const auto begin = std::chrono::steady_clock::now();
+    const Rows expected = testing::run_rank(*alone.plan).rows;
+    const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+    const CheckResult apart = check_elastic(shape, seed);
+    ASSERT_TRUE(apart.plan) << render(apart.problems);
+    RandomStream random(seed, 7);
+    std::vector<testing::LostRank> lost;
+    for (int rank = shape.training_ranks; rank < apart.plan->ranks; ++rank)
+      lost.push_back({.rank = rank, .after_us = static_cast<int64_t>(random.below(static_cast<uint64_t>(2 * took.count() + 1)))});
+    const std::vector<RankOutcome> outcomes = testing::run_ranks(*apart.plan, seed, shape.pause_us, lost);
+    const RankOutcome& first = outcomes.front();
+    cut_short += first.was_cut_short ? 1 : 0;
+    ASSERT_LE(first.rows.size(), expected.size());
+    if (!first.was_cut_short) ASSERT_EQ(first.rows.size(), expected.size());
+    ASSERT_TRUE(std::equal(first.rows.begin(), first.rows.end(), expected.begin()));
+    for (int rank = 1; rank < shape.training_ranks; ++rank) ASSERT_EQ(outcomes[static_cast<size_t>(rank)].rows, first.rows);
+  }
+  EXPECT_GT(cut_short, 0);
+}
+
 // Ranks that sample are lost and come back, all but one, at any time: while the run is long enough for them to be let in again, or
 // not. It was told that the run ends before, and then that it is let in.
 TEST_P(Roles, GiveTheSameWhereRanksComeBack) {

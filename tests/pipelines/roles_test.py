@@ -85,13 +85,15 @@ class Roles(RanksCase):
                 self.assert_equal_apart("grpo.toml", **{"pipeline.iterations": 3} | extra)
 
     def test_with_the_least_credit(self):
-        plan = json.loads(run("plan", ROOT / "pipelines" / "grpo.toml", "--format", "json", *sets(**SLOTS)).stdout)
+        long = {"pipeline.iterations": 2, "nodes.prompts.groups_per_iteration": 16, "nodes.generate.max_new_tokens": 40,
+                "nodes.generate.ignore_end_of_sequence": True}  # so that credit on demand is taken away again
+        plan = json.loads(run("plan", ROOT / "pipelines" / "grpo.toml", "--format", "json", *sets(**SLOTS, **long)).stdout)
         path = plan["paths"][0]
         least = {"cluster.roles.train.tokens_in_flight": path["tokens_needed"] + 256, "cluster.roles.rollout.tokens_in_flight": path["group_tokens"] + 256}
-        alone = self.run_on(1, "grpo.toml", **{"pipeline.iterations": 2})
+        alone = self.run_on(1, "grpo.toml", **long)
         for admission in ("worst_case", "on_demand"):
             with self.subTest(admission):
-                apart = self.run_apart("grpo.toml", admission, **{"pipeline.iterations": 2, "budget.admission": admission} | least)
+                apart = self.run_apart("grpo.toml", admission, **long | least | {"budget.admission": admission})
                 self.assert_equal_runs(apart, alone)
                 preempted = sum(json.loads(line).get("engine/preempted_samples", 0) for line in (apart / "metrics.jsonl").read_text().splitlines())
                 self.assertEqual(preempted > 0, admission == "on_demand")

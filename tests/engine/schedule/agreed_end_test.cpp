@@ -36,9 +36,10 @@ class Agreeing {
     std::promise<int64_t> told;
     std::atomic<int> times = 0;
     std::atomic<bool> closed = false;
-    std::shared_ptr<AgreedEnd> end = std::make_shared<AgreedEnd>(
-        reductions, cutoff,
-        AgreedEnd::Tells{.closed = [this] { closed = true; }, .agreed = [this](int64_t last) { agree(last); }});
+    std::shared_ptr<AgreedEnd> end =
+        std::make_shared<AgreedEnd>(reductions, cutoff,
+                                    AgreedEnd::Tells{.closed = [this] { closed = true; },
+                                                     .agreed = [this](int64_t last, bool /*cut_short*/) { agree(last); }});
 
     void agree(int64_t last) {
       EXPECT_TRUE(closed);
@@ -111,8 +112,8 @@ TEST(AgreedEnd, OfOneProcessIsItsOwn) {
   OneProcess alone;
   IterationCutoff cutoff(4);
   int64_t told = -1;
-  const auto end =
-      std::make_shared<AgreedEnd>(alone, cutoff, AgreedEnd::Tells{.closed = [] {}, .agreed = [&](int64_t last) { told = last; }});
+  const auto end = std::make_shared<AgreedEnd>(
+      alone, cutoff, AgreedEnd::Tells{.closed = [] {}, .agreed = [&](int64_t last, bool /*cut_short*/) { told = last; }});
   end->listen();
   ASSERT_TRUE(cutoff.enters(4));
   end->ask();
