@@ -41,26 +41,6 @@ constexpr auto kLastWriteAfterStall = std::chrono::seconds(4), kLastWrite = Pati
 // How often a run that is driven looks at whether it has been interrupted or has failed.
 constexpr auto kLook = std::chrono::milliseconds(50);
 
-const char* state_text(RunEnd end) {
-  switch (end) {
-    case RunEnd::kDone:
-      return "done";
-    case RunEnd::kInterrupted:
-      return "interrupted";
-    case RunEnd::kCutShort:
-    case RunEnd::kFailed:
-      return "failed";
-    case RunEnd::kStalled:
-      return "stalled";
-  }
-  return "?";
-}
-
-RunEnd end_of(const RunState& state) {
-  if (!state.ends_early()) return RunEnd::kDone;
-  return state.cut_short.failed() ? RunEnd::kCutShort : RunEnd::kInterrupted;
-}
-
 }  // namespace
 
 struct Run::Impl {

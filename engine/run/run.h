@@ -19,6 +19,7 @@
 #include "engine/plan/plan.h"
 #include "engine/ranks/rank_clock.h"
 #include "engine/ranks/rank_links.h"
+#include "engine/run/run_end.h"
 #include "engine/schedule/replaceable_parts.h"
 
 namespace sluice::engine {
@@ -81,10 +82,6 @@ struct RunOptions {
 
   ReplaceableParts seams;  // for tests
 };
-
-/// kCutShort: the run cannot go on, as when no rank is left that samples; it has ended as an interrupted one does, and is saved.
-/// kStalled: nothing got on for [runtime] stall_seconds. Some node may still be at work, see Run::execute.
-enum class RunEnd { kDone, kInterrupted, kCutShort, kFailed, kStalled };
 
 struct RunSummary {
   RunEnd end = RunEnd::kDone;

@@ -35,14 +35,16 @@ class Agreeing {
     IterationCutoff cutoff{0};
     std::promise<int64_t> told;
     std::atomic<int> times = 0;
-    std::atomic<bool> closed = false;
-    std::shared_ptr<AgreedEnd> end =
-        std::make_shared<AgreedEnd>(reductions, cutoff,
-                                    AgreedEnd::Tells{.closed = [this] { closed = true; },
-                                                     .agreed = [this](int64_t last, bool /*cut_short*/) { agree(last); }});
+    std::atomic<bool> closed = false, cut_short = false, told_cut_short = false;
+    std::shared_ptr<AgreedEnd> end = std::make_shared<AgreedEnd>(
+        reductions, cutoff,
+        AgreedEnd::Tells{.closed = [this] { closed = true; },
+                         .agreed = [this](int64_t last, bool of_some_rank) { agree(last, of_some_rank); },
+                         .is_cut_short = [this] { return cut_short.load(); }});
 
-    void agree(int64_t last) {
+    void agree(int64_t last, bool of_some_rank) {
       EXPECT_TRUE(closed);
+      told_cut_short = of_some_rank;
       if (++times == 1) told.set_value(last);
     }
   };
@@ -54,6 +56,21 @@ class Agreeing {
   MailInOneProcess mail_;
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
+
+// Whoever knows of it, and whoever asks.
+TEST(AgreedEnd, AllLearnThatTheRunIsCutShort) {
+  for (const bool is : {true, false}) {
+    Agreeing ranks({7, 5, 6});
+    for (auto& rank : ranks.all()) rank->end->listen();
+    ranks[2].cut_short = is;
+    ranks[0].end->ask();
+    for (auto& rank : ranks.all()) {
+      EXPECT_EQ(rank->told.get_future().get(), 5);
+      EXPECT_EQ(rank->told_cut_short, is);
+    }
+    ranks.close();
+  }
+}
 
 // Whoever asks, and however many at once.
 TEST(AgreedEnd, IsTheLastIterationThatAllHaveEntered) {
