@@ -38,8 +38,8 @@ def stalls_of(rows):
 
 
 def step_of(rows, running):
-    """Median seconds of a step of generation that gives a token to so many samples. Ranks that train have no seconds of rollouts."""
-    return statistics.median(row["time/rollout_seconds"] * RANKS / row["rollout/sampled_tokens"] * running for row in rows[1:])
+    """Median seconds of a step of generation that gives a token to so many samples."""
+    return statistics.median(row["time/rollout_seconds"] * SAMPLING / row["rollout/sampled_tokens"] * running for row in rows[1:])
 
 
 def seconds_of(rows):

@@ -20,6 +20,7 @@
 #include "cli/conduct_assistance.h"
 #include "cli/display.h"
 #include "cli/exit_codes.h"
+#include "cli/input_marks.h"
 #include "cli/nvtx_ranges.h"
 #include "cli/run_decision.h"
 #include "cli/run_folder.h"
@@ -238,9 +239,9 @@ engine::RunSummary Conduct::run_to_its_end() {
 void Conduct::end_with(const engine::RunSummary& summary) {
   if (summary.error) {
     print_failure(summary);
-    const bool rank_0_says = summary.end == engine::RunEnd::kCutShort && !start_.ranks.leads();
-    if (!start_.ranks.was_given_up() && !rank_0_says)
-      print_where_to_go_on(last_checkpoint(summary, start_.folder), how_to_go_on());
+    const fs::path last = last_checkpoint(summary, start_.folder);
+    const bool rank_0_says = !start_.ranks.leads() && (summary.end == engine::RunEnd::kCutShort || last.empty());
+    if (!start_.ranks.was_given_up() && !rank_0_says) print_where_to_go_on(last, how_to_go_on());
   }
   if (display_) std::printf("%s\n", history_.summary(summary, start_.folder.string(), display_->able()).c_str());
   std::fflush(stdout);
@@ -274,8 +275,9 @@ engine::RankSign Conduct::sign() const {
 std::string Conduct::how_to_go_on() const {
   const std::string folder = shell_word(start_.folder.string());
   if (start_.ranks.size() == 1) return "resume with: rlhf-run resume " + folder;
+  const char* const plugins = plan_.plugins.empty() ? "" : " --plugins";  // which may lie elsewhere than the copy of the pipeline
   return "resume with: rlhf-run launch --ranks " + std::to_string(start_.ranks.size()) + " " +
-         shell_word((start_.folder / "pipeline.toml").string()) + " --resume auto --run-dir " + folder;
+         shell_word((start_.folder / "pipeline.toml").string()) + plugins + " --resume auto --run-dir " + folder;
 }
 
 // It computes passes, and has neither iterations nor mail by which others would learn of it.
@@ -288,9 +290,10 @@ bool Conduct::an_assisting_rank_is_interrupted() const {
 
 // Some times a second.
 void Conduct::forward_signals() {
-  if (signals_.take_save_request()) {
+  if (signals_.take_save_request() &&
+      start_.ranks.leads()) {  // which decides that for all; `launch` passes the signal on to each
     run_->save_now();
-    say("asked to save: there will be a checkpoint at the end of this iteration");
+    say("asked to save: the first iteration is saved whose groups are not all drawn yet");
   }
   if (interrupted_ || (stop_signals_->seen() == 0 && !an_assisting_rank_is_interrupted())) return;
   interrupted_ = true;
@@ -322,6 +325,7 @@ int conduct_run(const LoadedPipeline& loaded, const RunStart& start) {
   start.ranks.tell(told_of(start));
   if (!start.from) write_pipeline(start.folder, loaded.plan);
   Conduct conduct(loaded.plan, start);
+  note_inputs(start.folder, loaded.plan);
   if (start.from) {
     print_start(loaded.plan, *start.from);
     note_accepted(start.folder, start.from->manifest, loaded.plan, start.accept_changes);

@@ -77,7 +77,12 @@ void Launch::judge_end(Rank& rank) {
     if (asked_code_ == kDone) asked_code_ = code;
     return;
   }
-  if (bad_code_ != kDone) return;  // a consequence of that
+  const bool is_killed = rank.child->process->was_killed() && !has_asked_ && children_.asked_to_end() == 0;
+  if (bad_code_ != kDone) {                                            // a consequence of that, or a death of its own
+    if (rank.number == 0 && code == kWrongPipeline) bad_code_ = code;  // what others ended of
+    if (is_killed) children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + "\n");
+    return;
+  }
   if (others_go_on_without(rank)) return go_on_without(rank);
   bad_code_ = code;
   ask_at_ = Clock::now() + options_.notice;
@@ -130,6 +135,7 @@ void Launch::hurry() {
   if (ask_at_ && now >= *ask_at_) {
     ask_at_.reset();
     kill_at_ = now + options_.grace;
+    has_asked_ = true;
     children_.print("the other ranks have not ended: they are asked to\n");
     children_.signal_all(SIGTERM);
   }

@@ -32,7 +32,7 @@ class Launch {
   /// Waits for: all ranks. Ends when: they have ended. After one ended badly, which is said on stderr, or rank 0, the others
   /// have `notice` and `grace`; nothing else hurries them, since saving may take long. Where some have ended and those that
   /// are left have been stopped for `notice`, they are killed: nobody else would miss them. Returns 0, or the code of the
-  /// first that ended badly as a shell tells it; a rank that ended as a signal asked it to counts only where no other ended
+  /// first that ended badly as a shell tells it, or that of rank 0 where it says that nothing was run; a rank that ended as a signal asked it to counts only where no other ended
   /// badly, and one that may be lost, and was killed or given up, counts for nothing. It is started again while the run goes on;
   /// where it was the last of these, the others save and end by themselves.
   int wait();
@@ -62,8 +62,9 @@ class Launch {
   const int port_;
   Children children_;
   std::vector<Rank> ranks_;
-  int asked_code_ = 0;  // of the first that ended because a signal was passed on
-  int bad_code_ = 0;    // of the first that ended badly otherwise
+  int asked_code_ = 0;      // of the first that ended because a signal was passed on
+  int bad_code_ = 0;        // of the first that ended badly otherwise
+  bool has_asked_ = false;  // them to end
   std::optional<Clock::time_point> ask_at_, kill_at_, late_at_;
   std::optional<Clock::time_point> stopped_since_;  // all that are left are
 };

@@ -29,14 +29,21 @@ int ranks_of_roles(const PipelineArguments& pipeline) {
 
 struct Checked {
   RunArguments run;
-  RankRange expendable;  // see LaunchOptions
+  RankRange expendable;                 // see LaunchOptions
+  std::chrono::milliseconds notice{0};  // likewise
 };
+
+// They find out that one is lost by its signs, and when the first to tell is lost as well, once more; then they say so, and end.
+std::chrono::milliseconds time_to_end(const engine::Plan& plan) {
+  constexpr double kToEnd = 4;
+  return std::chrono::milliseconds(static_cast<int64_t>((2 * plan.cluster.dead_after_seconds + kToEnd) * 1000));
+}
 
 Checked with_run_folder(RunArguments run, int ranks) {
   run.pipeline.ranks = ranks;
   const LoadedPipeline loaded = load_to_launch(run.pipeline);
   if (run.run_folder.empty()) run.run_folder = default_run_folder(loaded.plan.pipeline.name, run.may_go_on);
-  return {.run = std::move(run), .expendable = loaded.plan.expendable()};
+  return {.run = std::move(run), .expendable = loaded.plan.expendable(), .notice = time_to_end(loaded.plan)};
 }
 
 // Only once, so that all ranks have the same folder. What is wrong with the pipeline is said once too, before any of them is there:
@@ -60,7 +67,8 @@ int launch_pipeline(const LaunchArguments& given) {
                  .ranks = arguments.ranks,
                  .port = arguments.port,
                  .expendable = checked.expendable,
-                 .restarts = arguments.restarts});
+                 .restarts = arguments.restarts,
+                 .notice = checked.notice});
   return launch.wait();
 }
 

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/conduct_run.h"
 #include "cli/exit_codes.h"
+#include "cli/input_marks.h"
 #include "cli/load.h"
 #include "cli/ranks.h"
 #include "cli/resume_point.h"
@@ -85,7 +86,10 @@ int go_on(const LoadedPipeline& loaded, RunStart start, RunLock& lock) {
     std::fputs(printable(*complete, Lines::kKept).c_str(), stdout);
     return kDone;
   }
-  if (start.from) return conduct_run(loaded, start);
+  if (start.from) {
+    if (!start.accept_changes) refuse_changed_inputs(start.folder, loaded.plan);
+    return conduct_run(loaded, start);
+  }
   if (holds_run(start.folder)) {
     say_that_it_starts_over(start.folder);
     clear_run_folder(start.folder, loaded.plan);

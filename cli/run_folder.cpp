@@ -54,7 +54,7 @@ void clear_run_folder(const fs::path& folder, const engine::Plan& plan) {
   ConfinedFileSystem files({folder});
   for (const fs::path& entry : entries_of(folder)) {
     const std::string name = entry.filename().string();
-    const bool is_of_before = name == engine::kMetricsFile || name == engine::kAcceptedChangesFile;
+    const bool is_of_before = name == engine::kMetricsFile || name == engine::kAcceptedChangesFile || name == engine::kInputsFile;
     if (is_of_before || name.starts_with(engine::kEventFilePrefix)) remove_tree(entry, files);
   }
   for (const engine::PlanNode& node : plan.nodes) {

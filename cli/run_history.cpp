@@ -59,9 +59,6 @@ void RunHistory::add_measured(const engine::IterationReport& report) {
   }
 }
 
-// Seconds are means over all ranks, among them those of roles that do nothing of the kind.
-double RunHistory::all_by(int ranks) const { return static_cast<double>(plan_.scheduling_ranks()) / ranks; }
-
 void RunHistory::add(const engine::IterationReport& report) {
   const std::lock_guard lock(mutex_);
   latest_ = report;
@@ -71,8 +68,8 @@ void RunHistory::add(const engine::IterationReport& report) {
   totals_.tokens += value_of(metrics::kTokens);
   totals_.sampled_tokens += value_of(metrics::kSampledTokens);
   totals_.seconds += value_of(metrics::kIterationSeconds);
-  totals_.rollout_seconds += value_of(metrics::kRolloutSeconds) * all_by(plan_.samplers());
-  totals_.train_seconds += value_of(metrics::kTrainSeconds) * all_by(plan_.owners());
+  totals_.rollout_seconds += value_of(metrics::kRolloutSeconds);
+  totals_.train_seconds += value_of(metrics::kTrainSeconds);
   totals_.overlap_seconds += value_of(metrics::kOverlapSeconds);
   totals_.tokens_in_flight_max = std::max(totals_.tokens_in_flight_max, value_of(metrics::kTokensInFlightMax));
 

@@ -51,7 +51,6 @@ class RunHistory {
     std::vector<Value> values;  // of its score, or its loss
   };
 
-  double all_by(int ranks) const;
   void add_measured(const engine::IterationReport& report);
   std::string score_text(const Abilities& able) const;
   static std::string measured_text(const Measured& measured);

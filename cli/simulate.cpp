@@ -77,6 +77,11 @@ LoadedPipeline load_what_if(const PipelineArguments& with, const std::vector<std
   }
 }
 
+constexpr const char* kOfAssistance =
+    "ranks share passes or steps of sampling (sequence_parallel, tensor_parallel): measured costs have that in them only if they "
+    "were "
+    "measured so";
+
 SimulationView::Variant simulate_variant(const SimulateArguments& arguments, const std::optional<engine::Costs>& measured,
                                          const std::string& setting, std::string& pipeline) {
   const bool is_base = setting.empty();
@@ -95,6 +100,7 @@ SimulationView::Variant simulate_variant(const SimulateArguments& arguments, con
                                   traced ? simulate_with_trace(plan, costs, arguments.trace) : engine::simulate(plan, costs),
                                   plan.ranks, !rules.empty()};
   std::ranges::copy(notes, std::back_inserter(variant.result.notes));
+  if (measured && (plan.pass_ranks() > 1 || plan.sampling_ranks() > 1)) variant.result.notes.push_back(kOfAssistance);
   return variant;
 }
 

@@ -118,6 +118,8 @@ Json try_node_type(const Registry& registry, const NodeType& type, const engine:
       engine::try_node({.type = &type, .params = params, .resources = {}, .groups = input.groups(), .groups_per_batch = {}});
   Json result{{"columns", columns_to_json(outcome.columns, input.layout())}};
   if (needs.drops_groups) result["dropped_groups"] = outcome.dropped_groups;
+  if (needs.writes.empty())  // all that it makes
+    for (const auto& [name, value] : outcome.metrics) result["metrics"][name] = real_to_json(value);
   return result;
 }
 

@@ -272,13 +272,13 @@ void check_elastic(Draft& draft) {
     if (!role.elastic) continue;
     const auto spec = std::ranges::find_if(draft.spec.roles, [&](const RoleSpec& s) { return s.name.text == role.name; });
     const SourceSpan where = spec->params.find("elastic")->value.where;
-    if (draft.plan.sampling_ranks() > 1) {
+    if (&role == &draft.plan.roles.front()) {
+      draft.error("setting-unusable", where, "role " + sluice::quoted(role.name) + " trains, and cannot be elastic", {},
+                  "remove it: where a rank that trains is lost, all end, and the run goes on from its last checkpoint");
+    } else if (draft.plan.sampling_ranks() > 1) {
       draft.error("setting-unusable", where,
                   "role " + sluice::quoted(role.name) + " is elastic, which does not work with tensor_parallel, so far", {},
                   "remove elastic, or tensor_parallel in [cluster]");
-    } else if (&role == &draft.plan.roles.front()) {
-      draft.error("setting-unusable", where, "role " + sluice::quoted(role.name) + " trains, and cannot be elastic", {},
-                  "remove it: where a rank that trains is lost, all end, and the run goes on from its last checkpoint");
     } else if (role.ranks == 1) {
       draft.error("setting-without-effect", where,
                   "role " + sluice::quoted(role.name) + " is elastic and has one rank: nobody else could make its groups", {},

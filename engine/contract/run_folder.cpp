@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::array kOwnNames = {kPipelineFile, kPipelineGraphFile, kMetricsFile,          kTraceFile,
                                   kStatusFile,   kCostsFile,         kMemoryFile,           kPluginsFile,
-                                  kLockFile,     kCheckpointsFolder, kNewestCheckpointLink, kAcceptedChangesFile};
+                                  kLockFile,     kCheckpointsFolder, kNewestCheckpointLink, kAcceptedChangesFile,
+                                  kInputsFile};
 constexpr std::array kEndings = {"", ".tmp", ".old", ".removed"};  // of what is being written, replaced and removed
 
 bool is_own_name(std::string_view name) {

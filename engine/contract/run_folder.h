@@ -20,6 +20,7 @@ inline constexpr const char* kCostsFile = "costs.json";
 inline constexpr const char* kMemoryFile = "memory.json";
 inline constexpr const char* kPluginsFile = "plugins.json";
 inline constexpr const char* kAcceptedChangesFile = "accepted_changes.json";
+inline constexpr const char* kInputsFile = "inputs.json";
 inline constexpr const char* kLockFile = "lock";
 inline constexpr const char* kCheckpointsFolder = "checkpoints";
 inline constexpr const char* kNewestCheckpointLink = "checkpoint";

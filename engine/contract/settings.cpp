@@ -4,6 +4,8 @@ namespace sluice::engine {
 
 namespace {
 
+constexpr double kLongestWait = 86'400;  // seconds
+
 ParamSet<StopWhen> stop_params() {
   ParamSet<StopWhen> set;
   set.param("metric", &StopWhen::metric).required().doc("as in metrics.jsonl; iterations that do not have it do not count");
@@ -261,11 +263,12 @@ ParamSet<ClusterSettings> cluster_params() {
           "of the weights that are sampled from. Tokens and log-probabilities have the same bits, gradients round otherwise");
   set.param("join_seconds", &ClusterSettings::join_seconds)
       .above(0)
+      .at_most(kLongestWait)
       .unit("seconds")
       .harmless()
       .doc("at the start of a run on several ranks all of them have so long to come");
   set.param("dead_after_seconds", &ClusterSettings::dead_after_seconds)
-      .at_least(1)  // ranks show a sign once a second
+      .between(1, kLongestWait)  // ranks show a sign once a second
       .unit("seconds")
       .harmless()
       .doc("a rank that gives no sign for so long is lost: all others end, and name it");

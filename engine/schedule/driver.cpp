@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deque>
 #include <iterator>
+#include <limits>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -226,9 +227,15 @@ MetricRow Driver::Impl::measured() {
   const int64_t column_bytes = state.columns.take_peak();
   most_in_flight = std::max(most_in_flight.load(), in_flight);
   most_column_bytes = std::max(most_column_bytes.load(), column_bytes);
-  MetricRow row{{metrics::kRolloutSeconds, busy.rollout}, {metrics::kTrainSeconds, busy.train},
-                {metrics::kOverlapSeconds, busy.overlap}, {metrics::kTailSeconds, static_cast<double>(tail_ns) * 1e-9},
-                {metrics::kIterationSeconds, seconds},    {metrics::kTokensInFlightMax, in_flight},
+  // What only ranks of another role do is none of the mean.
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const int rank = state.world.rank;
+  MetricRow row{{metrics::kRolloutSeconds, plan.samples(rank) ? busy.rollout : kNone},
+                {metrics::kTrainSeconds, plan.trains(rank) ? busy.train : kNone},
+                {metrics::kOverlapSeconds, busy.overlap},
+                {metrics::kTailSeconds, plan.samples(rank) ? static_cast<double>(tail_ns) * 1e-9 : kNone},
+                {metrics::kIterationSeconds, seconds},
+                {metrics::kTokensInFlightMax, in_flight},
                 {metrics::kColumnBytesMax, column_bytes}};
   if (plan.shares_making()) row.emplace_back(metrics::kGroupsForOthers, for_others);
   if (plan.expendable().any()) row.emplace_back(metrics::kLostRanks, state.lost_ranks);
@@ -236,8 +243,9 @@ MetricRow Driver::Impl::measured() {
     row.emplace_back(metrics::busy_seconds_of_executor(plan.executors[i].name), busy.of_executors[i]);
   }
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    if (!plan.is_inside_rollout(static_cast<int>(i)))
-      row.emplace_back(metrics::busy_seconds_of_node(plan.nodes[i].name), busy.of_nodes[i]);
+    const int node = static_cast<int>(i);
+    if (!plan.is_inside_rollout(node))
+      row.emplace_back(metrics::busy_seconds_of_node(plan.nodes[i].name), plan.has(rank, node) ? busy.of_nodes[i] : kNone);
   }
   if (measure) std::ranges::move(measure(), std::back_inserter(row));
   return row;

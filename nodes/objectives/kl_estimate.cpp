@@ -11,8 +11,10 @@ at::Tensor kl_estimates(KlEstimator estimator, const at::Tensor& log_ratio) {
       return log_ratio;
     case KlEstimator::kK2:
       return log_ratio.square().div(2);
-    case KlEstimator::kK3:
-      return exp_log_ratio(log_ratio.neg()).sub(1).add(log_ratio);
+    case KlEstimator::kK3: {
+      const at::Tensor held = held_log_ratio(log_ratio);  // both terms, or the gradient would change its sign beyond
+      return held.neg().exp().sub(1).add(held);
+    }
     case KlEstimator::kAbs:
       return log_ratio.abs();
   }

@@ -94,7 +94,8 @@ Turns::Decision Turns::decide(EnvironmentCalls::Answer answer) {
   if (answer.error) rethrow(answer.error, answer.turn);
   Sample& sample = samples_.at(answer.id);
   Reply& reply = answer.reply;
-  if (reply.reward && !std::isfinite(*reply.reward)) throw UserError(place(answer.turn) + "its reward is not finite");
+  if (reply.reward && !std::isfinite(static_cast<float>(*reply.reward)))
+    throw UserError(place(answer.turn) + "its reward is not finite, in 32 bits");
   sample.score += reply.reward.value_or(0);
   for (const auto& [name, count] : reply.counts) {
     if (!std::isfinite(count)) throw UserError(place(answer.turn) + "its count of '" + name + "' is not finite");

@@ -26,9 +26,9 @@ std::string name_of(size_t sample, const engine::MicroBatch& batch, const Scored
 
 }  // namespace
 
-void FailedSamples::settle(const OnErrorParams& params, const std::string& node, const engine::MicroBatch& batch,
-                           ScoredTexts& texts, engine::MetricsRecorder& metrics) const {
-  if (params.on_error == OnError::kSkip) record_dropped(node, batch, metrics);
+void FailedSamples::settle(const OnErrorParams& params, const std::string& node, engine::MicroBatch& batch, ScoredTexts& texts,
+                           engine::MetricsRecorder& metrics) const {
+  if (params.on_error == OnError::kSkip) mask(node, batch, metrics);
   if (failed_.empty()) return;
   const auto first = std::ranges::min_element(failed_, {}, &std::pair<size_t, std::string>::first);
   const std::string name = name_of(first->first, batch, texts);
@@ -58,12 +58,15 @@ void FailedSamples::settle(const OnErrorParams& params, const std::string& node,
   }
 }
 
-void FailedSamples::record_dropped(const std::string& node, const engine::MicroBatch& batch,
-                                   engine::MetricsRecorder& metrics) const {
-  std::vector<bool> dropped(batch.samples());
-  for (const auto& [sample, what] : failed_) dropped[sample] = true;
+void FailedSamples::mask(const std::string& node, engine::MicroBatch& batch, engine::MetricsRecorder& metrics) const {
+  std::vector<bool> masked(batch.samples());
+  for (const auto& [sample, what] : failed_) masked[sample] = true;
   const std::vector<engine::Range> actions = batch.actions_by_sample();
-  for (size_t s = 0; s < dropped.size(); ++s) record_sample(node, dropped[s], actions[s].size(), metrics);
+  const auto mask = batch.write(columns::kMask);  // [A], zero
+  for (size_t s = 0; s < masked.size(); ++s) {
+    record_sample(node, masked[s], actions[s].size(), metrics);
+    if (!masked[s]) std::ranges::fill(mask.subspan(actions[s].begin, actions[s].size()), 1.0F);
+  }
 }
 
 void score_each(ScoredTexts& texts, FailedSamples& failed, text::FunctionRef<float(size_t)> score_of) {

@@ -8,6 +8,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
+#include "nodes/columns/columns.h"
 #include "nodes/columns/dropped_samples.h"
 #include "nodes/scorers/scorer.h"
 #include "text/function_ref.h"
@@ -17,7 +18,7 @@ namespace sluice::nodes {
 /// What becomes of a sample that could not be scored.
 enum class OnError {
   kFail,   // the run ends
-  kSkip,   // it scores the mean of its group's others, so that it teaches nothing; 0 where none of the group was scored
+  kSkip,   // it is masked, so that it teaches nothing; what is recorded of it is the mean of its group's others, or 0
   kValue,  // it scores error_value
 };
 
@@ -27,7 +28,7 @@ constexpr auto enum_names(OnError) {
 
 /// What scorers have that cannot score every text, because their work is done elsewhere or because a pattern may give up on it:
 ///
-///   on_error = "fail"      # "skip": as if it had scored what its group scored, "value": error_value
+///   on_error = "fail"      # "skip": it is masked, "value": error_value
 ///   error_value = 0.0
 ///
 /// Where a text alone can be the cause, the default is "value": what was sampled must not end a run.
@@ -36,13 +37,14 @@ struct OnErrorParams {
   double error_value = 0;
 };
 
-/// Declares the parameters, the metric reward/NODE/failed_samples, and with "skip" the shares that samples taken out have.
+/// Declares the parameters, the metric reward/NODE/failed_samples, and with "skip" the column mask[A] and the shares that masked
+/// samples have.
 template <class P>
 void describe_on_error(engine::Contract<P>& c) {
   c.param("on_error", &P::on_error)
       .doc(
-          "a sample that could not be scored: fail: ends the run, skip: scores the mean of its group's others, value: "
-          "error_value");
+          "a sample that could not be scored: fail: ends the run, skip: is masked, so it has no part in losses and "
+          "statistics, value: scores error_value");
   c.param("error_value", &P::error_value).doc("with on_error = \"value\": the score of a sample that could not be scored");
   c.check([](const P& params, engine::Findings& findings) {
     if (params.on_error != OnError::kValue && findings.changed("error_value")) {
@@ -51,7 +53,8 @@ void describe_on_error(engine::Contract<P>& c) {
   });
   c.metric("reward/NODE/failed_samples", engine::Metric::kSum,
            "samples that could not be scored, where there were any, with on_error = \"skip\" or \"value\"");
-  describe_dropped_samples(c, "with on_error = \"skip\", share of the samples that could not be scored, and so teach nothing");
+  c.writes_if([](const P& params) { return params.on_error == OnError::kSkip; }, columns::kMask);
+  describe_dropped_samples(c, "with on_error = \"skip\", share of the samples that could not be scored, and are masked");
 }
 
 /// The samples of a micro-batch that could not be scored.
@@ -60,14 +63,14 @@ class FailedSamples {
   /// `what` names the failure as an end of a sentence would: "reward.py raised KeyError: 'unit' (reward.py:18)".
   void add(size_t sample, std::string what) { failed_.push_back({sample, std::move(what)}); }
 
-  /// Gives them their scores, and records and logs how many there were; with "skip" the share of their actions too, since long
-  /// ones may fail more often, as by a limit of time. Throws UserError with on_error = "fail". Both name the first by group and
+  /// Gives them their scores, and records and logs how many there were; with "skip" masks them, and records the share of their
+  /// actions too, since long ones may fail more often, as by a limit of time. Throws UserError with on_error = "fail". Both name the first by group and
   /// place in it, with the beginning of its text.
-  void settle(const OnErrorParams& params, const std::string& node, const engine::MicroBatch& batch, ScoredTexts& texts,
+  void settle(const OnErrorParams& params, const std::string& node, engine::MicroBatch& batch, ScoredTexts& texts,
               engine::MetricsRecorder& metrics) const;
 
  private:
-  void record_dropped(const std::string& node, const engine::MicroBatch& batch, engine::MetricsRecorder& metrics) const;
+  void mask(const std::string& node, engine::MicroBatch& batch, engine::MetricsRecorder& metrics) const;
 
   std::vector<std::pair<size_t, std::string>> failed_;
 };

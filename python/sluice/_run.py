@@ -149,7 +149,7 @@ class Run:
 
 def run(pipeline: _pipeline.Pipeline, overrides: Mapping[str, Any] | None = None, *, run_dir: str | os.PathLike[str] | None = None,
         resume: bool = False, rewards: Mapping[str, _rewards.Reward] | None = None, ranks: int = 1,
-        plugins: Sequence[str | os.PathLike[str]] = (), show: bool = False) -> Run:
+        plugins: Sequence[str | os.PathLike[str]] = (), accept_changes: bool = False, show: bool = False) -> Run:
     """Starts a run and returns when it has begun. `for row in run` follows it, `run.wait()` waits for its end.
 
     pipeline   a file, "builtin:NAME", or the tables as a dictionary
@@ -159,6 +159,7 @@ def run(pipeline: _pipeline.Pipeline, overrides: Mapping[str, Any] | None = None
     rewards    {NODE: function}: that node scores with a function of this process (docs/python.md)
     ranks      processes of this machine
     plugins    libraries to load
+    accept_changes  with resume: goes on although the pipeline has changed in ways that change results
     show       print what the program prints
 
     Raises PipelineError where the pipeline, a model or data are wrong.
@@ -167,6 +168,7 @@ def run(pipeline: _pipeline.Pipeline, overrides: Mapping[str, Any] | None = None
     started = Run(folder)
     options = [*_pipeline.words_of({**(overrides or {}), **_rewards.overrides_for(rewards or {})}, plugins), "--run-dir", str(folder)]
     options += ["--resume", "auto"] if resume else []
+    options += ["--accept-changes"] if accept_changes else []
     with _pipeline.file_of(pipeline) as file:
         before = _mark(folder / "pipeline.toml")
         command = ["run"] if ranks == 1 else ["launch", "--ranks", str(ranks)]
@@ -176,12 +178,14 @@ def run(pipeline: _pipeline.Pipeline, overrides: Mapping[str, Any] | None = None
 
 
 def resume(folder: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None, *,
-           rewards: Mapping[str, _rewards.Reward] | None = None, show: bool = False) -> Run:
-    """Goes on with a run from its newest intact checkpoint, by the pipeline that its folder keeps. A run with `rewards` needs them again."""
+           rewards: Mapping[str, _rewards.Reward] | None = None, accept_changes: bool = False, show: bool = False) -> Run:
+    """Goes on with a run from its newest intact checkpoint, by the pipeline that its folder keeps. A run with `rewards` needs them again.
+    Changes that change results need `accept_changes`."""
     going_on = Run(folder)
     before = _mark(going_on.folder / "pipeline.toml")
     words = _pipeline.words_of({**(overrides or {}), **_rewards.overrides_for(rewards or {})})
-    going_on._start(["resume", str(folder), *words], rewards, show)
+    accepted = ["--accept-changes"] if accept_changes else []
+    going_on._start(["resume", str(folder), *words, *accepted], rewards, show)
     going_on._wait_for_start(before)
     return going_on
 

@@ -268,7 +268,7 @@ class Interrupt(Case):
         self.assertIsNone(process.poll())
         process.terminate()
         out, _ = process.communicate(timeout=60)
-        self.assertIn("asked to save: there will be a checkpoint at the end of this iteration\n", out)
+        self.assertIn("asked to save: the first iteration is saved whose groups are not all drawn yet\n", out)
         self.assert_saved()
 
     def test_readers_of_its_output_may_go(self):

@@ -215,6 +215,20 @@ TEST_F(Launched, TheFirstBadEndIsToldAndIsTheExitCode) {
                                          "the other ranks have not ended: they are asked to"));
 }
 
+// The others ended because of that, before rank 0 had said it.
+TEST_F(Launched, WhatRank0SaysOfAPipelineIsTheExitCode) {
+  start(2, "[ $RANK = 1 ] && exit 1; while [ ! -e \"$FOLDER/told\" ]; do sleep 0.01; done; exit 78", {.notice = kLong});
+  ASSERT_TRUE(wait_for_error("exited with code 1"));
+  folder_.write("told", "");
+  EXPECT_EQ(wait(), 78);
+}
+
+TEST_F(Launched, EachKilledRankIsNamed) {
+  EXPECT_EQ(run(3, "[ $RANK = 0 ] || kill -KILL $$; sleep 1; exit 1", {.notice = kLong}), 137);
+  EXPECT_THAT(errors(), ::testing::ContainsRegex("rank 1 \\(pid [0-9]+\\) was killed by signal 9"));
+  EXPECT_THAT(errors(), ::testing::ContainsRegex("rank 2 \\(pid [0-9]+\\) was killed by signal 9"));
+}
+
 TEST_F(Launched, AKilledRankEndsAll) {
   EXPECT_EQ(run(2, "[ $RANK = 1 ] && kill -KILL $$; while true; do sleep 0.01; done", {.notice = milliseconds(50)}), 137);
   EXPECT_THAT(errors(), ::testing::ContainsRegex("^rank 1 \\(pid [0-9]+\\) was killed by signal 9 \\(KILL\\)\n"));

@@ -426,6 +426,22 @@ class Resume(Survival):
         self.assertNotIn("accepted", again.stdout)
         self.assertFalse((self.run_folder / "accepted_changes.json").exists())
 
+    def test_other_files_under_the_same_names_need_a_word(self):
+        rows = (ROOT / "pipelines/data/arithmetic_train.jsonl").read_text()
+        data = self.folder / "rows.jsonl"
+        data.write_text(rows)
+        self.settings = self.settings | {"nodes.prompts.path": str(data)}
+        self.run_for(2)
+        data.write_text(rows.replace('"1', '"2', 1))
+        before = (self.run_folder / "metrics.jsonl").read_text()
+        self.assert_refused(self.resume(), f"path of [nodes.prompts] ({data}): {len(rows)} bytes, checksum", "--accept-changes")
+        self.assertEqual(before, (self.run_folder / "metrics.jsonl").read_text())
+        data.write_text(rows)
+        self.assert_goes_on(self.resume(iterations=3), 2, 3)
+        data.write_text(rows.replace('"1', '"2', 1))
+        self.assert_goes_on(self.resume("--accept-changes", iterations=4), 3, 4)
+        self.assert_goes_on(self.resume(), 4)  # what was accepted is what it reads now
+
     def test_a_run_that_is_complete_is_not_that_of_another_pipeline(self):
         self.run_for(5)
         self.assertIn("is complete", self.resume().stdout)

@@ -90,6 +90,13 @@ class ReferenceNumbers(TryCase):
                 self.assert_near(out["columns"]["token_rewards"], [[-number for number in expected]], 1e-3)
 
 
+    def test_a_node_that_writes_no_column_shows_its_metrics(self):
+        columns = {"score": [1, 0, 0, 1], "response": ["4", "5", "6", "4"]}
+        out = self.try_one("evaluate_samples", columns, groups=[4], k=[1, 2])
+        self.assert_near(out["metrics"]["reward/pass_at_1"], 0.5)
+        self.assert_near(out["metrics"]["reward/pass_at_2"], 5 / 6)
+
+
 class Preferences(TryCase):
     """-log sigmoid of 0.5 times the difference of the log ratios; worked out with PyTorch."""
 

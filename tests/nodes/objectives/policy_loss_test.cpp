@@ -295,6 +295,18 @@ TEST(KlInTheLoss, ClampsBoundTheLogRatioAndTheEstimate) {
   EXPECT_NEAR(kl({}, 5), 5, 1e-12);
 }
 
+// Of log-probabilities so far apart that their ratio is no float32 it is 0, and never of the other sign.
+TEST(KlInTheLoss, K3NeverDrivesThePolicyAway) {
+  const auto kl = [](const at::Tensor& logprobs) {
+    ReinforceParams params;
+    params.kl_coefficient = 1, params.kl_estimator = KlEstimator::kK3;
+    ObjectiveInputs inputs = one_sample(logprobs, {}, {0, 0});
+    inputs.old_logprobs = at::Tensor(), inputs.reference_logprobs = tensor({-1, -1});
+    return Reinforce(params).compute(inputs);
+  };
+  expect_near(gradient(kl, {-500, -1.5}), {0, 1 - std::exp(0.5)});
+}
+
 // The gradient of k1 is that of the log-probability, whatever the divergence; straight through it is the log ratio, that of k2.
 TEST(KlInTheLoss, StraightThroughHasTheGradientOfK2) {
   const auto kl = [](KlGradient gradient) {

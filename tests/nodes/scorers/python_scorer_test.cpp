@@ -226,13 +226,14 @@ TEST(PythonScorer, ExceptionNamesFunctionTypeFileAndLine) {
   EXPECT_THAT(Scorer(kRaises).error(), HasSubstr("reward.py, function compute_score: KeyError: '5' (reward.py:2)"));
 }
 
-TEST(PythonScorer, SkippedSampleScoresWhatItsGroupScores) {
+// What is recorded of it is the mean of its group's others.
+TEST(PythonScorer, SkippedSampleTeachesNothing) {
   Scorer scorer(kRaises);
   scorer.params.on_error = OnError::kSkip;
   const auto out = scorer.run({group("", "4", {"4", "5"}), group("", "5", {"4", "5", "6"}), group("", "5", {"4", "4"})});
   EXPECT_THAT(out[columns::kScore], ElementsAre(2, 1, 1, 1, 1, 0, 0));
   EXPECT_EQ(out.metrics().at("reward/score/failed_samples"), 3);
-  EXPECT_NEAR(out.metrics().at("filter/score/dropped_samples"), 3.0 / 7, 1e-9);  // they teach nothing
+  EXPECT_NEAR(out.metrics().at("filter/score/dropped_samples"), 3.0 / 7, 1e-9);
 }
 
 TEST(PythonScorer, ValueStandsForTheScoreOfAFailedSample) {

@@ -57,13 +57,17 @@ TEST(RegexMatch, ResponseOnWhichThePatternGivesUpScoresNothingAndIsCounted) {
   EXPECT_EQ(out.metrics().at("reward/format/failed_samples"), 1);
 }
 
-TEST(RegexMatch, SkippedResponseScoresWhatItsGroupScores) {
+TEST(RegexMatch, SkippedResponseIsMasked) {
   RegexMatchParams params;
   params.pattern = kExponential;
   params.on_error = OnError::kSkip;
-  const auto response = [](const std::string& text) { return Sample().value(columns::kResponse, text); };
-  const auto out = NodeHarness<RegexMatch>(params).run({GroupOf{response("a"), response(kTooMuch), response("aa")}});
+  const auto response = [](const std::string& text, size_t actions) {
+    Sample sample;
+    return sample.actions(columns::kValues, std::vector<float>(actions)).value(columns::kResponse, text);
+  };
+  const auto out = NodeHarness<RegexMatch>(params).run({GroupOf{response("a", 1), response(kTooMuch, 2), response("aa", 1)}});
   EXPECT_THAT(out[columns::kScore], ElementsAre(1, 1, 1));
+  EXPECT_THAT(out[columns::kMask], ElementsAre(1, 0, 0, 1));
 }
 
 TEST(RegexMatch, FailureNamesSampleAndText) {

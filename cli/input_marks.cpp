@@ -1,0 +1,89 @@
+#include "cli/input_marks.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/confined_file_system.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/path_kind.h"
+#include "cli/file_marks.h"
+#include "cli/file_of_run.h"
+#include "cli/model_marks.h"
+#include "cli/recorded_pipeline.h"
+#include "engine/contract/run_folder.h"
+#include "engine/plan/pipeline_changes.h"
+
+namespace sluice::cli {
+namespace fs = std::filesystem;
+namespace {
+
+using Marks = std::map<std::string, std::string>;  // by what they are of
+
+// `home`: the run folder, as an absolute path; what lies there the run writes itself.
+void add_file(const std::string& what, const Json& value, const fs::path& home, Marks& marks) {
+  if (!value.is_string()) return;
+  const fs::path path = value.get<std::string>();
+  if (!path.is_absolute() || !is_file(path) || !path.lexically_relative(home).native().starts_with("..")) return;
+  try {
+    marks[what + " (" + path.string() + ")"] = mark_of_files({path});
+  } catch (const UserError&) {
+    // Whoever reads it tells of that.
+  }
+}
+
+Marks marks_of(const engine::Plan& plan, const fs::path& run_folder) {
+  const engine::Manifest keys{.pipeline = engine::keys_to_compare(plan)};
+  const RecordedPipeline pipeline(keys);
+  const fs::path home = fs::absolute(run_folder).lexically_normal();
+  Marks marks = model_marks(plan);
+  for (const engine::EffectiveKey& key : keys.pipeline) {
+    if (!key.table.starts_with("nodes.") || key.harmless) continue;
+    const std::string what = key.key + " of [" + key.table + "]";
+    const Json value = pipeline.value(key.table, key.key);
+    if (value.is_array())
+      for (const Json& one : value) add_file(what, one, home, marks);
+    else
+      add_file(what, value, home, marks);
+  }
+  return marks;
+}
+
+// What cannot be read is not there.
+Marks noted_in(const fs::path& run_folder) {
+  const auto file = file_of_run(run_folder, engine::kInputsFile);
+  if (!file) return {};
+  try {
+    return read_json(*file).get<Marks>();
+  } catch (const UserError&) {
+    return {};
+  } catch (const Json::exception&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+void note_inputs(const fs::path& run_folder, const engine::Plan& plan) {
+  ConfinedFileSystem files({run_folder});
+  write_file_atomically(run_folder / engine::kInputsFile, Json(marks_of(plan, run_folder)).dump(2) + "\n", files);
+}
+
+void refuse_changed_inputs(const fs::path& run_folder, const engine::Plan& plan) {
+  const Marks noted = noted_in(run_folder);
+  std::vector<std::string> changed;
+  for (const auto& [what, mark] : marks_of(plan, run_folder)) {
+    const auto found = noted.find(what);
+    if (found != noted.end() && found->second != mark) changed.push_back(what + ": " + found->second + ", and now " + mark);
+  }
+  if (changed.empty()) return;
+  throw UserError({.where = {},
+                   .message = "what this run reads is not what it was: a run that goes on would be another one",
+                   .caret = {},
+                   .notes = changed,
+                   .help = "bring the files back, or go on all the same with --accept-changes"});
+}
+
+}  // namespace sluice::cli
