@@ -37,7 +37,7 @@ void add_file(const std::string& what, const Json& value, const fs::path& home, 
 Marks marks_of(const engine::Plan& plan, const fs::path& run_folder) {
   const engine::Manifest keys{.pipeline = engine::keys_to_compare(plan)};
   const RecordedPipeline pipeline(keys);
-  const fs::path home = fs::absolute(run_folder).lexically_normal();
+  const fs::path home = absolute_path(run_folder).lexically_normal();
   Marks marks = model_marks(plan);
   for (const engine::EffectiveKey& key : keys.pipeline) {
     if (!key.table.starts_with("nodes.") || key.harmless) continue;
