@@ -290,8 +290,8 @@ bool Conduct::an_assisting_rank_is_interrupted() const {
 
 // Some times a second.
 void Conduct::forward_signals() {
-  if (signals_.take_save_request() &&
-      start_.ranks.leads()) {  // which decides that for all; `launch` passes the signal on to each
+  // `launch` passes the signal on to each rank, and rank 0 decides for all.
+  if (signals_.take_save_request() && start_.ranks.leads()) {
     run_->save_now();
     say("asked to save: the first iteration is saved whose groups are not all drawn yet");
   }

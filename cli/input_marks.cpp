@@ -1,5 +1,7 @@
 #include "cli/input_marks.h"
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,13 +24,19 @@ namespace {
 
 using Marks = std::map<std::string, std::string>;  // by what they are of
 
+bool names_files(const std::string& key) {
+  return std::ranges::any_of(std::array{"path", "file"}, [&](const char* word) { return key.find(word) != std::string::npos; });
+}
+
 // `home`: the run folder, as an absolute path; what lies there the run writes itself.
-void add_file(const std::string& what, const Json& value, const fs::path& home, Marks& marks) {
+void add_files(const std::string& what, const Json& value, const fs::path& home, Marks& marks) {
   if (!value.is_string()) return;
   const fs::path path = value.get<std::string>();
-  if (!path.is_absolute() || !is_file(path) || !path.lexically_relative(home).native().starts_with("..")) return;
+  if (!path.is_absolute() || !path.lexically_relative(home).native().starts_with("..")) return;
   try {
-    marks[what + " (" + path.string() + ")"] = mark_of_files({path});
+    std::vector<fs::path> files = is_folder(path) ? entries_of(path) : std::vector{path};
+    std::erase_if(files, [](const fs::path& file) { return !is_file(file); });
+    if (!files.empty()) marks[what + " (" + path.string() + ")"] = mark_of_files(std::move(files));
   } catch (const UserError&) {
     // Whoever reads it tells of that.
   }
@@ -40,13 +48,13 @@ Marks marks_of(const engine::Plan& plan, const fs::path& run_folder) {
   const fs::path home = absolute_path(run_folder).lexically_normal();
   Marks marks = model_marks(plan);
   for (const engine::EffectiveKey& key : keys.pipeline) {
-    if (!key.table.starts_with("nodes.") || key.harmless) continue;
+    if (!key.table.starts_with("nodes.") || key.harmless || !names_files(key.key)) continue;
     const std::string what = key.key + " of [" + key.table + "]";
     const Json value = pipeline.value(key.table, key.key);
     if (value.is_array())
-      for (const Json& one : value) add_file(what, one, home, marks);
+      for (const Json& one : value) add_files(what, one, home, marks);
     else
-      add_file(what, value, home, marks);
+      add_files(what, value, home, marks);
   }
   return marks;
 }

@@ -77,16 +77,19 @@ void Launch::judge_end(Rank& rank) {
     if (asked_code_ == kDone) asked_code_ = code;
     return;
   }
-  const bool is_killed = rank.child->process->was_killed() && !has_asked_ && children_.asked_to_end() == 0;
-  if (bad_code_ != kDone) {                                            // a consequence of that, or a death of its own
-    if (rank.number == 0 && code == kWrongPipeline) bad_code_ = code;  // what others ended of
-    if (is_killed) children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + "\n");
-    return;
-  }
+  if (bad_code_ != kDone) return judge_later_end(rank);
   if (others_go_on_without(rank)) return go_on_without(rank);
   bad_code_ = code;
   ask_at_ = Clock::now() + options_.notice;
   children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + "\n");
+}
+
+// Behind a bad one: a consequence of that, or a death of its own. What others ended of rank 0 may tell last.
+void Launch::judge_later_end(const Rank& rank) {
+  const int code = rank.child->process->shell_code();
+  if (rank.number == 0 && code == kWrongPipeline) bad_code_ = code;
+  if (rank.child->process->was_killed() && !has_asked_ && children_.asked_to_end() == 0)
+    children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + "\n");
 }
 
 // It was killed, or the others have given it up.

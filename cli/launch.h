@@ -31,10 +31,12 @@ class Launch {
 
   /// Waits for: all ranks. Ends when: they have ended. After one ended badly, which is said on stderr, or rank 0, the others
   /// have `notice` and `grace`; nothing else hurries them, since saving may take long. Where some have ended and those that
-  /// are left have been stopped for `notice`, they are killed: nobody else would miss them. Returns 0, or the code of the
-  /// first that ended badly as a shell tells it, or that of rank 0 where it says that nothing was run; a rank that ended as a signal asked it to counts only where no other ended
-  /// badly, and one that may be lost, and was killed or given up, counts for nothing. It is started again while the run goes on;
-  /// where it was the last of these, the others save and end by themselves.
+  /// are left have been stopped for `notice`, they are killed: nobody else would miss them.
+  ///
+  /// Returns 0, or the code of the first that ended badly as a shell tells it, or that of rank 0 where it says that nothing was
+  /// run. A rank that ended as a signal asked it to counts only where no other ended badly, and one that may be lost, and was
+  /// killed or given up, counts for nothing. It is started again while the run goes on; where it was the last of these, the
+  /// others save and end by themselves.
   int wait();
 
  private:
@@ -49,6 +51,7 @@ class Launch {
   bool all_ended() const;
   void look_for_ends();
   void judge_end(Rank& rank);
+  void judge_later_end(const Rank& rank);
   static bool is_lost(const Rank& rank);
   bool others_go_on_without(const Rank& rank) const;
   bool some_other_samples() const;

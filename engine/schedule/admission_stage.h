@@ -53,9 +53,8 @@ class AdmissionStage {
 
   /// Credit for any group, which another rank may give; nothing: the budget does not have it.
   bool can_reserve() const { return refused_tokens_ == 0 && budget_.has_free(tokens_to_reserve()); }
-  bool can_reserve_beside() const {
-    return refused_tokens_ == 0 && budget_.has_free(2 * tokens_to_reserve());
-  }  // and another one
+  /// For two of them.
+  bool can_reserve_beside() const { return refused_tokens_ == 0 && budget_.has_free(2 * tokens_to_reserve()); }
   std::optional<Credit> reserve();
 
   /// Admits such a group, with that credit.
