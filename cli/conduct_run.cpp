@@ -214,7 +214,9 @@ int Conduct::execute() {
                       .sign = [this] { return sign(); },
                       .lost = [this](int rank, const std::string& why) { run_->lose(rank, why); },
                       .back = [this](int rank, int64_t incarnation) { run_->take_back(rank, incarnation); }});
-  const engine::RunSummary summary = run_to_its_end();
+  engine::RunSummary summary = run_to_its_end();
+  // All that train are in the same case, and rank 0 tells of it. Nobody is to hurry it: it may be saving still.
+  if (summary.end == engine::RunEnd::kCutShort && !start_.ranks.leads()) summary.end = engine::RunEnd::kDone, summary.error = {};
   end_with(summary);
   const int code = start_.ranks.was_given_up() ? kGivenUp : exit_code_of(summary, stop_signals_->seen());
   if (summary.hangs) leave_what_hangs(code);
@@ -240,7 +242,7 @@ void Conduct::end_with(const engine::RunSummary& summary) {
   if (summary.error) {
     print_failure(summary);
     const fs::path last = last_checkpoint(summary, start_.folder);
-    const bool rank_0_says = !start_.ranks.leads() && (summary.end == engine::RunEnd::kCutShort || last.empty());
+    const bool rank_0_says = !start_.ranks.leads() && last.empty();
     if (!start_.ranks.was_given_up() && !rank_0_says) print_where_to_go_on(last, how_to_go_on());
   }
   if (display_) std::printf("%s\n", history_.summary(summary, start_.folder.string(), display_->able()).c_str());
