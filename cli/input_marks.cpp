@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/confined_file_system.h"
@@ -15,6 +16,7 @@
 #include "cli/file_of_run.h"
 #include "cli/model_marks.h"
 #include "cli/recorded_pipeline.h"
+#include "data/source_files.h"
 #include "engine/contract/run_folder.h"
 #include "engine/plan/pipeline_changes.h"
 
@@ -24,8 +26,16 @@ namespace {
 
 using Marks = std::map<std::string, std::string>;  // by what they are of
 
+// Of a node: whether its text, or texts, name files.
 bool names_files(const std::string& key) {
-  return std::ranges::any_of(std::array{"path", "file"}, [&](const char* word) { return key.find(word) != std::string::npos; });
+  constexpr std::array<std::string_view, 4> kKeys{"path", "file", "schema", "tools"};
+  return std::ranges::find(kKeys, key) != kKeys.end();
+}
+
+// As a source of rows reads them; of other nodes a key names one file.
+std::vector<fs::path> files_of(const fs::path& path) {
+  if (is_file(path)) return {path};
+  return data::source_files({path});
 }
 
 // `home`: the run folder, as an absolute path; what lies there the run writes itself.
@@ -34,9 +44,7 @@ void add_files(const std::string& what, const Json& value, const fs::path& home,
   const fs::path path = value.get<std::string>();
   if (!path.is_absolute() || !path.lexically_relative(home).native().starts_with("..")) return;
   try {
-    std::vector<fs::path> files = is_folder(path) ? entries_of(path) : std::vector{path};
-    std::erase_if(files, [](const fs::path& file) { return !is_file(file); });
-    if (!files.empty()) marks[what + " (" + path.string() + ")"] = mark_of_files(std::move(files));
+    marks[what + " (" + path.string() + ")"] = mark_of_files(files_of(path));
   } catch (const UserError&) {
     // Whoever reads it tells of that.
   }

@@ -88,7 +88,7 @@ void Launch::judge_end(Rank& rank) {
 void Launch::judge_later_end(const Rank& rank) {
   const int code = rank.child->process->shell_code();
   if (rank.number == 0 && code == kWrongPipeline) bad_code_ = code;
-  if (rank.child->process->was_killed() && !has_asked_ && children_.asked_to_end() == 0)
+  if (rank.child->process->was_killed() && !rank.killed_here && !has_asked_ && children_.asked_to_end() == 0)
     children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + "\n");
 }
 
@@ -99,23 +99,24 @@ bool Launch::is_lost(const Rank& rank) {
 
 // What fails by itself fails on another rank, too. One that was started again may not have been in the run.
 bool Launch::others_go_on_without(const Rank& rank) const {
-  return options_.expendable.has(rank.number) && (is_lost(rank) || (rank.restarts > 0 && some_other_samples()));
+  return options_.expendable.has(rank.number) && (is_lost(rank) || none_samples_ || (rank.restarts > 0 && some_other_samples()));
 }
 
 bool Launch::some_other_samples() const {
-  return std::ranges::any_of(ranks_, [&](const Rank& other) { return options_.expendable.has(other.number) && !is_lost(other); });
+  return std::ranges::any_of(
+      ranks_, [&](const Rank& other) { return options_.expendable.has(other.number) && !other.child->process->ended(); });
 }
 
 // While the run goes on it is started again.
 void Launch::go_on_without(Rank& rank) {
   const bool is_over = ranks_.front().child->end_is_known || children_.asked_to_end() != 0;
-  const bool is_last = !some_other_samples();
-  const bool again = is_lost(rank) && !is_over && !is_last && rank.restarts < options_.restarts;
+  none_samples_ = none_samples_ || !some_other_samples();
+  const bool again = is_lost(rank) && !is_over && !none_samples_ && rank.restarts < options_.restarts;
   const bool some_go_on = std::ranges::any_of(ranks_, [](const Rank& other) { return !other.child->end_is_known; });
   children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + ": its role is elastic, and the others " +
-                  (!some_go_on ? "have ended"
-                   : is_last   ? "end, since it was the last one that samples"
-                               : "go on") +
+                  (!some_go_on     ? "have ended"
+                   : none_samples_ ? "end, since no other one samples"
+                                   : "go on") +
                   (again ? "; it is started again" : "") + "\n");
   if (again) start_again(rank);
 }
@@ -149,10 +150,15 @@ void Launch::hurry() {
   }
 }
 
+void Launch::kill(Rank& rank) {
+  rank.killed_here = true;
+  rank.child->process->signal_group(SIGKILL);
+}
+
 // Rank 0 has waited for all that were in the run: those that were started again and are not in it have nothing to wait for.
 void Launch::end_late_ones() {
   for (Rank& rank : ranks_)
-    if (rank.restarts > 0 && !rank.child->end_is_known) rank.child->process->signal_group(SIGKILL);
+    if (rank.restarts > 0 && !rank.child->end_is_known) kill(rank);
 }
 
 // Whoever has stopped all ranks may have them go on; but not where some have ended.
@@ -167,7 +173,7 @@ void Launch::end_stopped_ones() {
   for (Rank& rank : ranks_) {
     if (rank.child->end_is_known) continue;
     children_.print(rank.child->called() + " is stopped, and all others have ended: it is killed\n");
-    rank.child->process->signal_group(SIGKILL);
+    kill(rank);
   }
 }
 

@@ -45,6 +45,7 @@ class Launch {
     int number;
     Child* child;
     int restarts = 0;
+    bool killed_here = false;
   };
 
   SubprocessOptions options_of(int number) const;
@@ -56,6 +57,7 @@ class Launch {
   bool others_go_on_without(const Rank& rank) const;
   bool some_other_samples() const;
   void end_late_ones();
+  static void kill(Rank& rank);
   void go_on_without(Rank& rank);
   void start_again(Rank& rank);
   void hurry();
@@ -65,9 +67,10 @@ class Launch {
   const int port_;
   Children children_;
   std::vector<Rank> ranks_;
-  int asked_code_ = 0;      // of the first that ended because a signal was passed on
-  int bad_code_ = 0;        // of the first that ended badly otherwise
-  bool has_asked_ = false;  // them to end
+  int asked_code_ = 0;         // of the first that ended because a signal was passed on
+  int bad_code_ = 0;           // of the first that ended badly otherwise
+  bool has_asked_ = false;     // them to end
+  bool none_samples_ = false;  // of ranks that may be lost none is left: the others save and end
   std::optional<Clock::time_point> ask_at_, kill_at_, late_at_;
   std::optional<Clock::time_point> stopped_since_;  // all that are left are
 };

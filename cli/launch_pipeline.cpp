@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <chrono>
+
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/program_path.h"
@@ -35,8 +38,9 @@ struct Checked {
 
 // They find out that one is lost by its signs, and when the first to tell is lost as well, once more; then they say so, and end.
 std::chrono::milliseconds time_to_end(const engine::Plan& plan) {
-  constexpr double kToEnd = 4;
-  return std::chrono::milliseconds(static_cast<int64_t>((2 * plan.cluster.dead_after_seconds + kToEnd) * 1000));
+  constexpr double kToEnd = 4, kLeast = 12;
+  const double seconds = std::max(kLeast, 2 * plan.cluster.dead_after_seconds + kToEnd);
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
 Checked with_run_folder(RunArguments run, int ranks) {

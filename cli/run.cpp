@@ -78,6 +78,7 @@ int run_from_the_beginning(const LoadedPipeline& loaded, const RunStart& start, 
 
 // From the point of `start`, if there is one.
 int go_on(const LoadedPipeline& loaded, RunStart start, RunLock& lock) {
+  const bool accepts_inputs = start.accept_changes;
   if (start.from && were_accepted(start.folder, start.from->manifest, loaded.plan)) start.accept_changes = true;
   const auto complete = start.from ? complete_text(start.folder, *start.from, loaded.plan) : std::nullopt;
   if (complete) {
@@ -87,7 +88,7 @@ int go_on(const LoadedPipeline& loaded, RunStart start, RunLock& lock) {
     return kDone;
   }
   if (start.from) {
-    if (!start.accept_changes) refuse_changed_inputs(start.folder, loaded.plan);
+    if (!accepts_inputs) refuse_changed_inputs(start.folder, loaded.plan);
     return conduct_run(loaded, start);
   }
   if (holds_run(start.folder)) {

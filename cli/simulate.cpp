@@ -78,9 +78,8 @@ LoadedPipeline load_what_if(const PipelineArguments& with, const std::vector<std
 }
 
 constexpr const char* kOfAssistance =
-    "ranks share passes or steps of sampling (sequence_parallel, tensor_parallel): measured costs have that in them only where "
-    "it "
-    "was measured so";
+    "ranks share passes or steps of sampling (sequence_parallel, tensor_parallel): measured costs have that in them only "
+    "where it was measured so";
 
 SimulationView::Variant simulate_variant(const SimulateArguments& arguments, const std::optional<engine::Costs>& measured,
                                          const std::string& setting, std::string& pipeline) {

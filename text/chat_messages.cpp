@@ -25,11 +25,10 @@ void check_objects(const Json& values, const std::string& what, const std::strin
   }
 }
 
-// Templates ask whether there is a member; whether the content is none they ask themselves, as of a message that only calls tools.
 Json without_nulls(const Json& message) {
   Json kept = Json::object();
   for (const auto& [key, value] : message.items()) {
-    if (!value.is_null() || key == "content") kept[key] = value;
+    if (!value.is_null()) kept[key] = value;
   }
   return kept;
 }

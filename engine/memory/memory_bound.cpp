@@ -148,7 +148,7 @@ int64_t column_tokens(const Plan& plan, const PlanPath& path, int64_t tokens_in_
   if (!plan.samples(rank) || !plan.shares_making(path, share)) return trained;
   if (plan.roles.empty()) return saturating_sum(trained, trained);
   const PlanNode& maker = plan.nodes[static_cast<size_t>(path.maker())];
-  return saturating_product(share, takes_on_demand(plan.budget, *maker.type, maker.needs) ? 2 : 1);
+  return saturating_product(share, takes_on_demand(plan.budget, *maker.type, maker.needs) ? 4 : 1);  // see RolloutWorker
 }
 
 // Where the model is.

@@ -333,17 +333,14 @@ void Run::Impl::end() {
   executors.clear();
 }
 
-// What an interrupt leaves in flight has its grace, and so has what goes on beside a node that has failed. A run that is cut short has
-// dropped what cannot end; if some of the rest does not, that is its failure.
+// What an interrupt leaves in flight has its grace, and so has what goes on beside a node that has failed.
 void Run::Impl::wait_for_the_end() {
   const auto grace_ns = static_cast<int64_t>(plan.runtime.grace_seconds * 1e9);
-  int64_t interrupted_ns = -1, cut_short_ns = -1;
+  int64_t interrupted_ns = -1;
   std::optional<Patience> patience;  // since a failure
   while (!driver->pending().wait_for(kLook)) {
     const int64_t now = clock.now_ns();
     if (driver->is_interrupted() && interrupted_ns < 0) interrupted_ns = now;
-    if (driver->state().cut_short.failed() && cut_short_ns < 0) cut_short_ns = now;
-    if (cut_short_ns >= 0 && now - cut_short_ns >= grace_ns) driver->state().failure.capture(driver->state().cut_short);
     if (driver->state().stopping() && !patience) {
       patience.emplace();
       driver->let_everything_end();
@@ -376,6 +373,7 @@ void Run::Impl::sample_memory() {
 // On the monitor's thread. What does not hang is dropped and ends; what does is left behind, see wait_for_the_end().
 void Run::Impl::stall(Problem problem) {
   stalled = true;
+  if (driver->state().cut_short.failed()) return driver->state().failure.capture(driver->state().cut_short);  // which is why
   try {
     throw UserError(std::move(problem));
   } catch (...) {

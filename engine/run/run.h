@@ -117,7 +117,8 @@ class Run {
   /// Something outside has failed that the run cannot go on without, such as another rank. The first failure is the run's.
   void fail(const std::exception_ptr& error);
 
-  /// Another rank is lost that may be (Plan::expendable): others make its groups. `why`: one sentence, of which the run warns.
+  /// Another rank is lost that may be (Plan::expendable): others make its groups, and where none is left the run is cut short. `why`:
+  /// one sentence, of which the run warns.
   void lose(int rank, const std::string& why);
 
   /// Another process is that rank now (RunOptions::comes_in).

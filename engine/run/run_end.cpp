@@ -6,7 +6,8 @@ namespace sluice::engine {
 
 RunEnd end_of(const RunState& state) {
   if (!state.ends_early()) return RunEnd::kDone;
-  return state.cut_short.failed() ? RunEnd::kCutShort : RunEnd::kInterrupted;
+  const bool is_short = state.log.reported() < state.iterations;  // else all was done that was to be done still
+  return state.cut_short.failed() && is_short ? RunEnd::kCutShort : RunEnd::kInterrupted;
 }
 
 const char* state_text(RunEnd end) {

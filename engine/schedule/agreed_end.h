@@ -10,8 +10,8 @@
 
 namespace sluice::engine {
 
-/// How the ranks of a run agree which iteration is the last, when one of them has waited long enough for what is in flight. Any
-/// rank may ask, and several at once.
+/// How the ranks of a run agree which iteration is the last, when one of them has waited long enough for what is in flight, or knows
+/// that some of it cannot come (SamplersThere). Any rank may ask, and several at once.
 ///
 /// Who asks calls all ranks. Each that is called closes its cutoff and tells all others the last iteration that it has entered;
 /// the smallest of these is the last one of the run, on all ranks. So all finish it: each has had all of its micro-batches. And

@@ -63,7 +63,7 @@ class Driver {
   void interrupt();
   bool is_interrupted() const;
 
-  /// That rank, which only samples, is lost, and may be: others make its groups. `why`: one sentence. Or another process has taken
+  /// That rank, which only samples, is lost, and may be: see SamplersThere. `why`: one sentence. Or another process has taken
   /// its place, and is to be let in. From any thread.
   void lose(int rank, const std::string& why);
   void take_back(int rank, int64_t incarnation);

@@ -11,13 +11,20 @@
 namespace sluice::engine {
 namespace {
 
+// Of a rank's budget, at worst, where credit is taken on demand.
+constexpr int64_t kMostInTheMaking = 3;
+
+// What a sample may ask for behind its prompt, whatever its contract says: a simulated one does not know it.
+constexpr int64_t kUsualRoom = 17;
+
 // A rollout that does not say how long prompts are may take all at once.
 AdmissionRules rules_of(const PlanPath& path, const NodeNeeds& needs, bool on_demand) {
   const int64_t most = path.capacity.group_tokens, of_prompt = needs.shared_prompt_tokens;
   AdmissionRules rules{.most_tokens = most, .on_demand = on_demand, .first_tokens = most, .in_order = false};
   if (of_prompt == 0 || needs.worst_sample_tokens == 0) return rules;
   const int64_t samples = most / needs.worst_sample_tokens;
-  rules.first_tokens = std::min(most, saturating_product(samples, saturating_sum(of_prompt, needs.on_demand_tokens)));
+  rules.first_tokens =
+      std::min(most, saturating_product(samples, saturating_sum(of_prompt, std::max(needs.on_demand_tokens, kUsualRoom))));
   return rules;
 }
 
@@ -58,13 +65,22 @@ std::optional<OwnersSeen::Offer> RolloutWorker::next_offer() const {
   return again && may_enter(again->place.iteration) && has_room_again() ? again : std::nullopt;
 }
 
+// On demand.
+bool RolloutWorker::may_make_more() const {
+  const int64_t groups = std::ssize(owners_of_) + 1;
+  return saturating_product(groups, path_.plan.capacity.group_tokens) <= kMostInTheMaking * path_.budget->capacity();
+}
+
 // The room that is kept is for what a lost rank was to make; on demand what is there already gives way.
 bool RolloutWorker::has_room() const {
-  if (on_demand_) return admission_.can_reserve() && !parts_.help.has_given_up_credit(index_);
+  if (on_demand_) return may_make_more() && admission_.can_reserve() && !parts_.help.has_given_up_credit(index_);
   return parts_.may_be_lost ? admission_.can_reserve_beside() : admission_.can_reserve();
 }
 
-bool RolloutWorker::has_room_again() const { return admission_.can_reserve() || (on_demand_ && parts_.help.has_credit(index_)); }
+bool RolloutWorker::has_room_again() const {
+  if (!on_demand_) return admission_.can_reserve();
+  return may_make_more() && (admission_.can_reserve() || parts_.help.has_credit(index_));
+}
 
 bool RolloutWorker::ready() {
   if (finished_run_) return false;

@@ -26,14 +26,15 @@ namespace sluice::engine {
 /// numbers: which iteration it is at, its owners tell it (OwnersSeen). So nobody waits for this rank but for the groups that it
 /// has been given, and these can be given to another one.
 ///
-/// Where credit is taken on demand, what it has finished must not keep what it makes from growing: its owner may wait for a group
-/// of another rank, and that one for this. So the credit of finished groups is given up where nothing else can go on, and nothing
-/// new is begun before their owners have fetched them: beside the tokens in flight there are never more than as many again, of
-/// columns alone.
+/// Where credit is taken on demand, what it has finished must not keep what it makes from growing: its owner may wait for a
+/// group of another rank, and that one for this. So the credit of finished groups is given up where nothing else can go on, and
+/// nothing new is begun before their owners have fetched them. What is in the making may become three times the budget at most,
+/// at worst, so there are never columns of more than four times as many tokens.
 ///
-/// It samples from one iteration at a time, the earliest of those that owners offer. Where ranks of its role may be lost it keeps
-/// room for a group of the worst size, if credit is not taken on demand: a group that was given to a lost rank may have to be made
-/// here, and owners take no later one over before. It may be of an earlier iteration: then it goes back to that when what it has begun is finished.
+/// It samples from one iteration at a time, the earliest of those that owners offer. Where ranks of its role may be lost it
+/// keeps room for a group of the worst size, if credit is not taken on demand: a group that was given to a lost rank may have
+/// to be made here, and owners take no later one over before. It may be of an earlier iteration: then it goes back to that when
+/// what it has begun is finished.
 ///
 /// Used by one executor only; waiting() and waits_for() may be asked by anybody. What goes wrong is the run's failure.
 class RolloutWorker final : public PathHead {
@@ -69,6 +70,7 @@ class RolloutWorker final : public PathHead {
   std::optional<OwnersSeen::Offer> next_offer() const;
   bool may_enter(int64_t iteration) const;
   bool has_version(int64_t iteration) const;
+  bool may_make_more() const;
   bool has_room() const;
   bool has_room_again() const;
   bool waits_for_credit() const { return rollout_.blocked() && !admission_.may_retry(); }

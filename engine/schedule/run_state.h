@@ -119,7 +119,7 @@ struct RunState {
   /// What other ranks add to an iteration is not complete, and nobody needs it.
   bool is_abandoned(int64_t iteration) const { return world.size > 1 && (stopping() || ending.drops(iteration)); }
 
-  /// Some rank was interrupted before all was done. The same on all ranks once the run is over.
+  /// Some rank was interrupted before all was done, or the run was cut short. The same on all ranks once the run is over.
   bool ends_early() const { return interrupted || ends_on_all_ranks || (ending.closed() && log.reported() < iterations); }
 };
 

@@ -118,7 +118,7 @@ class Simulation {
     result.iteration_seconds = first.iteration_seconds;
     result.tokens = first.tokens;
     result.sampled_tokens = first.sampled_tokens;
-    double rollout = first.rollout_seconds * plan_.scheduling_ranks(), train = first.train_seconds * plan_.scheduling_ranks();
+    double rollout = first.rollout_seconds * plan_.samplers(), train = first.train_seconds * plan_.owners();
     double overlap = first.overlap_seconds * plan_.scheduling_ranks();
     for (const RankSimulation& rank : ranks_) {
       rollout += rank.rest().rollout;
@@ -128,7 +128,7 @@ class Simulation {
     result.rollout_seconds = mean(rollout, plan_.samplers());
     result.train_seconds = mean(train, plan_.owners());
     result.overlap_seconds = mean(overlap);
-    result.tail_seconds = mean(first.tail_seconds * plan_.scheduling_ranks(), plan_.samplers());
+    result.tail_seconds = first.tail_seconds;
     if (!plan_.roles.empty()) result.overlap_seconds = in_seconds(both_at_work_ns_);
   }
 

@@ -15,7 +15,8 @@
 
 namespace sluice::nodes {
 
-/// Packed copies of a model's weights that ranks have in common which sample from it: each packs some layers, and samples from all. One thread of a rank; the ranks do the same in the same order. Failure: of CommonMemory and CommonMeeting.
+/// Packed copies of a model's weights that ranks have in common which sample from it: each packs some layers, and samples from
+/// all. One thread of a rank; the ranks do the same in the same order. Failure: of CommonMemory and CommonMeeting.
 class CommonCopies {
  public:
   /// `memory` outlives this.

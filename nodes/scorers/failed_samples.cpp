@@ -28,7 +28,7 @@ std::string name_of(size_t sample, const engine::MicroBatch& batch, const Scored
 
 void FailedSamples::settle(const OnErrorParams& params, const std::string& node, engine::MicroBatch& batch, ScoredTexts& texts,
                            engine::MetricsRecorder& metrics) const {
-  if (params.on_error == OnError::kSkip) mask(node, batch, metrics);
+  if (params.on_error == OnError::kSkip) mask(node, texts.size(), batch, metrics);
   if (failed_.empty()) return;
   const auto first = std::ranges::min_element(failed_, {}, &std::pair<size_t, std::string>::first);
   const std::string name = name_of(first->first, batch, texts);
@@ -58,9 +58,13 @@ void FailedSamples::settle(const OnErrorParams& params, const std::string& node,
   }
 }
 
-void FailedSamples::mask(const std::string& node, engine::MicroBatch& batch, engine::MetricsRecorder& metrics) const {
-  std::vector<bool> masked(batch.samples());
-  for (const auto& [sample, what] : failed_) masked[sample] = true;
+// Where a text is of a group, as a baseline is, none of its samples has anything to be compared with.
+void FailedSamples::mask(const std::string& node, size_t texts, engine::MicroBatch& batch,
+                         engine::MetricsRecorder& metrics) const {
+  std::vector<bool> failed(texts), masked(batch.samples());
+  for (const auto& [text, what] : failed_) failed[text] = true;
+  const std::vector<size_t> groups = group_of_samples(batch.layout());
+  for (size_t s = 0; s < masked.size(); ++s) masked[s] = failed[texts == masked.size() ? s : groups[s]];
   const std::vector<engine::Range> actions = batch.actions_by_sample();
   const auto mask = batch.write(columns::kMask);  // [A], zero
   for (size_t s = 0; s < masked.size(); ++s) {

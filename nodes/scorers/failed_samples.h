@@ -53,7 +53,7 @@ void describe_on_error(engine::Contract<P>& c) {
   });
   c.metric("reward/NODE/failed_samples", engine::Metric::kSum,
            "samples that could not be scored, where there were any, with on_error = \"skip\" or \"value\"");
-  c.writes_if([](const P& params) { return params.on_error == OnError::kSkip; }, columns::kMask);
+  c.writes_by_product_if([](const P& params) { return params.on_error == OnError::kSkip; }, columns::kMask);
   describe_dropped_samples(c, "with on_error = \"skip\", share of the samples that could not be scored, and are masked");
 }
 
@@ -64,13 +64,13 @@ class FailedSamples {
   void add(size_t sample, std::string what) { failed_.push_back({sample, std::move(what)}); }
 
   /// Gives them their scores, and records and logs how many there were; with "skip" masks them, and records the share of their
-  /// actions too, since long ones may fail more often, as by a limit of time. Throws UserError with on_error = "fail". Both name the first by group and
-  /// place in it, with the beginning of its text.
+  /// actions too, since long ones may fail more often, as by a limit of time. Throws UserError with on_error = "fail". Both
+  /// name the first by group and place in it, with the beginning of its text.
   void settle(const OnErrorParams& params, const std::string& node, engine::MicroBatch& batch, ScoredTexts& texts,
               engine::MetricsRecorder& metrics) const;
 
  private:
-  void mask(const std::string& node, engine::MicroBatch& batch, engine::MetricsRecorder& metrics) const;
+  void mask(const std::string& node, size_t texts, engine::MicroBatch& batch, engine::MetricsRecorder& metrics) const;
 
   std::vector<std::pair<size_t, std::string>> failed_;
 };

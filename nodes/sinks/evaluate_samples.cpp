@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
+#include <vector>
 
 #include "base/error.h"
 #include "base/strings.h"
 #include "nodes/columns/columns.h"
+#include "nodes/columns/mask.h"
 
 namespace sluice::nodes {
 namespace {
@@ -21,6 +24,12 @@ void check_params(const EvaluateSamplesParams& params, engine::Findings& finding
   } catch (const UserError& error) {
     findings.error("extract", error.problems().front().message, error.problems().front().help);
   }
+}
+
+// Whether it has no part in statistics.
+bool is_masked(std::span<const float> mask, engine::Range actions) {
+  if (mask.empty() || actions.size() == 0) return false;
+  return std::ranges::all_of(mask.subspan(actions.begin, actions.size()), [](float weight) { return weight == 0; });
 }
 
 std::string metric_at(const std::string& what, size_t k) { return "reward/" + what + "_at_" + std::to_string(k); }
@@ -44,6 +53,7 @@ void EvaluateSamples::describe(engine::Contract<EvaluateSamplesParams>& c) {
   c.param("normalize", &P::normalize)
       .doc("which answers are the same: none: the same text, text: case and blanks aside, number: the same number");
   c.reads(columns::kScore, columns::kResponse);
+  c.reads_if_written(columns::kMask);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     for (const double k : params.k) needs.least_samples = std::max(needs.least_samples, static_cast<int64_t>(k));
   });
@@ -64,15 +74,20 @@ EvaluateSamples::EvaluateSamples(const EvaluateSamplesParams& params, engine::No
 void EvaluateSamples::process(engine::MicroBatch& batch) {
   const auto scores = batch.read(columns::kScore);        // [S]
   const auto responses = batch.read(columns::kResponse);  // [S]
+  const auto mask = mask_of(batch);                       // [A], or empty
+  const std::vector<engine::Range> actions = batch.actions_by_sample();
   size_t group = 0;
   for (const engine::Range samples : batch.layout().samples_by_group()) {
     std::vector<Vote> votes;
     for (size_t s = samples.begin; s < samples.end; ++s) {
-      votes.push_back({.answer = answer_in(responses[s]), .right = scores[s] >= params_.least_score});
+      if (!is_masked(mask, actions[s]))
+        votes.push_back({.answer = answer_in(responses[s]), .right = scores[s] >= params_.least_score});
     }
+    const bool some_masked = votes.size() < samples.size();
     const auto right = std::ranges::count(votes, true, &Vote::right);
     for (const double wanted : params_.k) {
       const auto k = static_cast<size_t>(wanted);
+      if (votes.size() < k && some_masked) continue;
       if (votes.size() < k) {
         throw UserError("group " + std::to_string(batch.group_index(group)) + " has " +
                             plural(static_cast<int64_t>(votes.size()), "sample") + ", k names " + std::to_string(k),

@@ -84,6 +84,7 @@ class ToyRollout final : public Rollout {
       needs.samples_per_group = p.samples_per_group;
       needs.worst_sample_tokens = p.worst_sample_tokens;
       needs.on_demand_tokens = 2;
+      needs.shared_prompt_tokens = kPrompt;
     });
   }
   ToyRollout(const RolloutParams& params, NodeResources& resources)

@@ -28,15 +28,6 @@ std::vector<std::string> spoken(const MaskedChat& chat) {
   return parts;
 }
 
-// As of a message that only calls tools; other members that are null are not there.
-TEST(ChatMessages, AContentMayBeNone) {
-  const ChatTemplate chat(
-      "{% for m in messages %}{{ m.content is none }} {{ m.content is defined }} {{ m.name is defined }};{% endfor %}", "asking");
-  const Json messages =
-      parse_json(R"([{"role": "user", "content": "A"}, {"role": "assistant", "content": null, "name": null}])", "one");
-  EXPECT_EQ(chat.render(messages), "False True False;True True False;");
-}
-
 TEST(AssistantMask, IsWhatFollowsThePromptOfEachTurn) {
   const ChatTemplate chat(kChatMl, "chatml");
   EXPECT_THAT(spoken(chat.render_with_mask(turns())), ElementsAre("Größe<|im_end|>\n", "C<|im_end|>\n"));

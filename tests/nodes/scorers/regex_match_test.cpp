@@ -70,6 +70,22 @@ TEST(RegexMatch, SkippedResponseIsMasked) {
   EXPECT_THAT(out[columns::kMask], ElementsAre(1, 0, 0, 1));
 }
 
+// What its group's samples would have been compared with is not known.
+TEST(RegexMatch, OfASkippedBaselineTheWholeGroupIsMasked) {
+  RegexMatchParams params;
+  params.pattern = kExponential;
+  params.on_error = OnError::kSkip;
+  params.scores = ScoredText::kBaseline;
+  const auto group = [](const std::string& baseline) {
+    Sample sample;
+    sample.actions(columns::kValues, std::vector<float>(1));
+    GroupOf group{sample, sample};
+    group.value(columns::kBaselineResponse, baseline);
+    return group;
+  };
+  EXPECT_THAT(NodeHarness<RegexMatch>(params).run({group("a"), group(kTooMuch)})[columns::kMask], ElementsAre(1, 1, 0, 0));
+}
+
 TEST(RegexMatch, FailureNamesSampleAndText) {
   RegexMatchParams params;
   params.pattern = kExponential;

@@ -38,6 +38,20 @@ TEST(EvaluateSamples, PassAtKIsTheMeanOverTheGroups) {
   EXPECT_NEAR(found.at("reward/pass_at_2"), (0.5 + (1 - 1.0 / 6)) / 2, 1e-12);
 }
 
+// A group of which too few are left says nothing.
+TEST(EvaluateSamples, MaskedSamplesHaveNoPart) {
+  const auto masked = [](const char* response, float score) {
+    return sample(response, score).actions(columns::kMask, std::vector<float>{0, 0});
+  };
+  const auto kept = [](const char* response, float score) {
+    return sample(response, score).actions(columns::kMask, std::vector<float>{1, 0});
+  };
+  const auto found =
+      metrics_of({.k = {1, 2}}, {{masked("1", 1), kept("2", 0), kept("3", 1)}, {masked("1", 0), kept("2", 1), masked("3", 0)}});
+  EXPECT_NEAR(found.at("reward/pass_at_1"), (0.5 + 1) / 2, 1e-12);
+  EXPECT_NEAR(found.at("reward/pass_at_2"), 1, 1e-12);
+}
+
 TEST(EvaluateSamples, TheCommonestAnswerDecidesTheMajority) {
   EXPECT_EQ(metrics_of({.k = {3}}, {{sample("7", 1), sample(" 7\n", 1), sample("8", 0)}}).at("reward/maj_at_3"), 1);
   EXPECT_EQ(metrics_of({.k = {3}}, {{sample("7", 1), sample("8", 0), sample("8", 0)}}).at("reward/maj_at_3"), 0);
