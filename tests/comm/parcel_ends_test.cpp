@@ -31,7 +31,7 @@ class EndsOfParcels : public ::testing::TestWithParam<bool> {};  // over shared 
 
 // All ranks offer and grant without end until one gives up at some moment; a test that hangs has failed.
 TEST_P(EndsOfParcels, ComeAtAnyMomentWithoutWaiting) {
-  for (uint64_t seed = 0; seed < 60; ++seed) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {  // a rank that is destroyed may wait a second or two for the others
     RandomStream random(seed, 1);
     const auto moment = std::chrono::microseconds(random.below(3000));
     const bool is_destroyed = random.below(2) == 0;
