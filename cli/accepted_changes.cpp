@@ -5,10 +5,7 @@
 #include <string>
 
 #include "base/confined_file_system.h"
-#include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "cli/file_of_run.h"
+#include "cli/noted_value.h"
 #include "engine/contract/run_folder.h"
 #include "engine/plan/pipeline_changes.h"
 
@@ -25,34 +22,20 @@ Changes changes_of_results(const engine::Manifest& saved, const engine::Plan& pl
   return changes;
 }
 
-// What cannot be read was not accepted.
-Changes noted_in(const fs::path& run_folder) {
-  const auto file = file_of_run(run_folder, engine::kAcceptedChangesFile);
-  if (!file) return {};
-  try {
-    return read_json(*file).get<Changes>();
-  } catch (const UserError&) {
-    return {};
-  } catch (const Json::exception&) {
-    return {};
-  }
-}
-
 }  // namespace
 
 bool were_accepted(const fs::path& run_folder, const engine::Manifest& saved, const engine::Plan& plan) {
-  const Changes now = changes_of_results(saved, plan), noted = noted_in(run_folder);
+  // What cannot be read was not accepted.
+  const Changes now = changes_of_results(saved, plan), noted = noted_value<Changes>(run_folder, engine::kAcceptedChangesFile);
   return !now.empty() && std::ranges::includes(noted, now);
 }
 
 void note_accepted(const fs::path& run_folder, const engine::Manifest& saved, const engine::Plan& plan, bool accepted) {
-  ConfinedFileSystem files({run_folder});
-  const fs::path file = run_folder / engine::kAcceptedChangesFile;
   const Changes changes = accepted ? changes_of_results(saved, plan) : Changes();
   if (changes.empty())
-    files.remove_file(file);
+    ConfinedFileSystem({run_folder}).remove_file(run_folder / engine::kAcceptedChangesFile);
   else
-    write_file_atomically(file, Json(changes).dump(2) + "\n", files);
+    note_value(run_folder, engine::kAcceptedChangesFile, changes);
 }
 
 }  // namespace sluice::cli

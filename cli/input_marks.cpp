@@ -7,14 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include "base/confined_file_system.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/path_kind.h"
 #include "cli/file_marks.h"
-#include "cli/file_of_run.h"
 #include "cli/model_marks.h"
+#include "cli/noted_value.h"
 #include "cli/recorded_pipeline.h"
 #include "data/source_files.h"
 #include "engine/contract/run_folder.h"
@@ -67,28 +65,14 @@ Marks marks_of(const engine::Plan& plan, const fs::path& run_folder) {
   return marks;
 }
 
-// What cannot be read is not there.
-Marks noted_in(const fs::path& run_folder) {
-  const auto file = file_of_run(run_folder, engine::kInputsFile);
-  if (!file) return {};
-  try {
-    return read_json(*file).get<Marks>();
-  } catch (const UserError&) {
-    return {};
-  } catch (const Json::exception&) {
-    return {};
-  }
-}
-
 }  // namespace
 
 void note_inputs(const fs::path& run_folder, const engine::Plan& plan) {
-  ConfinedFileSystem files({run_folder});
-  write_file_atomically(run_folder / engine::kInputsFile, Json(marks_of(plan, run_folder)).dump(2) + "\n", files);
+  note_value(run_folder, engine::kInputsFile, marks_of(plan, run_folder));
 }
 
 void refuse_changed_inputs(const fs::path& run_folder, const engine::Plan& plan) {
-  const Marks noted = noted_in(run_folder);
+  const Marks noted = noted_value<Marks>(run_folder, engine::kInputsFile);
   std::vector<std::string> changed;
   for (const auto& [what, mark] : marks_of(plan, run_folder)) {
     const auto found = noted.find(what);

@@ -181,7 +181,9 @@ class Ranks {
     if (came_in) outcome = {};
     outcome.came_in = came_in;
     outcome.was_cut_short = all_are_lost_ && summary.end == RunEnd::kCutShort;
-    if (!outcome.was_cut_short) EXPECT_EQ(summary.end, RunEnd::kDone) << failure_of(summary);
+    if (!outcome.was_cut_short) {
+      EXPECT_EQ(summary.end, RunEnd::kDone) << failure_of(summary);
+    }
     outcomes_[index] = std::move(outcome);
     return Became::kDone;
   }

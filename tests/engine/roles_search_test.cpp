@@ -61,6 +61,18 @@ class RolesSearch : public ::testing::Test {
     EXPECT_TRUE(found(without, budget).stalls) << "does not stall: " << describe(without);
   }
 
+  // Of two ranks that sample one is lost, at any time.
+  void expect_survives_losses(Machine machine) {
+    const Paths paths = on_ranks(machine, 2);
+    const int budget = needed(paths);
+    const Finding finding = found(paths, budget);
+    EXPECT_FALSE(finding.stalls || finding.overwrites) << story(paths, budget, finding);
+    EXPECT_TRUE(finding.made_again) << describe(paths);
+    EXPECT_TRUE(found(paths, budget - 1).stalls) << "does not stall: " << describe(paths);
+    machine.making -= 1;
+    EXPECT_FALSE(check_machine(on_ranks(machine, 2), {budget}, registry_).plan) << describe(machine);
+  }
+
   Registry registry_;
   int64_t machines_ = 0;
   int64_t states_ = 0;
@@ -115,25 +127,18 @@ TEST_F(RolesSearch, RanksThatSampleMayBeLost) {
   for (const Step& first : {kRead, kFilter}) {
     for (const Step& trainer : {kTrain, kBarrierTrains}) {
       for (int lag = 0; lag <= 1; ++lag) {
-        Machine machine{.groups = 3,
-                        .least = 1,
-                        .worst = 2,
-                        .micro_batch = 3,
-                        .owners = 1,
-                        .making = 4,
-                        .elastic = true,
-                        .iterations = lag + 1,
-                        .lag = lag,
-                        .rollout = true,
-                        .steps = {first, trainer, kPublish}};
-        const Paths paths = on_ranks(machine, 2);
-        const int budget = needed(paths);
-        const Finding finding = found(paths, budget);
-        EXPECT_FALSE(finding.stalls || finding.overwrites) << story(paths, budget, finding);
-        EXPECT_TRUE(finding.made_again) << describe(paths);
-        EXPECT_TRUE(found(paths, budget - 1).stalls) << "does not stall: " << describe(paths);
-        machine.making -= 1;
-        EXPECT_FALSE(check_machine(on_ranks(machine, 2), {budget}, registry_).plan) << describe(machine);
+        const Machine machine{.groups = 3,
+                              .least = 1,
+                              .worst = 2,
+                              .micro_batch = 3,
+                              .owners = 1,
+                              .making = 4,
+                              .elastic = true,
+                              .iterations = lag + 1,
+                              .lag = lag,
+                              .rollout = true,
+                              .steps = {first, trainer, kPublish}};
+        expect_survives_losses(machine);
       }
     }
   }
@@ -163,26 +168,20 @@ TEST_F(RolesSearch, OnDemand) {
 
 TEST_F(RolesSearch, OnDemandRanksThatSampleMayBeLost) {
   for (int lag = 0; lag <= 1; ++lag) {
-    Machine machine{.groups = 3,
-                    .least = 1,
-                    .worst = 2,
-                    .micro_batch = 3,
-                    .owners = 1,
-                    .making = 2,
-                    .elastic = true,
-                    .keeps_room = false,
-                    .iterations = lag + 1,
-                    .lag = lag,
-                    .rollout = true,
-                    .on_demand = true,
-                    .steps = {kRead, kTrain, kPublish}};
-    const Paths paths = on_ranks(machine, 2);
-    const int budget = needed(paths);
-    const Finding finding = found(paths, budget);
-    EXPECT_FALSE(finding.stalls || finding.overwrites) << story(paths, budget, finding);
-    EXPECT_TRUE(finding.made_again) << describe(paths);
-    machine.making -= 1;
-    EXPECT_FALSE(check_machine(on_ranks(machine, 2), {budget}, registry_).plan) << describe(machine);
+    const Machine machine{.groups = 3,
+                          .least = 1,
+                          .worst = 2,
+                          .micro_batch = 3,
+                          .owners = 1,
+                          .making = 2,
+                          .elastic = true,
+                          .keeps_room = false,
+                          .iterations = lag + 1,
+                          .lag = lag,
+                          .rollout = true,
+                          .on_demand = true,
+                          .steps = {kRead, kTrain, kPublish}};
+    expect_survives_losses(machine);
   }
 }
 
@@ -204,7 +203,9 @@ TEST_F(RolesSearch, FinishedGroupsThatKeepTheirCreditStallTheRun) {
     const Paths paths = on_ranks(machine, 2);
     const Finding finding = found(paths, 100);
     EXPECT_EQ(finding.stalls, !gives_up) << story(paths, 100, finding);
-    if (!gives_up) EXPECT_TRUE(replay(paths, {100}, finding.trace, [](const std::string&) {}));
+    if (!gives_up) {
+      EXPECT_TRUE(replay(paths, {100}, finding.trace, [](const std::string&) {}));
+    }
   }
 }
 

@@ -63,7 +63,9 @@ TEST(WorkerPool, WorkerThatEndedWhileIdleFailsNoRequest) {
   WorkerPool pool(shell("echo ready; read line; echo \"$line!\""));  // one request, and it ends
   EXPECT_THAT(ask(pool, {"a"}), ElementsAre("a!"));
   siginfo_t ended;  // until it has: the pool is left to find it, or has found it
-  if (::waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT) != 0) ASSERT_EQ(errno, ECHILD);
+  if (::waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT) != 0) {
+    ASSERT_EQ(errno, ECHILD);
+  }
   EXPECT_THAT(ask(pool, {"b"}), ElementsAre("b!"));
 }
 
