@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+namespace sluice::engine {
+struct Plan;
+}
+
 namespace sluice::cli {
 
 class Command;
@@ -75,8 +79,12 @@ struct ResumeArguments {
   bool accept_changes = false;
   std::int64_t show_samples_every = 0;  // as in RunArguments
 };
-/// Goes on with a run, by the pipeline that its folder keeps. 1 when no checkpoint is intact.
+/// Goes on with a run, by the pipeline that its folder keeps. 1 when no checkpoint is intact. Where that has roles, and this is none
+/// of their ranks, it launches them.
 int resume_run(const ResumeArguments& arguments);
+
+/// The same on all ranks that the plan is for, each of them `rlhf-run resume`.
+int launch_again(const ResumeArguments& arguments, const engine::Plan& plan);
 
 /// What is said of the checkpoints of a run folder. `iterations`: only that one.
 struct CheckpointsArguments {

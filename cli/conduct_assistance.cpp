@@ -3,9 +3,11 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "base/strings.h"
 #include "cli/exit_codes.h"
 #include "cli/run_signals.h"
 #include "cli/stop_signals.h"
@@ -31,6 +33,13 @@ engine::RunOptions options_of(const RunStart& start) {
   return options;
 }
 
+std::string what_it_does(const engine::Plan& plan, int rank) {
+  if (!plan.forwards(rank)) return "assisting rank " + std::to_string(engine::group_of(plan, rank).front());
+  std::vector<std::string> asking;
+  for (const int peer : engine::forward_peers(plan, rank, *plan.role_of(rank))) asking.push_back(std::to_string(peer));
+  return "computing passes for " + std::string(asking.size() == 1 ? "rank " : "ranks ") + join(asking, ", ");
+}
+
 }  // namespace
 
 int conduct_assistance(const engine::Plan& plan, const RunStart& start) {
@@ -38,7 +47,7 @@ int conduct_assistance(const engine::Plan& plan, const RunStart& start) {
   engine::Assistance assistance(plan, options_of(start));
   models::TensorPool::of_process().keep_freed();
   const StopSignals stop_signals;
-  const std::string doing = "assisting rank " + std::to_string(engine::group_of(plan, start.ranks.rank()).front());
+  const std::string doing = what_it_does(plan, start.ranks.rank());
   start.ranks.watch({.failed = [&](const std::exception_ptr& error) { assistance.fail(error); },
                      .sign =
                          [&] {

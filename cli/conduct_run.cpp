@@ -14,7 +14,6 @@
 
 #include "base/error.h"
 #include "base/printable.h"
-#include "base/shell_word.h"
 #include "base/strings.h"
 #include "cli/accepted_changes.h"
 #include "cli/conduct_assistance.h"
@@ -26,6 +25,7 @@
 #include "cli/run_folder.h"
 #include "cli/run_history.h"
 #include "cli/run_signals.h"
+#include "cli/run_words.h"
 #include "cli/shown_samples.h"
 #include "cli/stop_signals.h"
 #include "cli/trackers.h"
@@ -274,17 +274,11 @@ engine::RankSign Conduct::sign() const {
           .resident_bytes = status.resident_bytes};
 }
 
-std::string Conduct::how_to_go_on() const {
-  const std::string folder = shell_word(start_.folder.string());
-  if (start_.ranks.size() == 1) return "resume with: rlhf-run resume " + folder;
-  const char* const plugins = plan_.plugins.empty() ? "" : " --plugins";  // which may lie elsewhere than the copy of the pipeline
-  return "resume with: rlhf-run launch --ranks " + std::to_string(start_.ranks.size()) + " " +
-         shell_word((start_.folder / "pipeline.toml").string()) + plugins + " --resume auto --run-dir " + folder;
-}
+std::string Conduct::how_to_go_on() const { return "resume with: " + command_to_go_on(plan_, start_.folder); }
 
 // It computes passes, and has neither iterations nor mail by which others would learn of it.
 bool Conduct::an_assisting_rank_is_interrupted() const {
-  const bool some_assist = plan_.pass_ranks() > 1 || plan_.sampling_ranks() > 1;
+  const bool some_assist = plan_.pass_ranks() > 1 || plan_.sampling_ranks() > 1 || plan_.forward_ranks() > 0;
   if (!some_assist || !start_.ranks.leads()) return false;
   const auto is_told = [](const engine::RankSeen& rank) { return rank.last.interrupted; };
   return std::ranges::any_of(start_.ranks.seen(), is_told);

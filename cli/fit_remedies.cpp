@@ -118,7 +118,7 @@ class Remedies {
     const auto makes = [this](int node) {
       return std::ranges::any_of(plan_.paths, [&](const engine::PlanPath& path) { return path.rollout == node; });
     };
-    if (!plan_.roles.empty() || half == 0 || std::ranges::none_of(plan_.models, trains_some_of)) return;
+    if (!plan_.all_roles().empty() || half == 0 || std::ranges::none_of(plan_.models, trains_some_of)) return;
     Remedy remedy{
         .name = "roles of " + plural(plan_.ranks - half, "rank") + " that train and " + std::to_string(half) + " that sample",
         .sets = {"cluster.roles.train.ranks=" + std::to_string(plan_.ranks - half),

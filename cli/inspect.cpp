@@ -32,9 +32,9 @@ int validate_as_json(const PipelineArguments& arguments) {
 // "; role train has ranks 0-1, rollout 2-3"; without roles nothing.
 std::string roles_clause(const engine::Plan& plan) {
   std::vector<std::string> parts;
-  for (const engine::PlanRole& role : plan.roles)
-    parts.push_back(role.name + (parts.empty() ? (role.ranks == 1 ? " has rank " : " has ranks ") : " ") +
-                    engine::rank_numbers(plan, role));
+  for (const engine::PlanRole* const role : plan.all_roles())
+    parts.push_back(role->name + (parts.empty() ? (role->ranks == 1 ? " has rank " : " has ranks ") : " ") +
+                    engine::rank_numbers(plan, *role));
   return parts.empty() ? std::string() : "; role " + join(parts, ", ");
 }
 

@@ -25,7 +25,7 @@ void refuse_to_be_launched() {
 
 int ranks_of_roles(const PipelineArguments& pipeline) {
   const LoadedPipeline loaded = load_to_launch(pipeline);
-  if (!loaded.plan.roles.empty()) return loaded.plan.ranks;
+  if (!loaded.plan.all_roles().empty()) return loaded.plan.ranks;
   throw UserError("how many ranks to launch is not said, and the pipeline has no roles",
                   "rlhf-run launch --ranks N " + pipeline.file.string());
 }
@@ -73,6 +73,18 @@ int launch_pipeline(const LaunchArguments& given) {
                  .expendable = checked.expendable,
                  .restarts = arguments.restarts,
                  .notice = checked.notice});
+  return launch.wait();
+}
+
+int launch_again(const ResumeArguments& arguments, const engine::Plan& plan) {
+  std::vector<std::string> words = words_of(arguments);
+  words.insert(words.begin(), program_path().string());
+  Launch launch({.words = std::move(words),
+                 .ranks = plan.ranks,
+                 .port = 0,
+                 .expendable = plan.expendable(),
+                 .restarts = LaunchArguments{}.restarts,
+                 .notice = time_to_end(plan)});
   return launch.wait();
 }
 

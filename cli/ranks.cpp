@@ -137,7 +137,8 @@ void Ranks::join(const engine::Plan& plan) {
                                .back = [this](int rank, int64_t incarnation) { take_back(rank, incarnation); },
                                .over = [this] { be_late(); }};
   const std::vector<int> group = engine::group_of(plan, rank);
-  if (plan.shares_making() || plan.pass_ranks() > 1) options.make_parcels = make_parcels;
+  const bool forwards = plan.forward_ranks() > 0;
+  if (plan.shares_making() || plan.pass_ranks() > 1 || forwards) options.make_parcels = make_parcels;
   cluster_ = std::make_unique<comm::Cluster>(std::move(options));
   begin_to_come_back();
   cluster_->mail().receive(engine::Mail::Channel::kControl, [this](int, const std::string& message) {
@@ -154,12 +155,13 @@ void Ranks::join(const engine::Plan& plan) {
     have_in_common("trained", engine::sharing_with(plan, rank), plan.cluster.join_seconds);
   comm::ParcelsWithoutLost* const made = cluster_->parcels();
   shares_making_ = plan.shares_making();
-  if (made != nullptr && group.size() > 1) {
+  const bool asks_or_answers = forwards && (plan.trains(rank) || plan.forwards(rank));
+  if (made != nullptr && (group.size() > 1 || asks_or_answers)) {
     const bool samples_alone = !holds_trained;  // with those of its group, and computes no passes
     passes_ = std::make_unique<engine::ParcelPassGroups>(*made, group, samples_alone ? 1 : plan.ring(),
                                                          samples_alone ? 1 : plan.expert_ranks());
   }
-  if (made == nullptr || plan.roles.empty() || (holds_trained && plan.assists(rank))) return;
+  if (made == nullptr || plan.roles.empty() || (holds_trained && plan.assists(rank)) || plan.forwards(rank)) return;
   if (!holds_trained) {
     const engine::SharingRanks beside = engine::sampling_beside(plan, rank, made->hosts());
     if (beside.count() > 1) have_in_common("sampled", beside, plan.cluster.join_seconds);

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/printable.h"
-#include "base/shell_word.h"
 #include "base/strings.h"
+#include "cli/run_words.h"
 #include "cli/shown_metrics.h"
 #include "engine/observe/engine_metrics.h"
 
@@ -193,7 +193,7 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
   const bool trains = std::ranges::any_of(plan_.models, [](const engine::PlanModel& model) { return model.usage.updated; });
   if (!run.last_checkpoint.empty() && trains) text += " (checkpoint/ holds the trained models)";
   const bool to_be_resumed = run.end == engine::RunEnd::kInterrupted && !run.last_checkpoint.empty();
-  if (to_be_resumed) text += "\n  resume with rlhf-run resume " + printable(shell_word(folder));
+  if (to_be_resumed) text += "\n  resume with " + printable(command_to_go_on(plan_, folder));
   return text;
 }
 

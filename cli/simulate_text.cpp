@@ -19,7 +19,8 @@ std::string heading(const SimulationView& view) {
   const SimulationResult& result = view.variants.front().result;
   std::string text =
       view.pipeline + ": " + plural(result.iterations, "iteration") + " would take " + simulated_duration(result.seconds);
-  const int ranks = view.variants.front().ranks, assist = ranks - count_of(result);
+  const int ranks = view.variants.front().ranks;
+  const int assist = ranks - count_of(result) - (result.ranks ? result.ranks->forward : 0);
   if (ranks > 1) text += " on " + plural(ranks, "rank");
   if (assist > 0) text += ", of which " + std::to_string(assist) + (assist == 1 ? " assists" : " assist");
   if (view.costs_from.empty()) {

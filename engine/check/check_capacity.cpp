@@ -237,7 +237,7 @@ void fill_capacity(Draft& draft, const Worst& worst, const CapacityShape& shape)
 
 constexpr const char* kTokensInFlight = "tokens_in_flight";
 
-const PlanRole* training_role(const Draft& draft) { return draft.plan.roles.empty() ? nullptr : &draft.plan.roles.front(); }
+const PlanRole* training_role(const Draft& draft) { return draft.plan.role_of(0); }
 
 /// What to say of a budget that is too small.
 class Stall {

@@ -66,6 +66,7 @@ struct DraftModel {
 
   bool has_live_reader = false;  // a node that is no source reads it; a source reads its text alone
   bool sampled_apart = false;    // by a path that has not its trainer: while that trains
+  bool forwarded = false;        // ranks of a role of its own compute its passes, each alone
 
   bool is_idle_critic() const { return facts.head == "value" && reader >= 0 && updater < 0; }
   bool used() const { return reader >= 0 || sampler >= 0 || updater >= 0 || publisher >= 0; }
@@ -168,16 +169,17 @@ const Entry* own_tokens(const Draft& draft, const PlanRole& role);
 /// Where it is written how many tokens are in flight on the ranks of a role; null: on all.
 SourceSpan place_of_tokens(const Draft& draft, const PlanRole* role);
 
-void resolve_preset(Draft& draft);  // check_preset.cpp: which one
-void resolve_nodes(Draft& draft);   // check_nodes.cpp: types, parameters, inputs
-void check_graph(Draft& draft);     // loops, order, sources, rollouts, paths
-void settle_choices(Draft& draft);  // check_choices.cpp: which columns are read by nodes that leave it open
-void check_metrics(Draft& draft);   // who records what
-void check_columns(Draft& draft);   // who reads and writes what
-void check_filters(Draft& draft);   // who drops groups, and whose micro-batches meet
-void check_samples(Draft& draft);   // of a group: are there enough to compare?
-void bind_models(Draft& draft);     // check_models.cpp: parameters and what follows from them
-void check_models(Draft& draft);    // who uses which model, and how
+void resolve_preset(Draft& draft);        // check_preset.cpp: which one
+void resolve_nodes(Draft& draft);         // check_nodes.cpp: types, parameters, inputs
+void check_graph(Draft& draft);           // loops, order, sources, rollouts, paths
+void settle_choices(Draft& draft);        // check_choices.cpp: which columns are read by nodes that leave it open
+void check_metrics(Draft& draft);         // who records what
+void check_columns(Draft& draft);         // who reads and writes what
+void check_filters(Draft& draft);         // who drops groups, and whose micro-batches meet
+void check_samples(Draft& draft);         // of a group: are there enough to compare?
+void bind_models(Draft& draft);           // check_models.cpp: parameters and what follows from them
+void check_models(Draft& draft);          // who uses which model, and how
+void check_forward_models(Draft& draft);  // check_forward_models.cpp: whose weights ranks of a role of their own have
 void take_facts_of_averaged(Draft& draft, DraftModel& model);  // check_averages.cpp: as take_facts_of_base() of check_models.cpp
 void note_averages(Draft& draft);                              // before who uses which is noted: who trains one averages it
 bool may_use_average(ModelUse use);

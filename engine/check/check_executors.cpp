@@ -94,6 +94,13 @@ std::vector<std::string> executors_in_use(const Draft& draft, const std::string&
   return names;
 }
 
+// Their threads wait for ranks that have cores of their own for the passes: those are what is told of them.
+void add_executors_of(Draft& draft, const PlanRole& role) {
+  const int cores = static_cast<int>(resolved_cores(draft.plan.runtime.cores));
+  for (const std::string& name : executors_in_use(draft, role.name))
+    draft.plan.executors.push_back({name, draft.registry.is_device(without_role(name)) ? 1 : cores});
+}
+
 void share_cores(Draft& draft, const std::string& role) {
   const std::vector<std::string> names = executors_in_use(draft, role);
   const int64_t cores = resolved_cores(draft.plan.runtime.cores);
@@ -133,8 +140,12 @@ void check_executors(Draft& draft) {
   }
   for (const DraftPath& path : draft.paths) place_source(draft, path);
   if (!draft.settings_bound) return;
-  if (draft.plan.roles.empty()) return share_cores(draft, {});
-  for (const PlanRole& role : draft.plan.roles) share_cores(draft, role.name);
+  const std::vector<const PlanRole*> roles = draft.plan.all_roles();
+  if (roles.empty()) return share_cores(draft, {});
+  for (const PlanRole* const role : roles) {
+    const bool forwards = draft.plan.forwards(role->first_rank);
+    forwards ? add_executors_of(draft, *role) : share_cores(draft, role->name);
+  }
 }
 
 }  // namespace sluice::engine::checking

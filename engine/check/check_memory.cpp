@@ -43,7 +43,8 @@ std::vector<Share> shares_of(const Plan& plan, const MemoryNeed& need) {
       {"checkpoint copy", memory.copy_bytes, copy_remark(plan)},
       {"KV cache", memory.kv_bytes, "grows with tokens_in_flight"},
       {"columns", memory.column_bytes, "grows with tokens_in_flight"},
-      {"activations", memory.activation_bytes, plan.trains(need.rank) ? "grows with pass_tokens" : "of a step of a rollout"},
+      {"activations", memory.activation_bytes,
+       plan.samples(need.rank) && !plan.trains(need.rank) ? "of a step of a rollout" : "grows with pass_tokens"},
       {"allocator", memory.slack_bytes, "what it keeps beside: 5 % of KV cache, columns and activations"}};
   std::erase_if(shares, [](const Share& share) { return share.bytes == 0; });
   return shares;
@@ -127,7 +128,8 @@ void choose_recompute(Plan& plan) {
 // What less of its models takes less, by how much: adapters alone have gradients and moments that nobody notices.
 void add_remedies_of_models(const Plan& plan, const MemoryNeed& need, std::vector<std::string>& ways) {
   const auto is_here = [&](const PlanModel& model) {
-    return model.facts.device == need.place && plan.usage_on(need.rank, model);
+    const auto usage = plan.usage_on(need.rank, model);
+    return model.facts.device == need.place && usage && usage->forwarding == Forwarding::kNone;
   };
   for (const PlanModel& model : plan.models) {
     if (!is_here(model) || !trains_most_of(model) || !plan.trains(need.rank)) continue;
@@ -143,7 +145,7 @@ void add_remedies_of_models(const Plan& plan, const MemoryNeed& need, std::vecto
 
 std::string remedies(const Plan& plan, const MemoryNeed& need) {
   const PlanMemory& memory = need.memory;
-  const bool trains = plan.trains(need.rank);
+  const bool trains = plan.trains(need.rank), computes = trains || plan.forwards(need.rank);
   const std::string of_role = need.role.empty() ? std::string() : " in [cluster.roles." + need.role + "]";
   std::vector<std::string> ways;
   const int64_t tokens = tokens_that_fit(plan, need);
@@ -152,7 +154,7 @@ std::string remedies(const Plan& plan, const MemoryNeed& need) {
   } else if (memory.kv_bytes + memory.column_bytes > 0 && tokens_of(plan, need) > least_tokens_of(plan, need)) {
     ways.push_back("a smaller tokens_in_flight takes less KV cache and columns");
   }
-  if (trains && memory.activation_bytes > 0 && plan.budget.pass_tokens.value > longest_sample(plan)) {
+  if (computes && memory.activation_bytes > 0 && plan.budget.pass_tokens.value > longest_sample(plan)) {
     ways.push_back("a smaller pass_tokens takes less activations");
   }
   if (tokens == 0) add_remedies_of_models(plan, need, ways);
@@ -170,7 +172,8 @@ std::string remedies(const Plan& plan, const MemoryNeed& need) {
   }
   if (trains && need.is_host() && plan.checkpoint_copy == CheckpointCopy::kMemory && snapshot_bytes(plan) > 0)
     ways.push_back("copy = \"none\" in [checkpoint] takes " + human(snapshot_bytes(plan)) + " less");
-  if (plan.schedule.policy_lag > 0) ways.push_back("a smaller policy_lag takes fewer copies of weights");
+  if (plan.schedule.policy_lag > 0 && !plan.forwards(need.rank))
+    ways.push_back("a smaller policy_lag takes fewer copies of weights");
   if (ways.empty()) return "smaller models, or a machine with more memory";
   if (tokens == 0 && !need.fits()) ways.emplace_back("`rlhf-run plan --fit` finds what fits together");
   return join(ways, "; ");
@@ -239,11 +242,14 @@ void check_memory(Draft& draft) {
   plan.memory = predict_memory(plan, plan.training_tokens());
   plan.memory.machine_bytes = there;
   plan.devices = predicted_devices(draft, plan.training_tokens(), 0);
-  for (PlanRole& role : plan.roles) {
+  const auto predict = [&](PlanRole& role) {
     role.memory = predict_memory(plan, role.tokens_in_flight, role.first_rank);
     role.memory.machine_bytes = there;
     role.devices = predicted_devices(draft, role.tokens_in_flight, role.first_rank);
-  }
+  };
+  std::ranges::for_each(plan.roles, predict);
+  std::ranges::for_each(plan.forward_roles, predict);
+  if (plan.whole) predict(*plan.whole);
   for (const MemoryNeed& need : memory_needs(plan)) judge(draft, need);
 }
 

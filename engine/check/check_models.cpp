@@ -91,9 +91,10 @@ void check_common(Draft& draft, const DraftModel& model) {
       {}, "shard = \"optimizer\", or device = \"cpu\" in [models." + model.spec->name.text + "]");
 }
 
-// A model that passes are computed of.
+// A model that passes are computed of, by ranks that may do so together.
 bool is_in_passes(const DraftModel& model) {
-  return (model.updater >= 0 || model.has_live_reader) && model.params != nullptr && model.facts.base_of.empty();
+  return (model.updater >= 0 || model.has_live_reader) && !model.forwarded && model.params != nullptr &&
+         model.facts.base_of.empty();
 }
 
 // Of a ring all ranks compute with each other's keys: with kernels of the CPU.
@@ -169,7 +170,7 @@ void check_shared_experts(Draft& draft) {
   std::vector<std::string> unfit;
   int64_t common = 0;
   for (const DraftModel& model : draft.models) {
-    if (model.params == nullptr || !model.facts.base_of.empty() || !model.facts.is_mixture()) continue;
+    if (model.params == nullptr || !model.facts.base_of.empty() || !model.facts.is_mixture() || model.forwarded) continue;
     common = std::gcd(common, model.facts.experts);
     const bool is_sampled = model.sampler >= 0 && draft.plan.roles.empty();
     if ((is_sampled || is_in_passes(model)) && model.facts.device != "cpu")
@@ -390,6 +391,7 @@ void check_models(Draft& draft) {
     if (!draft.nodes[i].needs) continue;
     for (const ModelNeed& need : draft.nodes[i].needs->models) note_use(draft, static_cast<int>(i), need);
   }
+  check_forward_models(draft);
   for (const DraftModel& model : draft.models) check_common(draft, model);
   check_shared_passes(draft);
   check_shared_sampling(draft);

@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "base/strings.h"
 #include "engine/check/check_draft.h"
 #include "engine/plan/bind_settings.h"
 
-// Which ranks have which nodes: those of one role sample, and those of another do all the rest.
+// Which ranks have which nodes: those of one role sample, and those of another do all the rest, or one does both. Further ones compute
+// passes of frozen models.
 namespace sluice::engine::checking {
 namespace {
 
@@ -28,6 +30,19 @@ bool updates_model(const DraftNode& node) {
   return node.needs && std::ranges::any_of(node.needs->models, [](const ModelNeed& n) { return n.use == ModelUse::kUpdates; });
 }
 
+// Ranks of their own can compute what it does with models: these are frozen, and it only reads them.
+bool only_reads_frozen(const Draft& draft, const DraftNode& node) {
+  if (node.type == nullptr || node.type->kind != NodeKind::kOrdinary || !node.needs || node.needs->models.empty()) return false;
+  const auto is_used_otherwise = [&](const std::string& model) {
+    return std::ranges::any_of(draft.nodes, [&](const DraftNode& other) {
+      return other.needs && std::ranges::any_of(other.needs->models, [&](const ModelNeed& need) {
+               return need.model == model && need.use != ModelUse::kReads;
+             });
+    });
+  };
+  return std::ranges::none_of(node.needs->models, [&](const ModelNeed& need) { return is_used_otherwise(need.model); });
+}
+
 // A role is called like no executor, so that `on` is never both.
 void check_role_names(Draft& draft) {
   for (const PlanRole& role : draft.plan.roles) {
@@ -46,8 +61,9 @@ class RoleRules {
   void check() {
     for (DraftNode& node : draft_.nodes) take_role(node);
     if (names_.empty()) return report_unknown();
-    if (has_nothing_to_part()) return;
     samples_ = common_role(/*sampling=*/true), trains_ = common_role(/*sampling=*/false);
+    find_forward_roles();
+    if (has_nothing_to_part()) return;
     report_unknown();
     report_without();
     report_misplaced();
@@ -57,9 +73,13 @@ class RoleRules {
 
   bool both_known() const { return !samples_.empty() && !trains_.empty() && samples_ != trains_; }
 
+  /// One role does all but what others compute of frozen models.
+  bool one_does_the_rest() const { return !forward_.empty() && !trains_.empty() && (samples_.empty() || samples_ == trains_); }
+
   /// Roles of what samples, and of all else; empty: not known.
   const std::string& samples_role() const { return samples_; }
   const std::string& trains_role() const { return trains_; }
+  bool is_forward(const std::string& role) const { return std::ranges::find(forward_, role) != forward_.end(); }
 
  private:
   bool is_role(const std::string& name) const { return std::ranges::find(names_, name) != names_.end(); }
@@ -101,6 +121,7 @@ class RoleRules {
 
   // All that is behind a source is of one kind, as far as all types are known.
   bool has_nothing_to_part() {
+    if (!forward_.empty()) return false;
     const auto is_unknown = [](const DraftNode& node) { return node.type == nullptr; };
     if (draft_.nodes.empty() || std::ranges::any_of(draft_.nodes, is_unknown)) return false;
     const auto does_more = [&](const DraftNode& node) { return !samples(node) && !needs_no_role(node); };
@@ -113,20 +134,31 @@ class RoleRules {
     return true;
   }
 
-  // Of all nodes that sample, or of all others: the one on which a model is trained, else the first one says it.
+  // What says where all is that does not sample: first of all a node on which a model is trained.
+  int weight(const DraftNode& node) const { return updates_model(node) ? 2 : only_reads_frozen(draft_, node) ? 0 : 1; }
+
+  // Of all nodes that sample, or of all others: the one that says it, or the first one of these.
   std::string common_role(bool sampling) const {
     const DraftNode* found = nullptr;
     for (const DraftNode& node : draft_.nodes) {
       if (node.role.empty() || node.type == nullptr || samples(node) != sampling) continue;
-      if (found == nullptr || (updates_model(node) && !updates_model(*found))) found = &node;
+      if (found == nullptr || weight(node) > weight(*found)) found = &node;
     }
     return found == nullptr ? std::string() : found->role;
+  }
+
+  void find_forward_roles() {
+    for (const std::string& name : names_) {
+      const auto is_there = [&](const DraftNode& node) { return node.role == name && only_reads_frozen(draft_, node); };
+      if (name != samples_ && name != trains_ && std::ranges::any_of(draft_.nodes, is_there)) forward_.push_back(name);
+    }
   }
 
   // The role that the node should have; empty: any.
   std::string fitting_role(const DraftNode& node) const {
     if (node.type == nullptr) return {};
     const std::string &own = samples(node) ? samples_ : trains_, &other = samples(node) ? trains_ : samples_;
+    if (only_reads_frozen(draft_, node) && !forward_.empty()) return {};
     if (!own.empty() || other.empty() || names_.size() != 2) return own;
     return names_.front() == other ? names_.back() : names_.front();
   }
@@ -137,6 +169,8 @@ class RoleRules {
     const std::string executor = names_executor(draft_, on) ? "/" + on.text : std::string(), fitting = fitting_role(node);
     std::vector<std::string> texts;
     for (const std::string& name : names_) {
+      const bool is_for_samples = name == samples_ && samples_ != trains_;
+      if (fitting.empty() && node.type != nullptr && is_for_samples != samples(node) && !samples_.empty()) continue;
       if (fitting.empty() || name == fitting) texts.push_back("on = " + sluice::quoted(name + executor));
     }
     return join(texts, " or ");
@@ -185,12 +219,19 @@ class RoleRules {
     for (const DraftNode& node : draft_.nodes) {
       const std::string& common = samples(node) ? samples_ : trains_;
       if (node.role.empty() || node.type == nullptr || node.role == common) continue;
+      if (is_forward(node.role) && only_reads_frozen(draft_, node)) continue;
       draft_.error("role-misplaced", node.spec->on.where,
                    "'" + node.name() + "' is on role " + sluice::quoted(node.role) + ", and " +
                        example_on(common, samples(node)) + " on " + sluice::quoted(common),
-                   samples(node) ? "all that samples is on one role" : "all that does not sample is on one role",
-                   "on = " + sluice::quoted(common));
+                   rule_of(node), "on = " + sluice::quoted(common));
     }
+  }
+
+  // Why it cannot be there.
+  std::string rule_of(const DraftNode& node) const {
+    if (samples(node)) return "all that samples is on one role";
+    if (node.role == samples_) return "all that does not sample is on one role, but for what only reads frozen models";
+    return "only what reads frozen models, and nothing else of models, may be on a role of its own";
   }
 
   std::string example_on(const std::string& role, bool sampling) const {
@@ -222,7 +263,7 @@ class RoleRules {
   }
 
   void report_role_of_everything() {
-    if (samples_.empty() || samples_ != trains_ || !unknown_.empty()) return;
+    if (samples_.empty() || samples_ != trains_ || !unknown_.empty() || !forward_.empty()) return;
     const auto& roles = draft_.plan.roles;
     const auto other = std::ranges::find_if(roles, [&](const PlanRole& role) { return role.name != samples_; });
     const std::string sampler = std::ranges::find_if(draft_.nodes, samples)->name();
@@ -240,16 +281,45 @@ class RoleRules {
   std::vector<const DraftNode*> without_;  // on none
   std::vector<std::string> meant_;         // roles that were, as it seems, misspelt
   std::string samples_, trains_;
+  std::vector<std::string> forward_;  // roles that compute passes of frozen models
 };
 
-// The ranks of the one that trains come first: rank 0 writes the run folder.
-void order_roles(Draft& draft, const std::string& trains, const std::string& samples) {
-  std::vector<PlanRole> ordered;
-  for (const std::string& name : {trains, samples})
-    ordered.push_back(*std::ranges::find(draft.plan.roles, name, &PlanRole::name));
-  draft.plan.roles = std::move(ordered);
-  draft.plan.roles.front().first_rank = 0;
-  draft.plan.roles.back().first_rank = draft.plan.owners();
+// The ranks of the one that trains come first: rank 0 writes the run folder. Those that compute passes of frozen models come last.
+void order_roles(Draft& draft, const RoleRules& rules) {
+  Plan& plan = draft.plan;
+  const std::vector<PlanRole> written = std::exchange(plan.roles, {});
+  const auto role = [&](const std::string& name) { return *std::ranges::find(written, name, &PlanRole::name); };
+  if (rules.both_known())
+    plan.roles = {role(rules.trains_role()), role(rules.samples_role())};
+  else
+    plan.whole = role(rules.trains_role());
+  std::ranges::copy_if(written, std::back_inserter(plan.forward_roles),
+                       [&](const PlanRole& of) { return rules.is_forward(of.name); });
+  int first = plan.ranks - plan.forward_ranks();
+  for (PlanRole& of : plan.forward_roles) of.first_rank = std::exchange(first, first + of.ranks);
+  if (plan.whole) plan.whole->first_rank = 0;
+  if (plan.roles.empty()) return;
+  plan.roles.front().first_rank = 0;
+  plan.roles.back().first_rank = plan.owners();
+}
+
+const RoleSpec& spec_of(const Draft& draft, const PlanRole& role) {
+  return *std::ranges::find_if(draft.spec.roles, [&](const RoleSpec& spec) { return spec.name.text == role.name; });
+}
+
+// They are asked for a pass at a time.
+void check_forward_roles(Draft& draft) {
+  for (const PlanRole& role : draft.plan.forward_roles) {
+    const std::string who = "role " + sluice::quoted(role.name);
+    if (const Entry* const tokens = own_tokens(draft, role)) {
+      draft.error("setting-without-effect", tokens->value.where, who + " computes passes of frozen models, and holds no samples",
+                  {}, "remove it; pass_tokens in [budget] is the most that a pass has");
+    }
+    if (!role.elastic) continue;
+    draft.error("setting-unusable", spec_of(draft, role).params.find("elastic")->value.where,
+                who + " computes passes of frozen models, and cannot be elastic so far", {},
+                "remove it: where one of its ranks is lost, all end, and the run goes on from its last checkpoint");
+  }
 }
 
 // Of the ranks that sample each group has as many as every other.
@@ -268,11 +338,11 @@ void check_sampling_groups(Draft& draft) {
 
 // Who trains has what nobody else has; and somebody must be left to make the groups of one that is lost.
 void check_elastic(Draft& draft) {
-  for (const PlanRole& role : draft.plan.roles) {
-    if (!role.elastic) continue;
-    const auto spec = std::ranges::find_if(draft.spec.roles, [&](const RoleSpec& s) { return s.name.text == role.name; });
-    const SourceSpan where = spec->params.find("elastic")->value.where;
-    if (&role == &draft.plan.roles.front()) {
+  for (const PlanRole* const of : draft.plan.all_roles()) {
+    const PlanRole& role = *of;
+    if (!role.elastic || draft.plan.forwards(role.first_rank)) continue;
+    const SourceSpan where = spec_of(draft, role).params.find("elastic")->value.where;
+    if (draft.plan.trains(role.first_rank)) {
       draft.error("setting-unusable", where, "role " + sluice::quoted(role.name) + " trains, and cannot be elastic", {},
                   "remove it: where a rank that trains is lost, all end, and the run goes on from its last checkpoint");
     } else if (draft.plan.sampling_ranks() > 1) {
@@ -294,10 +364,7 @@ std::string without_role(const std::string& executor) {
   return slash == std::string::npos ? executor : executor.substr(slash + 1);
 }
 
-const Entry* own_tokens(const Draft& draft, const PlanRole& role) {
-  const auto spec = std::ranges::find_if(draft.spec.roles, [&](const RoleSpec& s) { return s.name.text == role.name; });
-  return spec->params.find("tokens_in_flight");
-}
+const Entry* own_tokens(const Draft& draft, const PlanRole& role) { return spec_of(draft, role).params.find("tokens_in_flight"); }
 
 SourceSpan place_of_tokens(const Draft& draft, const PlanRole* role) {
   const Entry* own = role == nullptr ? nullptr : own_tokens(draft, *role);
@@ -309,12 +376,12 @@ void check_roles(Draft& draft) {
   RoleRules rules(draft);
   rules.check();
   if (draft.plan.roles.empty()) return;
-  const std::string &trains = rules.trains_role(), &samples = rules.samples_role();
-  draft.roles_known = rules.both_known();
+  draft.roles_known = rules.both_known() || rules.one_does_the_rest();
   if (!draft.roles_known) return;
-  order_roles(draft, trains, samples);
-  check_sampling_groups(draft);
+  order_roles(draft, rules);
+  if (!draft.plan.roles.empty()) check_sampling_groups(draft);
   check_elastic(draft);
+  check_forward_roles(draft);
   if (draft.settings_bound) settle_slots(draft.spec, draft.problems, draft.plan);
 }
 

@@ -154,11 +154,11 @@ class Model {
   /// Of such a model, once before that: versions before this one do not come, since this rank has come into a run that goes on.
   virtual void begin_with_version(int64_t /*first*/) {}
 
-  /// Of a model whose passes another rank leads (ModelUsage::passes): computes with it what it asks for, on the calling thread. Waits
-  /// for: that rank. Ends when: it has dismissed this one. Throws what PassGroup does.
+  /// Of a model whose passes another rank leads (ModelUsage::passes), or that others ask for passes: computes with it what they ask
+  /// for, on the calling thread. Waits for: these ranks. Ends when: they have dismissed this one. Throws what PassGroup does.
   virtual void assist(FileSystem& /*files*/) {}
 
-  /// Of a model whose passes this rank leads: the ranks that assist are through. Once, when nothing is asked of the model any more.
+  /// Of a model whose passes this rank leads, or asks others for: these are through. Once, when nothing is asked of the model any more.
   virtual void dismiss() {}
 
   /// Gets the memory for the copies, which may take seconds. Called once at the start of a run that is saved from copies, on
@@ -181,6 +181,10 @@ class Model {
   virtual void restore(const std::filesystem::path& folder, VersionRange versions) = 0;
 };
 
+/// Of a frozen model whose passes ranks of a role of its own compute ([cluster.roles]): this rank asks them, and has its text alone;
+/// or it is one of them, and answers.
+enum class Forwarding { kNone, kAsks, kAnswers };
+
 /// What a load must know of the plan.
 struct ModelUsage {
   std::string name;
@@ -193,9 +197,13 @@ struct ModelUsage {
   std::shared_ptr<Model> base;   // what facts.made_from() names, loaded before; null: none
   World world;                   // of the run, as those have it who schedule
   std::optional<World> holders;  // where passes are shared: the ranks that hold what is trained, with slots for all of them
-  PassGroups* passes = nullptr;  // of ranks that compute its passes together, and outlives it; null: this rank does so alone
-  int64_t sampling_ranks = 1;    // of these, the first ones, which sample from it together with some columns of it each
-  int64_t expert_ranks = 1;  // likewise, with whole experts; a multiple of the others, or 1: those have columns of all experts
+  PassGroups* passes =
+      nullptr;  // of ranks that compute its passes together, or for each other, and outlives it; null: this rank does so alone
+  Forwarding forwarding = Forwarding::kNone;
+  std::vector<int> peers;  // the ranks that it asks or answers then, of the run, as is its own number
+  int own_rank = 0;
+  int64_t sampling_ranks = 1;  // of these, the first ones, which sample from it together with some columns of it each
+  int64_t expert_ranks = 1;    // likewise, with whole experts; a multiple of the others, or 1: those have columns of all experts
   GradientGroup* gradients = nullptr;    // that adds them over the ranks, and outlives it; null: there is one rank
   bool trained_alone = false;            // no other model is updated: what devices do for it has one order on all ranks
   bool shard_optimizer = false;          // each rank steps its own part of the weights
@@ -215,6 +223,7 @@ struct ModelUsage {
   /// Whether it has live weights at all. One that is sampled from and nothing else has a published version alone, and so has one
   /// whose passes can read that (ModelFacts::reads_published). Not where a rank has a part of a version.
   bool has_live_weights(bool reads_published) const {
+    if (forwarding != Forwarding::kNone) return forwarding == Forwarding::kAnswers;
     return updated || versions.readable == 0 || samples_together() || (read && !reads_published);
   }
 };

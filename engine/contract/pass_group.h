@@ -53,9 +53,15 @@ class PassGroups {
   /// All of its ranks ask for the same names. `first`: it has the first so many of those that compute passes together; 0: all.
   virtual PassGroup& of(const std::string& name, int first = 0) = 0;
 
+  /// Of two ranks of the run, of which this is one: `asks` has place 0 and asks for passes, `answers` computes them. Both ask for it.
+  virtual PassGroup& between(const std::string& name, int asks, int answers) = 0;
+
   /// Whoever leads holds it while it runs a backward on a device: LibTorch has one thread there for those of all models, which waits
   /// for the other ranks of a pass. So they come one after the other, on all ranks in the same order.
   virtual std::mutex& backward_on(const std::string& device) = 0;
+
+  /// A rank that computes passes for others holds it while it does so: it is at one at a time, with all of its cores.
+  virtual std::mutex& answer() = 0;
 
   /// This rank's run has failed, or is over: who waits learns it. From any thread.
   virtual void abandon() = 0;

@@ -293,7 +293,9 @@ ParamSet<RoleSettings> role_params() {
       .at_least(1)
       .unit("tokens")
       .harmless()
-      .doc("the most tokens that are in flight on each of them; unset: tokens_in_flight of [budget]");
+      .doc(
+          "the most tokens that are in flight on each of them; unset: tokens_in_flight of [budget]. Not of a role that computes "
+          "passes of frozen models");
   set.param("elastic", &RoleSettings::elastic)
       .harmless()
       .doc("of a role that samples: where a rank is lost, the others make its groups, and the run goes on");

@@ -185,8 +185,10 @@ void add_copies(const Plan& plan, const PlanModel& model, int rank, PlanMemory& 
 
 std::vector<std::string> devices_of(const Plan& plan, int rank) {
   std::set<std::string> devices;
-  for (const PlanModel& model : plan.models)
-    if (model.facts.device != kHost && plan.usage_on(rank, model)) devices.insert(model.facts.device);
+  for (const PlanModel& model : plan.models) {
+    const std::optional<ModelUsage> usage = plan.usage_on(rank, model);
+    if (model.facts.device != kHost && usage && usage->forwarding != Forwarding::kAsks) devices.insert(model.facts.device);
+  }
   return {devices.begin(), devices.end()};
 }
 
@@ -200,7 +202,7 @@ PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight, int rank, 
   for (const PlanPath& path : plan.paths) {
     if (plan.samples(rank) && place_of_pool(plan, path) == place)
       memory.kv_bytes = saturating_sum(memory.kv_bytes, predict_kv_bytes(plan, path, tokens_in_flight));
-    if (!is_host) continue;
+    if (!is_host || plan.forwards(rank)) continue;  // which has no columns
     const int64_t tokens = column_tokens(plan, path, tokens_in_flight, rank);
     memory.column_bytes = saturating_sum(memory.column_bytes, worst_column_bytes(plan, path, tokens));
   }
@@ -248,7 +250,7 @@ int64_t route_bytes_of(const Plan& plan, const NodeNeeds& writer) {
 int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int rank, const std::string& place) {
   std::map<std::string, int64_t> by_executor;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    if (!plan.has(rank, static_cast<int>(i))) continue;
+    if (!plan.computes(rank, static_cast<int>(i))) continue;
     const PlanNode& node = plan.nodes[i];
     const PlanPath& path = plan.path_of(static_cast<int>(i));
     const int64_t made = plan.nodes[static_cast<size_t>(path.maker())].needs.worst_sample_tokens;
@@ -265,17 +267,20 @@ int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int r
       const bool computes = need.use != ModelUse::kPublishes && need.use != ModelUse::kAverages;
       if (model == nullptr || !model->facts.activation_bytes || !computes) continue;
       if (model->facts.device != place) continue;
-      const int64_t bytes = model->facts.activation_bytes(
-          {.training = need.use == ModelUse::kUpdates,
-           .sampling = need.use == ModelUse::kSamples,
-           .tokens = tokens,
-           .longest_sample = longest,
-           .ranks = need.use == ModelUse::kSamples ? 1 : plan.pass_ranks(),
-           .ring = need.use == ModelUse::kSamples ? 1 : plan.ring(),
-           .expert_ranks = need.use == ModelUse::kSamples ? plan.sampling_expert_ranks(model->facts) : plan.expert_ranks(),
-           .recompute = model->usage.recompute});
+      const bool alone = need.use == ModelUse::kSamples || plan.forwards(rank);
+      const int64_t bytes =
+          model->facts.activation_bytes({.training = need.use == ModelUse::kUpdates,
+                                         .sampling = need.use == ModelUse::kSamples,
+                                         .tokens = tokens,
+                                         .longest_sample = longest,
+                                         .ranks = alone ? 1 : plan.pass_ranks(),
+                                         .ring = alone ? 1 : plan.ring(),
+                                         .expert_ranks = need.use == ModelUse::kSamples ? plan.sampling_expert_ranks(model->facts)
+                                                         : alone                        ? 1
+                                                                                        : plan.expert_ranks(),
+                                         .recompute = model->usage.recompute});
       if (need.use == ModelUse::kSamples) sampling = saturating_sum(sampling, bytes);
-      int64_t& largest = by_executor[node.executor];
+      int64_t& largest = by_executor[plan.forwards(rank) ? std::string() : node.executor];  // one pass at a time
       largest = std::max({largest, bytes, sampling});
     }
   }

@@ -17,8 +17,9 @@ void add_needs(std::vector<MemoryNeed>& needs, const MemoryNeed& of_host, const 
 }
 
 const PlanRole* role_named(const Plan& plan, const std::string& name) {
-  const auto found = std::ranges::find(plan.roles, name, &PlanRole::name);
-  return found == plan.roles.end() ? nullptr : &*found;
+  const std::vector<const PlanRole*> roles = plan.all_roles();
+  const auto found = std::ranges::find_if(roles, [&](const PlanRole* role) { return role->name == name; });
+  return found == roles.end() ? nullptr : *found;
 }
 
 bool is_tighter(const MemoryNeed& a, const MemoryNeed& b) {
@@ -33,9 +34,10 @@ double MemoryNeed::share() const {
 
 std::vector<MemoryNeed> memory_needs(const Plan& plan) {
   std::vector<MemoryNeed> needs;
-  if (plan.roles.empty()) add_needs(needs, {.memory = plan.memory, .role = {}}, plan.devices);
-  for (const PlanRole& role : plan.roles)
-    add_needs(needs, {.memory = role.memory, .role = role.name, .rank = role.first_rank}, role.devices);
+  const std::vector<const PlanRole*> roles = plan.all_roles();
+  if (roles.empty()) add_needs(needs, {.memory = plan.memory, .role = {}}, plan.devices);
+  for (const PlanRole* const role : roles)
+    add_needs(needs, {.memory = role->memory, .role = role->name, .rank = role->first_rank}, role->devices);
   return needs;
 }
 
@@ -51,6 +53,7 @@ int64_t tokens_of(const Plan& plan, const MemoryNeed& need) {
 
 // Paths with shares of their own keep them. A rank that only samples needs a group.
 int64_t least_tokens_of(const Plan& plan, const MemoryNeed& need) {
+  if (plan.forwards(need.rank)) return tokens_of(plan, need);  // they change nothing there
   const bool trains = plan.trains(need.rank);
   int64_t needed = 0;
   for (const PlanPath& path : plan.paths) {
@@ -79,7 +82,7 @@ std::vector<PassRanks> more_pass_ranks(const Plan& plan) {
   int64_t heads = 0;  // the largest number of ranks that divides those of all models
   bool all_on_host = true;
   for (const PlanModel& model : plan.models) {
-    if (!model.usage.updated && !model.usage.read) continue;
+    if ((!model.usage.updated && !model.usage.read) || plan.forward_role_of(model) != nullptr) continue;
     if (model.facts.key_heads == 0) return {};
     all_on_host &= model.facts.device == kHost;
     heads = std::gcd(heads, model.facts.key_heads);

@@ -5,8 +5,26 @@
 
 namespace sluice::engine {
 
+namespace {
+
+// Of each token at worst its id, where it stands, and the token behind it; and a number for an answer.
+constexpr int64_t kAskedBytes = 3 * sizeof(int64_t), kAnswerBytes = sizeof(float);
+
+void add_passes(const Plan& plan, RoleTraffic& traffic) {
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (plan.forward_role_of(plan.nodes[i]) == nullptr) continue;
+    const int64_t tokens = saturating_product(plan.path_of(static_cast<int>(i)).capacity.iteration_tokens, plan.owners());
+    traffic.passes.push_back({.node = static_cast<int>(i),
+                              .asked_bytes = saturating_product(tokens, kAskedBytes),
+                              .answer_bytes = saturating_product(tokens, kAnswerBytes)});
+  }
+}
+
+}  // namespace
+
 RoleTraffic role_traffic(const Plan& plan) {
   RoleTraffic traffic;
+  add_passes(plan, traffic);
   if (plan.roles.empty()) return traffic;
   for (const PlanModel& model : plan.models) {
     const auto usage = plan.usage_on(0, model);

@@ -22,8 +22,15 @@ struct RoleTraffic {
     int64_t prompt_bytes = 0;  // to ranks that sample
     int64_t column_bytes = 0;  // from them
   };
+  /// Of a node whose passes ranks of a role of its own compute, likewise.
+  struct Passes {
+    int node = 0;              // index into Plan::nodes
+    int64_t asked_bytes = 0;   // to these ranks
+    int64_t answer_bytes = 0;  // from them
+  };
   std::vector<Version> versions;
   std::vector<Groups> groups;
+  std::vector<Passes> passes;
 };
 
 RoleTraffic role_traffic(const Plan& plan);

@@ -179,11 +179,28 @@ void check_ring(const PipelineSpec& spec, Problems& problems, const Plan& plan) 
                                          : "a ring that divides sequence_parallel, which is " + std::to_string(ranks)});
 }
 
-// Of the ranks that compute passes together the first ones sample together, too. With roles those do that sample, of which nothing
-// is known here.
+void report_experts(const PipelineSpec& spec, Problems& problems, const std::string& message, const std::string& help) {
+  const SourceSpan where = spec.cluster.find("expert_parallel")->value.where;
+  problems.push_back({.kind = "setting-unusable", .where = where, .message = message, .caret = {}, .notes = {}, .help = help});
+}
+
+// Where ranks sample together, those that have columns are the first ones, and all have as many experts.
+void check_experts_of_samplers(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
+  const int64_t passes = plan.cluster.sequence_parallel, experts = plan.cluster.expert_parallel;
+  const int64_t sampling = plan.cluster.tensor_parallel;
+  if (experts == 1 || passes % experts != 0 || experts % sampling == 0) return;
+  const int64_t both = std::lcm(experts, sampling);
+  report_experts(spec, problems,
+                 "expert_parallel = " + std::to_string(experts) + " is no multiple of tensor_parallel, which is " +
+                     std::to_string(sampling) + ": of those that sample together each has some experts",
+                 (passes % both == 0 ? "expert_parallel = " + std::to_string(both) + ", or " : std::string()) +
+                     "a tensor_parallel that divides " + std::to_string(experts));
+}
+
+// Where no role samples alone, the first ones of the ranks that compute passes together sample together, too.
 void check_sampling_ranks(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
   const int64_t passes = plan.cluster.sequence_parallel, sampling = plan.cluster.tensor_parallel;
-  if (!plan.roles.empty() || passes % sampling == 0) return;
+  if (passes % sampling == 0) return check_experts_of_samplers(spec, problems, plan);
   problems.push_back({.kind = "setting-unusable",
                       .where = spec.cluster.find("tensor_parallel")->value.where,
                       .message = plural(sampling, "rank") + " cannot sample together where " + std::to_string(passes) +
@@ -195,28 +212,15 @@ void check_sampling_ranks(const PipelineSpec& spec, Problems& problems, const Pl
                                   : "a tensor_parallel that divides sequence_parallel, which is " + std::to_string(passes)});
 }
 
-// They are some of those that compute passes together, too. Where they sample together, those that have columns are the first ones, and
-// all have as many experts.
+// They are some of those that compute passes together, too.
 void check_expert_ranks(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
   const int64_t passes = plan.cluster.sequence_parallel, experts = plan.cluster.expert_parallel;
-  const int64_t sampling = plan.cluster.tensor_parallel;
-  if (experts == 1) return;
-  const auto report = [&](const std::string& message, const std::string& help) {
-    const SourceSpan where = spec.cluster.find("expert_parallel")->value.where;
-    problems.push_back({.kind = "setting-unusable", .where = where, .message = message, .caret = {}, .notes = {}, .help = help});
-  };
-  if (passes % experts != 0) {
-    return report(plural(experts, "rank") + " cannot share out experts where " + std::to_string(passes) +
-                      (passes == 1 ? " computes each pass" : " compute each pass together"),
-                  passes == 1 ? "sequence_parallel = " + std::to_string(experts) + " in [cluster], or remove expert_parallel"
-                              : "an expert_parallel that divides sequence_parallel, which is " + std::to_string(passes));
-  }
-  if (experts % sampling == 0 || !plan.roles.empty()) return;
-  const int64_t both = std::lcm(experts, sampling);
-  report("expert_parallel = " + std::to_string(experts) + " is no multiple of tensor_parallel, which is " +
-             std::to_string(sampling) + ": of those that sample together each has some experts",
-         (passes % both == 0 ? "expert_parallel = " + std::to_string(both) + ", or " : std::string()) +
-             "a tensor_parallel that divides " + std::to_string(experts));
+  if (experts == 1 || passes % experts == 0) return;
+  report_experts(spec, problems,
+                 plural(experts, "rank") + " cannot share out experts where " + std::to_string(passes) +
+                     (passes == 1 ? " computes each pass" : " compute each pass together"),
+                 passes == 1 ? "sequence_parallel = " + std::to_string(experts) + " in [cluster], or remove expert_parallel"
+                             : "an expert_parallel that divides sequence_parallel, which is " + std::to_string(passes));
 }
 
 // In the order of the file; which of them trains is not known yet.
@@ -289,7 +293,6 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
   bind_table("cluster", cluster_params(), spec.cluster, registry, problems, plan.cluster, plan);
   check_ring(spec, problems, plan);
   bind_roles(spec, registry, problems, plan);
-  check_sampling_ranks(spec, problems, plan);
   check_expert_ranks(spec, problems, plan);
   bind_devices(spec, registry, problems, plan);
   check_checkpoint_folder(spec.checkpoint, problems);
@@ -297,6 +300,7 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
 }
 
 void settle_slots(const PipelineSpec& spec, Problems& problems, Plan& plan) {
+  if (plan.roles.empty()) check_sampling_ranks(spec, problems, plan);
   check_sharing(spec, problems, plan);
   if (!check_groups(spec, problems, plan)) return;
   if (plan.ranks > 1 && !plan.cluster.slots) take_slots_of_ranks(plan);

@@ -22,9 +22,48 @@ bool computes_in_passes(const NodeType& type, const NodeNeeds& needs) {
          std::ranges::any_of(needs.models, [](const ModelNeed& need) { return need.use != ModelUse::kPublishes; });
 }
 
+namespace {
+
+bool uses(const PlanNode& node, const std::string& model) {
+  return std::ranges::find(node.needs.models, model, &ModelNeed::model) != node.needs.models.end();
+}
+
+}  // namespace
+
+std::vector<const PlanRole*> Plan::all_roles() const {
+  std::vector<const PlanRole*> all;
+  if (whole) all.push_back(&*whole);
+  for (const PlanRole& role : roles) all.push_back(&role);
+  for (const PlanRole& role : forward_roles) all.push_back(&role);
+  return all;
+}
+
+int Plan::forward_ranks() const {
+  int count = 0;
+  for (const PlanRole& role : forward_roles) count += role.ranks;
+  return count;
+}
+
 const PlanRole* Plan::role_of(int rank) const {
-  if (roles.empty()) return nullptr;
+  for (const PlanRole& role : forward_roles) {
+    if (role.first_rank <= rank && rank < role.first_rank + role.ranks) return &role;
+  }
+  if (roles.empty()) return whole ? &*whole : nullptr;
   return holds_trained(rank) ? &roles.front() : &roles.back();
+}
+
+const PlanRole* Plan::forward_role_of(const PlanNode& node) const {
+  const auto found = std::ranges::find_if(forward_roles, [&](const PlanRole& role) { return role.has(node); });
+  return found == forward_roles.end() ? nullptr : &*found;
+}
+
+// A source has no more of a model than its text.
+const PlanRole* Plan::forward_role_of(const PlanModel& model) const {
+  if (forward_roles.empty()) return nullptr;
+  for (const PlanNode& node : nodes) {
+    if (node.type->kind == NodeKind::kOrdinary && uses(node, model.name)) return forward_role_of(node);
+  }
+  return nullptr;
 }
 
 std::vector<int> Plan::receivers() const {
@@ -49,6 +88,21 @@ bool Plan::has(int rank, int node) const {
   return false;
 }
 
+bool Plan::computes(int rank, int node) const {
+  const PlanRole* const role = forward_role_of(nodes[static_cast<size_t>(node)]);
+  return role == nullptr ? has(rank, node) : role == role_of(rank);
+}
+
+bool Plan::has_executor(int rank, const std::string& name) const {
+  if (is_forward(name)) return trains(rank);
+  const PlanRole* const role = role_of(rank);
+  return role == nullptr || name.starts_with(role->name + "/");
+}
+
+bool Plan::is_forward(const std::string& executor) const {
+  return std::ranges::any_of(forward_roles, [&](const PlanRole& role) { return executor.starts_with(role.name + "/"); });
+}
+
 namespace {
 
 // Ranks that assist compute what the others do in passes, and sample with them.
@@ -61,6 +115,16 @@ bool uses_for(const Plan& plan, int rank, int node, const PlanModel& model) {
   return computes_in_passes(*of.type, of.needs);
 }
 
+// Of a frozen model that a role computes with: its ranks have it, and those that ask them its text.
+std::optional<ModelUsage> forward_usage(const Plan& plan, int rank, const PlanRole& role, ModelUsage usage) {
+  const bool answers = plan.role_of(rank) == &role;
+  if (!answers && !plan.trains(rank)) return std::nullopt;
+  usage.forwarding = answers ? Forwarding::kAnswers : Forwarding::kAsks;
+  usage.peers = forward_peers(plan, rank, role), usage.own_rank = rank;
+  usage.sampling_ranks = usage.expert_ranks = 1;
+  return usage;
+}
+
 }  // namespace
 
 std::optional<ModelUsage> Plan::usage_on(int rank, const PlanModel& model) const {
@@ -68,13 +132,13 @@ std::optional<ModelUsage> Plan::usage_on(int rank, const PlanModel& model) const
   usage.sampling_ranks = sampling_ranks();
   usage.expert_ranks = sampling_expert_ranks(model.facts);
   usage.receivers = receivers();
+  if (const PlanRole* const role = forward_role_of(model)) return forward_usage(*this, rank, *role, std::move(usage));
+  if (forwards(rank)) return std::nullopt;
   if (roles.empty() && !assists(rank)) return usage;
   const bool is_trained = usage.updated, is_sampled = usage.versions.readable > 0;
   const auto is_used = [&](const PlanModel& used) {
     for (size_t i = 0; i < nodes.size(); ++i) {
-      if (uses_for(*this, rank, static_cast<int>(i), used) &&
-          std::ranges::find(nodes[i].needs.models, used.name, &ModelNeed::model) != nodes[i].needs.models.end())
-        return true;
+      if (uses_for(*this, rank, static_cast<int>(i), used) && uses(nodes[i], used.name)) return true;
     }
     return false;
   };

@@ -142,6 +142,9 @@ struct PlanRole {
   bool elastic = false;          // the run goes on when one of them is lost
   PlanMemory memory;             // of each, on the host
   std::vector<PlanDevice> devices;
+
+  /// Whether a node is on it, whose executor bears its name: "train/cpu".
+  bool has(const PlanNode& node) const { return node.executor.starts_with(name + "/"); }
 };
 
 /// One key of the effective pipeline, for `plan --config` and the run folder.
@@ -166,7 +169,9 @@ struct Plan {
   ClusterSettings cluster;
   std::map<std::string, DeviceSettings> device_settings;  // [devices.NAME]
   int ranks = 1;                                          // that the run is proven for
-  std::vector<PlanRole> roles;                            // those that train, then those that sample; none: every rank does both
+  std::vector<PlanRole> roles;                            // those that train, then those that sample; none: every rank does both,
+  std::optional<PlanRole> whole;                          // of this role, where there are others; nothing: there are none
+  std::vector<PlanRole> forward_roles;  // whose ranks compute passes of frozen models for those that train; behind all others
   CheckpointCopy checkpoint_copy = CheckpointCopy::kMemory;  // [checkpoint] copy, or chosen by the memory that there is
   std::vector<PlanNode> nodes;                               // in topological order; ties in the order of the file
   std::vector<PlanColumn> columns;                           // in order of their writers
@@ -180,8 +185,15 @@ struct Plan {
   std::vector<std::string> plugins;
   std::vector<EffectiveKey> effective;
 
+  /// All roles, in the order of their first ranks. Empty: every rank does everything.
+  std::vector<const PlanRole*> all_roles() const;
+
+  /// Ranks of roles that compute passes of frozen models: the last ones.
+  int forward_ranks() const;
+  bool forwards(int rank) const { return rank >= ranks - forward_ranks(); }
+
   /// Ranks that hold what is trained, and how many of them compute a pass together: one of these leads and the others assist.
-  int training_ranks() const { return roles.empty() ? ranks : roles.front().ranks; }
+  int training_ranks() const { return roles.empty() ? ranks - forward_ranks() : roles.front().ranks; }
   int pass_ranks() const { return ranks == 1 ? 1 : static_cast<int>(cluster.sequence_parallel); }
   int ring() const { return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.ring); }  // blocks that these make
 
@@ -197,7 +209,8 @@ struct Plan {
   int sampling_expert_ranks(const ModelFacts& facts) const { return facts.is_mixture() && roles.empty() ? expert_ranks() : 1; }
 
   /// Ranks that have micro-batches, and those that sample: all that schedule, or with roles the first ones and the others. Behind
-  /// them come those that assist, which have no nodes: with roles first those of the role that samples.
+  /// them come those that assist, which have no nodes: with roles first those of the role that samples, and those that compute
+  /// passes of frozen models last.
   int owners() const { return std::max(1, training_ranks() / pass_ranks()); }
   int samplers() const { return roles.empty() ? owners() : std::max(1, roles.back().ranks / sampling_ranks()); }
   int scheduling_ranks() const { return roles.empty() ? owners() : owners() + samplers(); }
@@ -205,13 +218,26 @@ struct Plan {
   bool samples(int rank) const { return scheduling_ranks() - samplers() <= rank && rank < scheduling_ranks(); }
   bool assists(int rank) const { return scheduling_ranks() <= rank; }
   bool assists_sampling(int rank) const { return !roles.empty() && assists(rank) && rank < owners() + roles.back().ranks; }
-  bool holds_trained(int rank) const { return trains(rank) || (assists(rank) && !assists_sampling(rank)); }
+  bool holds_trained(int rank) const { return trains(rank) || (assists(rank) && !assists_sampling(rank) && !forwards(rank)); }
   std::vector<int> receivers() const;       // with roles: the ranks that get each version of the weights
-  const PlanRole* role_of(int rank) const;  // null: it does everything
-  RankRange expendable() const;             // ranks that may be lost, and the run goes on without them
+  const PlanRole* role_of(int rank) const;  // null: it does everything, and there are no roles
 
-  /// Whether a rank has a node. Every rank that trains has the sources, since all of these draw all groups.
+  /// The role whose ranks compute a node's passes, or hold a model; null: none of forward_roles.
+  const PlanRole* forward_role_of(const PlanNode& node) const;
+  const PlanRole* forward_role_of(const PlanModel& model) const;
+  RankRange expendable() const;  // ranks that may be lost, and the run goes on without them
+
+  /// Whether a rank has a node. Every rank that trains has the sources, since all of these draw all groups. It has those, too, whose
+  /// passes a role computes: there it asks for them, and waits.
   bool has(int rank, int node) const;
+
+  /// Whether a rank computes what the node does with models.
+  bool computes(int rank, int node) const;
+
+  /// Whether a rank has an executor: with roles that of a node that it has. On one of a role that computes passes of frozen models,
+  /// those that train wait for these.
+  bool has_executor(int rank, const std::string& name) const;
+  bool is_forward(const std::string& executor) const;
 
   /// What the nodes of a rank do with a model; nothing: they do not use it.
   std::optional<ModelUsage> usage_on(int rank, const PlanModel& model) const;
@@ -228,8 +254,8 @@ struct Plan {
 
   /// Of [budget] or of the roles: tokens that are in flight on a rank for what it trains; on one that samples for what it makes; and
   /// of these those of a path.
-  int64_t training_tokens() const { return roles.empty() ? budget.tokens_in_flight : roles.front().tokens_in_flight; }
-  int64_t making_tokens() const { return roles.empty() ? budget.tokens_in_flight : roles.back().tokens_in_flight; }
+  int64_t training_tokens() const { return roles.empty() ? tokens_of_all() : roles.front().tokens_in_flight; }
+  int64_t making_tokens() const { return roles.empty() ? tokens_of_all() : roles.back().tokens_in_flight; }
   int64_t making_tokens(const PlanPath& path) const { return share_of(path, making_tokens()); }
 
   /// Whether ranks make groups of a path for others, where the path's share of the budget is so much: those that sample for those
@@ -248,6 +274,9 @@ struct Plan {
   std::vector<TextCheck> text_checks(const PlanNode& writer) const;       // of its text columns, by nodes that read them
   std::optional<PromptLimit> prompt_limit(const PlanNode& source) const;  // of the rollout that takes its prompts, if one says
   std::vector<int> last_readers(const PlanColumn& column) const;  // those behind which no other reader comes: with them it dies
+
+ private:
+  int64_t tokens_of_all() const { return whole ? whole->tokens_in_flight : budget.tokens_in_flight; }
 };
 
 /// The outcome of a check: a plan if there is no error among the problems (there may be warnings).

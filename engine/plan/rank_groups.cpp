@@ -1,6 +1,7 @@
 #include "engine/plan/rank_groups.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -25,9 +26,37 @@ Groups groups_with(const Plan& plan, int rank) {
   return {.first_leader = 0, .first_assistant = first, .size = plan.pass_ranks()};
 }
 
+// Of `count` things dealt out in blocks to `among`, those of one of these.
+RankRange block_of(int count, int among, int index) {
+  const int begin = index * count / among, end = (index + 1) * count / among;
+  return {.first = begin, .count = end - begin};
+}
+
+std::vector<int> numbers_of(const RankRange& range, int first) {
+  std::vector<int> numbers(static_cast<size_t>(range.count));
+  std::iota(numbers.begin(), numbers.end(), first + range.first);
+  return numbers;
+}
+
+// Of `many` things that are dealt out to `few`, whose block one of them is in.
+int owner_of_block(int many, int few, int index) {
+  int of = 0;
+  while (!block_of(many, few, of).has(index)) ++of;
+  return of;
+}
+
 }  // namespace
 
+std::vector<int> forward_peers(const Plan& plan, int rank, const PlanRole& role) {
+  const bool asks = plan.trains(rank);
+  const int own = asks ? plan.owners() : role.ranks, others = asks ? role.ranks : plan.owners();
+  const int index = asks ? rank : rank - role.first_rank, first_other = asks ? role.first_rank : 0;
+  if (others >= own) return numbers_of(block_of(others, own, index), first_other);
+  return {first_other + owner_of_block(own, others, index)};
+}
+
 std::vector<int> group_of(const Plan& plan, int rank) {
+  if (plan.forwards(rank)) return {rank};
   const Groups groups = groups_with(plan, rank);
   const int leader = groups.leader_of(rank);
   std::vector<int> ranks{leader};
@@ -49,7 +78,7 @@ World trainers_of(const Plan& plan, int rank) {
 
 SharingRanks sharing_with(const Plan& plan, int rank) {
   // Those that hold what is trained, in the order of their numbers in the run.
-  const int leaders = plan.owners(), between = plan.ranks - plan.training_ranks(), count = plan.shard_ranks();
+  const int leaders = plan.owners(), between = plan.roles.empty() ? 0 : plan.roles.back().ranks, count = plan.shard_ranks();
   const int index = rank < leaders ? rank : rank - between;
   const auto number = [&](int of) { return of < leaders ? of : of + between; };
   SharingRanks sharing{.place = index % count, .members = {}, .group = index / count, .counterparts = {}};

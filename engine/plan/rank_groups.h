@@ -23,6 +23,11 @@ World trainers_of(const Plan& plan, int rank);
 /// for those between that sample alone.
 SharingRanks sharing_with(const Plan& plan, int rank);
 
+/// With whom a rank computes passes of the frozen models of a role (Plan::forward_roles): of one that trains those that it asks, and
+/// of one of the role those that it answers. They are dealt out in blocks: where the role has more ranks, each that trains asks
+/// several, else each of the role answers several.
+std::vector<int> forward_peers(const Plan& plan, int rank, const PlanRole& role);
+
 /// Of a rank that samples what others train: those that have memory in common with it for the versions that they sample from, which
 /// are those of its host; it alone where each has a part of a version, or may be lost. `hosts`: by rank, equal numbers share memory.
 SharingRanks sampling_beside(const Plan& plan, int rank, const std::vector<int>& hosts);

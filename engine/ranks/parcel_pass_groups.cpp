@@ -131,15 +131,25 @@ ParcelPassGroups::ParcelPassGroups(Parcels& parcels, std::vector<int> ranks, int
 
 ParcelPassGroups::~ParcelPassGroups() = default;
 
-PassGroup& ParcelPassGroups::of(const std::string& name, int first) {
+ParcelPassGroups::Group& ParcelPassGroups::made(const std::string& key, const std::string& name, std::vector<int> ranks, int ring,
+                                                int expert_ranks) {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<Group>& group = groups_[name];
+  std::unique_ptr<Group>& group = groups_[key];
   if (!group) {
-    const auto end = first == 0 ? ranks_.end() : ranks_.begin() + first;
-    group = std::make_unique<Group>(parcels_, name, std::vector<int>(ranks_.begin(), end), ring_, expert_ranks_);
+    group = std::make_unique<Group>(parcels_, name, std::move(ranks), ring, expert_ranks);
     if (is_over_) group->abandon();
   }
   return *group;
+}
+
+PassGroup& ParcelPassGroups::of(const std::string& name, int first) {
+  const auto end = first == 0 ? ranks_.end() : ranks_.begin() + first;
+  return made(name, name, std::vector<int>(ranks_.begin(), end), ring_, expert_ranks_);
+}
+
+PassGroup& ParcelPassGroups::between(const std::string& name, int asks, int answers) {
+  const std::string key = name + "/" + std::to_string(asks) + "/" + std::to_string(answers);
+  return made(key, name, {asks, answers}, /*ring=*/1, /*expert_ranks=*/1);
 }
 
 std::mutex& ParcelPassGroups::backward_on(const std::string& device) {

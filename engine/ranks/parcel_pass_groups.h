@@ -26,19 +26,24 @@ class ParcelPassGroups final : public PassGroups {
   ~ParcelPassGroups() override;
 
   PassGroup& of(const std::string& name, int first = 0) override;
+  PassGroup& between(const std::string& name, int asks, int answers) override;
   std::mutex& backward_on(const std::string& device) override;
+  std::mutex& answer() override { return answer_; }
   void abandon() override;
 
  private:
   class Group;
+
+  Group& made(const std::string& key, const std::string& name, std::vector<int> ranks, int ring, int expert_ranks);
 
   Parcels& parcels_;
   const std::vector<int> ranks_;
   const int ring_, expert_ranks_;
   std::mutex mutex_;  // guards what follows
   bool is_over_ = false;
-  std::map<std::string, std::unique_ptr<Group>> groups_;
-  std::map<std::string, std::mutex> backwards_;  // by device
+  std::map<std::string, std::unique_ptr<Group>> groups_;  // by name, and of two ranks with these behind it
+  std::map<std::string, std::mutex> backwards_;           // by device
+  std::mutex answer_;
 };
 
 }  // namespace sluice::engine

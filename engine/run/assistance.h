@@ -8,8 +8,8 @@
 
 namespace sluice::engine {
 
-/// What a rank does that computes passes with the one that leads it (Plan::assists): it has models, and neither nodes nor data. It
-/// does with the models what that rank does, at the same time.
+/// What a rank does that computes passes with the one that leads it, or for ranks that ask it (Plan::assists): it has models, and
+/// neither nodes nor data. With the first it does with the models what that rank does, at the same time.
 ///
 /// Threads: the constructor and execute() on one, fail() on any. Of the options it reads those that concern models and ranks.
 class Assistance {
@@ -18,7 +18,7 @@ class Assistance {
   Assistance(const Plan& plan, RunOptions options);
   ~Assistance();
 
-  /// Once. Waits for: the rank that leads. Ends when: that one is through, or the run has failed, which this throws.
+  /// Once. Waits for: the rank that leads, or those that ask. Ends when: these are through, or the run has failed, which this throws.
   void execute();
 
   /// Another rank is lost: execute() throws this, if nothing else came before.

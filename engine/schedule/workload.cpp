@@ -31,7 +31,8 @@ ModelUsage usage_of(const Plan& plan, const PlanModel& model, ModelUsage usage, 
   usage.publications = ranks.publications;
   usage.world = world_of(plan, ranks.numbers);
   if (ranks.passes != nullptr && plan.holds_trained(rank)) usage.holders = trainers_of(plan, rank);
-  if (ranks.passes != nullptr && is_shared(plan, rank, model)) usage.passes = ranks.passes;
+  const bool has_peers = usage.forwarding != Forwarding::kNone;
+  if (ranks.passes != nullptr && (has_peers || is_shared(plan, rank, model))) usage.passes = ranks.passes;
   if (usage.updated && model.facts.trainable && plan.training_ranks() > 1) usage.gradients = ranks.numbers.gradients(model.name);
   usage.trained_alone = std::ranges::count_if(plan.models, [](const PlanModel& other) {
                           return other.usage.updated && other.facts.trainable;

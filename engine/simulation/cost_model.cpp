@@ -77,6 +77,8 @@ NodeCosts CostModel::found(const PlanNode& node, const Costs& costs) {
                      real_text(static_cast<double>(threads) / scaled.threads));
     scale(scaled, static_cast<double>(scaled.threads) / threads);
   }
+  // Ranks of a role of its own share out what all that train ask for.
+  if (const PlanRole* const role = plan_.forward_role_of(node)) scale(scaled, static_cast<double>(plan_.owners()) / role->ranks);
   return scaled;
 }
 
@@ -147,7 +149,8 @@ Costs estimated_costs(const Plan& plan, double gflops) {
   Costs costs{.pipeline = plan.pipeline.name, .nodes = {}, .lengths = {}};
   for (const PlanNode& node : plan.nodes) {
     const int threads = threads_of(plan, node);
-    const int ranks = computes_in_passes(*node.type, node.needs) ? plan.pass_ranks() : 1;
+    const bool together = computes_in_passes(*node.type, node.needs) && plan.forward_role_of(node) == nullptr;
+    const int ranks = together ? plan.pass_ranks() : 1;
     const double per_token_us = operations_of_token(plan, node) / (gflops * 1e3 * threads * ranks);
     NodeCosts& estimate = costs.nodes[node.name] = {.threads = threads};
     if (node.type->kind == NodeKind::kRollout)

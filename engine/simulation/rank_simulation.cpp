@@ -153,8 +153,12 @@ void RankSimulation::settle() {
   }
 }
 
+// What ranks of a role of their own compute it only waits for.
 bool RankSimulation::works() const {
-  return std::ranges::any_of(executors_, [](const auto& executor) { return executor->works(); });
+  for (size_t i = 0; i < executors_.size(); ++i) {
+    if (executors_[i]->works() && !plan_.is_forward(plan_.executors[i].name)) return true;
+  }
+  return false;
 }
 
 // What it waits for while none works. With roles the numbers of the last iteration may still be on their way, or others not

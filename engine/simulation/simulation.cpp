@@ -93,7 +93,7 @@ class Simulation {
     add_nodes(result);
     result.notes = ranks_.front().notes();
     result.tokens_in_flight = ranks_.front().tokens_in_flight(kParts);
-    if (plan_.scheduling_ranks() > 1) result.ranks = ranks_of(result.seconds);
+    if (plan_.scheduling_ranks() > 1 || !plan_.forward_roles.empty()) result.ranks = ranks_of(result.seconds);
     const auto stuck = std::ranges::find_if(ranks_, &RankSimulation::is_stuck);
     if (stuck != ranks_.end()) result.stall = stall(stuck->status());
     return result;
@@ -103,11 +103,7 @@ class Simulation {
   double mean(double sum, int of) const { return sum / of; }
   double mean(double sum) const { return mean(sum, plan_.scheduling_ranks()); }
 
-  // Those that have an executor, which bears the name of its role.
-  bool has(const RankSimulation& rank, const std::string& executor) const {
-    const PlanRole* const role = plan_.role_of(rank.rank());
-    return role == nullptr || executor.starts_with(role->name + "/");
-  }
+  bool has(const RankSimulation& rank, const std::string& executor) const { return plan_.has_executor(rank.rank(), executor); }
   int ranks_with(const std::string& executor) const {
     return static_cast<int>(std::ranges::count_if(ranks_, [&](const RankSimulation& rank) { return has(rank, executor); }));
   }
@@ -173,15 +169,21 @@ class Simulation {
 
   SimulationResult::Ranks ranks_of(double seconds) const {
     using Use = RankSimulation::RankUse;
-    SimulationResult::Ranks ranks{.count = plan_.scheduling_ranks()};
+    SimulationResult::Ranks ranks{.count = plan_.scheduling_ranks(), .forward = plan_.forward_ranks()};
     ranks.busy = share(&Use::busy, seconds, 0, plan_.scheduling_ranks());
     ranks.waits_for_others = share(&Use::for_others, seconds, 0, plan_.scheduling_ranks());
     ranks.waits_for_network = share(&Use::for_network, seconds, 0, plan_.scheduling_ranks());
     for (const RankSimulation& rank : ranks_) ranks.network_seconds += mean(in_seconds(rank.use().for_network));
     ranks.columns = carried(network_.columns());
     ranks.weights = carried(network_.versions());
-    for (const PlanRole& role : plan_.roles) {
-      const auto of_role = [&](int64_t Use::*part) { return share(part, seconds, role.first_rank, role.ranks); };
+    for (const PlanRole* const role_there : plan_.all_roles()) {
+      const PlanRole& role = *role_there;
+      if (plan_.forwards(role.first_rank)) {
+        ranks.roles.push_back(forward_role(role, seconds));
+        continue;
+      }
+      const int count = plan_.trains(role.first_rank) ? plan_.owners() : plan_.samplers();  // without those that assist
+      const auto of_role = [&](int64_t Use::*part) { return share(part, seconds, role.first_rank, count); };
       ranks.roles.push_back({.name = role.name,
                              .ranks = role.ranks,
                              .busy = of_role(&Use::busy),
@@ -191,6 +193,21 @@ class Simulation {
                              .waits_for_network = of_role(&Use::for_network)});
     }
     return ranks;
+  }
+
+  // Its ranks are busy as long as those that ask them wait, each with its part of what they all ask for.
+  SimulationResult::Role forward_role(const PlanRole& role, double seconds) const {
+    SimulationResult::Role of_role{.name = role.name, .ranks = role.ranks};
+    for (size_t i = 0; i < plan_.executors.size(); ++i) {
+      if (!plan_.executors[i].name.starts_with(role.name + "/")) continue;
+      for (const RankSimulation& rank : ranks_) {
+        const double busy = in_seconds(rank.uses()[i].busy);
+        if (seconds > 0) of_role.busy.mean += mean(busy / seconds, plan_.owners());
+      }
+    }
+    of_role.busy.mean = std::min(1.0, of_role.busy.mean);
+    of_role.busy.least = of_role.busy.most = of_role.busy.mean;
+    return of_role;
   }
 
   static SimulationResult::Carried carried(const Carried& carried) {

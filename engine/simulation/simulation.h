@@ -42,7 +42,8 @@ struct SimulationResult {
     double seconds = 0;
   };
 
-  /// Ranks of a role: parts of the time in which some executor of a rank works, and what it waits for where none does.
+  /// Ranks of a role: parts of the time in which some executor of a rank works, and what it waits for where none does. Of one that
+  /// computes passes of frozen models only the first is known.
   struct Role {
     std::string name;
     int ranks = 1;
@@ -56,6 +57,7 @@ struct SimulationResult {
   /// The same of all ranks: where none of its executors works, and others have not come to where it waits, or all have.
   struct Ranks {
     int count = 1;
+    int forward = 0;  // beside them, of roles that compute passes of frozen models
     Share busy;
     Share waits_for_others;
     Share waits_for_network;

@@ -13,7 +13,7 @@ namespace {
 std::vector<std::string> tables_of(const Plan& plan) {
   std::vector<std::string> tables;
   for (const SettingsTable& table : settings_tables()) tables.push_back(table.name);
-  for (const PlanRole& role : plan.roles) tables.push_back("cluster.roles." + role.name);
+  for (const PlanRole* const role : plan.all_roles()) tables.push_back("cluster.roles." + role->name);
   for (const auto& [name, settings] : plan.device_settings) tables.push_back(device_table(name));
   for (const PlanModel& model : plan.models) tables.push_back("models." + model.name);
   for (const PlanNode& node : plan.nodes) tables.push_back("nodes." + node.name);

@@ -92,6 +92,14 @@ std::string at_most(int64_t bytes, const PlanPath& path) {
 // What goes from rank to rank there. The columns of a rollout go all together: they stand on its first edge.
 std::vector<std::string> bytes_lines(const Plan& plan, const RoleTraffic& traffic, const PlanEdge& edge) {
   if (!is_remote(plan, edge)) return {};
+  for (const RoleTraffic::Passes& of_node : traffic.passes) {
+    const PlanPath& path = plan.path_of(of_node.node);
+    const auto is_first = [&](int PlanEdge::*end) {
+      return edge.*end == of_node.node && &edge == &*std::ranges::find(plan.edges, of_node.node, end);
+    };
+    if (is_first(&PlanEdge::to)) return {at_most(of_node.asked_bytes, path)};
+    if (is_first(&PlanEdge::from)) return {at_most(of_node.answer_bytes, path)};
+  }
   for (const RoleTraffic::Groups& of_path : traffic.groups) {
     const PlanPath& path = plan.paths[static_cast<size_t>(of_path.path)];
     if (edge.from == path.source) return {at_most(of_path.prompt_bytes, path)};
@@ -153,11 +161,11 @@ std::vector<std::string> loop_lines(const Plan& plan, const RoleTraffic& traffic
 
 // The nodes of a role; a source whose groups a rollout makes is on every rank, and so of none.
 bool is_of_role(const Plan& plan, const PlanRole& role, size_t node) {
-  return !plan.is_inside_rollout(static_cast<int>(node)) && plan.nodes[node].executor.starts_with(role.name + "/");
+  return (plan.roles.empty() || !plan.is_inside_rollout(static_cast<int>(node))) && role.has(plan.nodes[node]);
 }
 
 bool is_of_no_role(const Plan& plan, size_t node) {
-  return std::ranges::none_of(plan.roles, [&](const PlanRole& role) { return is_of_role(plan, role, node); });
+  return std::ranges::none_of(plan.all_roles(), [&](const PlanRole* role) { return is_of_role(plan, *role, node); });
 }
 
 std::string role_label(const PlanRole& role) { return role.name + ": " + plural(role.ranks, "rank"); }
@@ -244,8 +252,8 @@ std::string mermaid_edge(const Plan& plan, const RoleTraffic& traffic, const Pla
   return "  n" + std::to_string(edge.from) + arrow + label + " n" + std::to_string(edge.to) + "\n";
 }
 
-std::string mermaid_subgraph(const Plan& plan, const PlanRole& role) {
-  std::string text = "  subgraph r" + std::to_string(&role - plan.roles.data()) + "[\"" + mermaid(role_label(role)) + "\"]\n";
+std::string mermaid_subgraph(const Plan& plan, const PlanRole& role, size_t number) {
+  std::string text = "  subgraph r" + std::to_string(number) + "[\"" + mermaid(role_label(role)) + "\"]\n";
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (is_of_role(plan, role, i)) text += mermaid_node(plan, i);
   }
@@ -263,7 +271,7 @@ std::string dot_text(const Plan& plan, GraphColumns columns) {
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (is_of_no_role(plan, i)) text += dot_node(plan, plan.nodes[i]);
   }
-  for (const PlanRole& role : plan.roles) text += dot_cluster(plan, role);
+  for (const PlanRole* const role : plan.all_roles()) text += dot_cluster(plan, *role);
   text += "\n";
   const RoleTraffic traffic = role_traffic(plan);
   for (const PlanEdge& edge : plan.edges) text += dot_edge(plan, traffic, edge, columns);
@@ -282,7 +290,8 @@ std::string mermaid_text(const Plan& plan, GraphColumns columns) {
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (is_of_no_role(plan, i)) text += mermaid_node(plan, i);
   }
-  for (const PlanRole& role : plan.roles) text += mermaid_subgraph(plan, role);
+  size_t number = 0;
+  for (const PlanRole* const role : plan.all_roles()) text += mermaid_subgraph(plan, *role, number++);
   const RoleTraffic traffic = role_traffic(plan);
   for (const PlanEdge& edge : plan.edges) text += mermaid_edge(plan, traffic, edge, columns);
   const std::vector<VersionLoop> loops = version_loops(plan);

@@ -99,7 +99,7 @@ Json edge_json(const Plan& plan, const PlanEdge& edge) {
             {"bytes_per_token", a_token},
             {"bytes_per_sample", a_sample},
             {"bytes_per_group", a_group}};
-  if (!plan.roles.empty()) json["remote"] = is_remote(plan, edge);
+  if (!plan.all_roles().empty()) json["remote"] = is_remote(plan, edge);
   return json;
 }
 
@@ -160,18 +160,25 @@ Json devices_json(const std::vector<PlanDevice>& devices) {
   });
 }
 
-// The first one trains, the last one samples.
+// The first one trains, the one behind it samples; what is behind these computes passes of frozen models.
 Json role_json(const Plan& plan, const PlanRole& role) {
   Json json{{"name", role.name},
             {"trains", plan.trains(role.first_rank)},
             {"samples", plan.samples(role.first_rank)},
+            {"forwards", plan.forwards(role.first_rank)},
             {"first_rank", role.first_rank},
             {"ranks", role.ranks},
             {"tokens_in_flight", role.tokens_in_flight},
             {"elastic", role.elastic},
             {"predicted", predicted_json(role.memory)}};
   if (!role.devices.empty()) json["devices"] = devices_json(role.devices);
-  if (!plan.samples(role.first_rank)) return json;
+  if (plan.forwards(role.first_rank)) {
+    json.erase("tokens_in_flight");
+    json["nodes"] = Json::array();
+    for (const PlanNode& node : plan.nodes)
+      if (role.has(node)) json["nodes"].push_back(node.name);
+  }
+  if (plan.roles.empty() || !plan.samples(role.first_rank)) return json;
   json["groups_at_once"] = Json::array();
   for (const PlanPath& path : plan.paths) {
     if (path.rollout)
@@ -194,7 +201,13 @@ Json traffic_json(const Plan& plan) {
                       {"prompt_bytes", of_path.prompt_bytes},
                       {"column_bytes", of_path.column_bytes}});
   }
-  return {{"weights", weights}, {"groups", groups}};
+  Json passes = Json::array();
+  for (const RoleTraffic::Passes& of_node : traffic.passes) {
+    passes.push_back({{"node", plan.nodes[static_cast<size_t>(of_node.node)].name},
+                      {"asked_bytes", of_node.asked_bytes},
+                      {"answer_bytes", of_node.answer_bytes}});
+  }
+  return {{"weights", weights}, {"groups", groups}, {"passes", passes}};
 }
 
 Json cluster_json(const Plan& plan) {
@@ -209,9 +222,10 @@ Json cluster_json(const Plan& plan) {
             {"groups_of_slot", work.groups},
             {"micro_batches_of_slot", work.micro_batches},
             {"gradient_bytes_sent", work.gradient_bytes}};
-  if (plan.roles.empty()) return json;
+  const std::vector<const PlanRole*> roles = plan.all_roles();
+  if (roles.empty()) return json;
   json["roles"] = Json::array();
-  for (const PlanRole& role : plan.roles) json["roles"].push_back(role_json(plan, role));
+  for (const PlanRole* const role : roles) json["roles"].push_back(role_json(plan, *role));
   json["between_roles"] = traffic_json(plan);
   return json;
 }

@@ -157,8 +157,9 @@ std::string memory_lines(const Plan& plan) {
     for (const PlanDevice& device : devices)
       places.emplace_back(role.empty() ? device.name : role + ", " + device.name, &device.memory);
   };
-  if (plan.roles.empty()) add("", plan.memory, plan.devices);
-  for (const PlanRole& role : plan.roles) add(role.name, role.memory, role.devices);
+  const std::vector<const PlanRole*> roles = plan.all_roles();
+  if (roles.empty()) add("", plan.memory, plan.devices);
+  for (const PlanRole* const role : roles) add(role->name, role->memory, role->devices);
   size_t width = 0;
   for (const auto& [place, memory] : places) width = std::max(width, place.size() + (place.empty() ? 0 : 2));
   std::string text;

@@ -66,7 +66,7 @@ struct Assisting {
 
 Assisting assisting_passes(const Plan& plan) {
   const int leaders = plan.owners(), count = plan.training_ranks() - leaders;
-  return {0, leaders, plan.ranks - count, count};
+  return {0, leaders, plan.ranks - plan.forward_ranks() - count, count};
 }
 
 Assisting assisting_sampling(const Plan& plan) {
@@ -118,27 +118,43 @@ std::string room_text(const Plan& plan) {
   return "room for " + join(texts, " and ") + " at worst";
 }
 
+// "passes of 'reference' and 'reward' for ranks 0-1"
+std::string forward_text(const Plan& plan, const PlanRole& role) {
+  std::vector<std::string> nodes;
+  for (const PlanNode& node : plan.nodes)
+    if (role.has(node)) nodes.push_back("'" + node.name + "'");
+  return "passes of " + join(nodes, " and ") + " for " + (plan.owners() == 1 ? "rank " : "ranks ") + range_text(0, plan.owners());
+}
+
+std::string role_text(const Plan& plan, const PlanRole& role) {
+  if (plan.forwards(role.first_rank)) return forward_text(plan, role);
+  return std::to_string(role.tokens_in_flight) + " tokens in flight" + (role.ranks == 1 ? "" : " each") + "; " +
+         (plan.trains(role.first_rank) ? slots_text(cluster_work(plan)) : room_text(plan)) + (role.elastic ? "; elastic" : "");
+}
+
 std::string roles_block(const Plan& plan) {
+  const std::vector<const PlanRole*> roles = plan.all_roles();
   size_t width = 0, numbers = 0;
-  for (const PlanRole& role : plan.roles) {
-    width = std::max(width, role.name.size());
-    numbers = std::max(numbers, rank_numbers(plan, role).size());
+  for (const PlanRole* const role : roles) {
+    width = std::max(width, role->name.size());
+    numbers = std::max(numbers, rank_numbers(plan, *role).size());
   }
   std::vector<std::string> lines;
-  for (const PlanRole& role : plan.roles) {
-    lines.push_back(padded(role.name, width) + "  " + padded(role.ranks == 1 ? "rank" : "ranks", 5) + " " +
-                    padded(rank_numbers(plan, role), numbers) + "  " + std::to_string(role.tokens_in_flight) +
-                    " tokens in flight" + (role.ranks == 1 ? "" : " each") + "; " +
-                    (plan.trains(role.first_rank) ? slots_text(cluster_work(plan)) : room_text(plan)) +
-                    (role.elastic ? "; elastic" : ""));
+  for (const PlanRole* const role : roles) {
+    lines.push_back(padded(role->name, width) + "  " + padded(role->ranks == 1 ? "rank" : "ranks", 5) + " " +
+                    padded(rank_numbers(plan, *role), numbers) + "  " + role_text(plan, *role));
   }
   for (std::string& text : assisting_texts(plan)) lines.push_back(std::move(text));
+  if (plan.roles.empty()) {
+    for (std::string& text : making_texts(plan)) lines.push_back(std::move(text));
+  }
   return block("roles", lines);
 }
 
 // What goes from role to role in an iteration, and among the ranks that train.
 std::string network_block(const Plan& plan) {
-  const std::string &trains = plan.roles.front().name, &samples = plan.roles.back().name;
+  const std::string& trains = plan.role_of(0)->name;
+  const std::string samples = plan.roles.empty() ? std::string() : plan.roles.back().name;
   const RoleTraffic traffic = role_traffic(plan);
   std::vector<std::string> lines;
   for (const RoleTraffic::Version& version : traffic.versions)
@@ -149,7 +165,14 @@ std::string network_block(const Plan& plan) {
                     (path.measures() ? " that measures" : "") + " from " + samples + " to " + trains + ", and " +
                     bytes_text(of_path.prompt_bytes) + " of prompts the other way");
   }
-  const int64_t gradients = cluster_work(plan).gradient_bytes;
+  for (const RoleTraffic::Passes& of_node : traffic.passes) {
+    const PlanNode& node = plan.nodes[static_cast<size_t>(of_node.node)];
+    const std::string& computes = plan.forward_role_of(node)->name;
+    lines.push_back("passes of '" + node.name + "': up to " + bytes_text(of_node.asked_bytes) + " an iteration" +
+                    (plan.path_of(of_node.node).measures() ? " that measures" : "") + " from " + trains + " to " + computes +
+                    ", and " + bytes_text(of_node.answer_bytes) + " back");
+  }
+  const int64_t gradients = plan.owners() == 1 ? 0 : cluster_work(plan).gradient_bytes;
   if (plan.shards_parameters()) lines.push_back(common_text(plan));
   if (gradients > 0) lines.push_back("gradients: " + bytes_text(gradients) + " an iteration from each rank of " + trains);
   return block("network", lines);
@@ -170,6 +193,10 @@ std::string place_text(const Plan& plan, const PlanNode& node) {
 }
 
 bool is_remote(const Plan& plan, const PlanEdge& edge) {
+  const auto computes_elsewhere = [&](int node) {
+    return plan.forward_role_of(plan.nodes[static_cast<size_t>(node)]) != nullptr;
+  };
+  if (computes_elsewhere(edge.from) != computes_elsewhere(edge.to)) return true;
   return !plan.roles.empty() && (plan.is_inside_rollout(edge.from) || plan.path_of(edge.from).rollout == edge.from);
 }
 
@@ -178,7 +205,7 @@ int64_t groups_at_once(const Plan& plan, const PlanPath& path) {
 }
 
 std::string ranks_lines(const Plan& plan) {
-  return plan.roles.empty() ? lines_without_roles(plan) : roles_block(plan) + network_block(plan);
+  return plan.all_roles().empty() ? lines_without_roles(plan) : roles_block(plan) + network_block(plan);
 }
 
 }  // namespace sluice::engine

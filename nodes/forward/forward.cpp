@@ -50,6 +50,7 @@ void check_routes(const at::Tensor& routes, const ForwardModel& model) {
 std::vector<at::Tensor> outputs_of_all_ranks(const ForwardModel& model, const PassRequest& request) {
   check_ids(request.tokens, model);
   check_routes(request.routes, model);
+  if (AskedPasses* const asked = model.asked()) return asked->outputs_of(request);
   if (PassLead* const lead = model.lead()) return lead->outputs_of(model.transformer(), request);
   return outputs_of(model.transformer(), request, {.tokens = request.tokens.numel()});
 }

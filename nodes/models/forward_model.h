@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/forward/transformer.h"
+#include "nodes/models/asked_passes.h"
 #include "nodes/models/pass_lead.h"
 
 namespace sluice::nodes {
@@ -30,10 +31,15 @@ class ForwardModel {
   PassLead* lead() const { return lead_.get(); }
   void set_lead(std::unique_ptr<PassLead> lead) { lead_ = std::move(lead); }
 
+  /// Ranks of a role of their own compute its passes, and this one has no weights; null: it has. Likewise.
+  AskedPasses* asked() const { return asked_.get(); }
+  void set_asked(std::unique_ptr<AskedPasses> asked) { asked_ = std::move(asked); }
+
  private:
   const std::string name_;
   const models::Transformer transformer_;
   std::unique_ptr<PassLead> lead_;
+  std::unique_ptr<AskedPasses> asked_;
 };
 
 }  // namespace sluice::nodes

@@ -70,6 +70,12 @@ LanguageModel::LanguageModel(const std::string& name, const std::filesystem::pat
   sampled_.begin_with(std::move(packed.weights));
 }
 
+LanguageModel::LanguageModel(const std::string& name, const std::filesystem::path& folder, const models::ModelConfig& config,
+                             models::Precision precision)
+    : text_(name, folder),
+      forward_(name, models::Transformer(config, models::Weights(), {.precision = precision})),
+      sampled_(config, precision, at::kCPU, 0) {}
+
 engine::PassGroup& LanguageModel::sampling_group() const { return groups_->of(name() + "/sampled", sampled_.share().places()); }
 
 void LanguageModel::share_passes(engine::PassGroups& groups) {
@@ -87,10 +93,48 @@ void LanguageModel::share_passes(engine::PassGroups& groups) {
   }
 }
 
-// What is saved is written while passes go on, and so are steps of generations made. A thread that fails has the others end, which
-// may wait for ranks that wait for it.
+void LanguageModel::forward_passes(const engine::ModelUsage& usage) {
+  groups_ = usage.passes;
+  const bool asks = usage.forwarding == engine::Forwarding::kAsks;
+  std::vector<engine::PassGroup*> groups;
+  for (const int peer : usage.peers) {
+    const int own = usage.own_rank;
+    groups.push_back(&groups_->between(name(), asks ? own : peer, asks ? peer : own));
+  }
+  if (asks)
+    forward_.set_asked(std::make_unique<AskedPasses>(std::move(groups)));
+  else
+    asking_ = std::move(groups);
+}
+
 void LanguageModel::assist(FileSystem& files) {
   SLUICE_CHECK(groups_ != nullptr, "nobody shares passes of model " + name());
+  asking_.empty() ? assist_lead(files) : answer_others();
+}
+
+// Each on a thread of its own. One that fails has the others end, which may wait for ranks that wait for it.
+void LanguageModel::answer_others() {
+  engine::FirstFailure failure;
+  {
+    std::vector<std::jthread> threads;
+    for (engine::PassGroup* const group : asking_) {
+      threads.emplace_back([&, group, loop_threads = models::loop_threads()] {
+        use_threads(loop_threads);
+        try {
+          answer_passes(*group, forward_.transformer(), groups_->answer());
+        } catch (...) {
+          failure.capture();
+          groups_->abandon();
+        }
+      });
+    }
+  }
+  failure.rethrow();
+}
+
+// What is saved is written while passes go on, and so are steps of generations made. A thread that fails has the others end, which
+// may wait for ranks that wait for it.
+void LanguageModel::assist_lead(FileSystem& files) {
   TrainedModel* const trained = trained_part();
   const auto failure = std::make_shared<engine::FailureSlot>();
   const auto all_end = [this, failure](const std::exception_ptr& why) {
@@ -131,6 +175,7 @@ void LanguageModel::assist(FileSystem& files) {
 }
 
 void LanguageModel::dismiss() {
+  if (AskedPasses* const asked = forward_.asked()) asked->dismiss();
   if (PassLead* const lead = forward_.lead()) lead->dismiss();
   if (SamplingLead* const lead = sampled_.lead()) lead->dismiss();
   if (versions_lead_) versions_lead_->dismiss();
@@ -152,6 +197,10 @@ FrozenLanguageModel::FrozenLanguageModel(const std::string& name, const std::fil
 FrozenLanguageModel::FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder,
                                          models::PackedModel&& packed, at::Device device)
     : LanguageModel(name, folder, std::move(packed), device) {}
+
+FrozenLanguageModel::FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder,
+                                         const models::ModelConfig& config, models::Precision precision)
+    : LanguageModel(name, folder, config, precision) {}
 
 void FrozenLanguageModel::refuse() const { throw InternalError("a frozen model has nothing to save: " + name()); }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/contract/model.h"
 #include "engine/contract/model_versions.h"
@@ -44,6 +45,9 @@ class LanguageModel : public engine::Model {
   /// generations, too. Before anybody computes; the groups outlive it.
   void share_passes(engine::PassGroups& groups);
 
+  /// Likewise: of a frozen one, other ranks compute its passes for this one, or this one does so for others, as `usage` says.
+  void forward_passes(const engine::ModelUsage& usage);
+
   void assist(FileSystem& files) override;
   void dismiss() override;
 
@@ -65,6 +69,10 @@ class LanguageModel : public engine::Model {
                 engine::ModelVersions versions, LiveBytes live_bytes, const InCommon* common = nullptr,
                 const models::ColumnShare& share = {});
 
+  /// Of one without weights, whose passes other ranks compute.
+  LanguageModel(const std::string& name, const std::filesystem::path& folder, const models::ModelConfig& config,
+                models::Precision precision);
+
   /// Of one that holds its weights as they are sampled from, on `device`.
   LanguageModel(const std::string& name, const std::filesystem::path& folder, models::PackedModel&& packed, at::Device device);
 
@@ -79,9 +87,12 @@ class LanguageModel : public engine::Model {
 
  private:
   engine::PassGroup& sampling_group() const;
+  void assist_lead(FileSystem& files);
+  void answer_others();
 
   const LiveBytes live_bytes_;
   engine::PassGroups* groups_ = nullptr;
+  std::vector<engine::PassGroup*> asking_;  // ranks for which this one computes passes
 };
 
 /// One that nobody trains: it stays version 0, and nothing of it is saved (InternalError).
@@ -92,6 +103,10 @@ class FrozenLanguageModel final : public LanguageModel {
   FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
                       engine::ModelVersions versions, Weights weights = Weights::kOwn, const InCommon* common = nullptr,
                       const models::ColumnShare& share = {});
+
+  /// One without weights, whose passes other ranks compute.
+  FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder, const models::ModelConfig& config,
+                      models::Precision precision);
 
   /// One that holds its weights as they are sampled from: version 0 alone, without live weights.
   FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder, models::PackedModel&& packed,

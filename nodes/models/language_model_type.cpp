@@ -266,6 +266,8 @@ engine::DeviceExchange* devices_of(const LanguageModelParams& of, const engine::
 std::shared_ptr<LanguageModel> loaded(const LanguageModelParams& of, const engine::ModelUsage& usage) {
   if (of.ema) return average_of(*of.ema, usage);
   if (of.base_of) return base_of(usage);
+  if (usage.forwarding == engine::Forwarding::kAsks)
+    return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, models::read_config(*of.checkpoint), of.dtype);
   const bool trained = usage.updated && of.optimizer.has_value();
   const auto checkpointing =
       recomputes(of, usage.recompute) ? models::ActivationCheckpointing::kLayer : models::ActivationCheckpointing::kNone;
@@ -406,7 +408,10 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
 std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<const void>& params,
                                                        const engine::ModelUsage& usage) const {
   std::shared_ptr<LanguageModel> model = loaded(*static_cast<const LanguageModelParams*>(params.get()), usage);
-  if (usage.passes != nullptr) model->share_passes(*usage.passes);
+  if (usage.forwarding != engine::Forwarding::kNone)
+    model->forward_passes(usage);
+  else if (usage.passes != nullptr)
+    model->share_passes(*usage.passes);
   return model;
 }
 

@@ -28,8 +28,9 @@ std::shared_ptr<const ModelText> model_text(const engine::NodeResources& resourc
 
 std::shared_ptr<const ForwardModel> forward_model(const engine::NodeResources& resources, const std::string& name) {
   const auto model = language_model(resources, name);
-  SLUICE_CHECK(model->forward().has_weights(), "model " + name + " is only sampled from, by what node " + resources.node +
-                                                   " says of itself: it has no live weights");
+  SLUICE_CHECK(
+      model->forward().has_weights() || model->forward().asked() != nullptr,
+      "model " + name + " is only sampled from, by what node " + resources.node + " says of itself: it has no live weights");
   return {model, &model->forward()};
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "models/layers/gradient.h"
+#include "nodes/models/pass_wire.h"
 
 namespace sluice::nodes {
 namespace {
@@ -91,20 +92,7 @@ bool PassAssistant::obey(const PassCommand& command) {
 }
 
 void PassAssistant::compute(const PassCommand& command) {
-  PassRequest request = command.request;
-  const auto numbers = [](int64_t count) { return at::empty({count}, at::kLong); };
-  request.tokens = numbers(command.tokens), request.places = numbers(command.places), request.targets = numbers(command.places);
-  if (command.route_bytes > 0) request.routes = at::empty({command.tokens, command.route_bytes}, at::kByte);
-  const auto bytes =
-      static_cast<int64_t>(sizeof(int64_t)) * (command.tokens + 2 * command.places) + command.tokens * command.route_bytes;
-  const engine::PassGroup::Columns come = passes_.receive(kLeads, bytes).columns;
-  SLUICE_CHECK(come.size() == 2U + (request.logprobs ? 1U : 0U) + (request.routes.defined() ? 1U : 0U),
-               "a segment without its tokens");
-  copy_column(come[0], request.tokens);
-  copy_column(come[1], request.places);
-  if (request.logprobs) copy_column(come[2], request.targets);
-  if (request.routes.defined()) copy_column(come.back(), request.routes);
-
+  const PassRequest request = receive_request(passes_, kLeads, command);
   const models::Transformer& model = model_.transformer();
   const models::Segment segment{.tokens = request.sample_offsets.back(),
                                 .place = passes_.place(),
@@ -116,9 +104,7 @@ void PassAssistant::compute(const PassCommand& command) {
   if (command.trains && model.routers()) model.routers()->expect(command.counted);
   const at::AutoGradMode gradient(command.trains);
   std::vector<at::Tensor> outputs = outputs_of(model, request, segment);
-  engine::PassGroup::Columns columns;
-  for (const at::Tensor& output : outputs) columns.push_back(column_of(output.detach()));
-  passes_.send(kLeads, {}, std::move(columns));
+  send_outputs(passes_, kLeads, outputs);
   if (command.trains) outputs_ = std::move(outputs);
 }
 

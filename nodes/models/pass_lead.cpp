@@ -2,13 +2,13 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
 
 #include <string>
 #include <utility>
 
 #include "base/error.h"
 #include "models/layers/gradient.h"
+#include "nodes/models/pass_wire.h"
 
 namespace sluice::nodes {
 
@@ -21,17 +21,6 @@ models::Segment PassLead::segment_of(const PassRequest& whole, int place) {
           .exchange = &exchange_};
 }
 
-void PassLead::begin(const PassRequest& part, const PassCommand& command, int place) {
-  PassCommand of_place = command;
-  of_place.tokens = part.tokens.numel(), of_place.places = part.places.numel();
-  if (part.routes.defined()) of_place.route_bytes = part.routes.size(1);
-  passes_.send(place, of_place.to_text(), {});
-  engine::PassGroup::Columns columns{column_of(part.tokens), column_of(part.places)};
-  if (part.logprobs) columns.push_back(column_of(part.targets));
-  if (part.routes.defined()) columns.push_back(column_of(part.routes));
-  passes_.send(place, {}, std::move(columns));
-}
-
 std::vector<at::Tensor> PassLead::outputs_of(const models::Transformer& model, const PassRequest& whole) {
   const bool trains = at::GradMode::is_enabled() && !model.weights().trainable().empty();
   PassCommand command{.kind = PassCommand::Kind::kCompute, .request = whole, .trains = trains};
@@ -39,7 +28,8 @@ std::vector<at::Tensor> PassLead::outputs_of(const models::Transformer& model, c
   Tensors own, all;
   {
     const std::lock_guard lock(mutex_);
-    for (int place = 1; place < passes_.size(); ++place) begin(part_of(whole, segment_of(whole, place)), command, place);
+    for (int place = 1; place < passes_.size(); ++place)
+      send_request(passes_, place, command, part_of(whole, segment_of(whole, place)));
     own = nodes::outputs_of(model, part_of(whole, segment_of(whole, 0)), segment_of(whole, 0));
     const std::vector<Tensors> of_places = gather(whole, own);
     for (size_t i = 0; i < whole.outputs(); ++i) {
@@ -62,10 +52,7 @@ std::vector<PassLead::Tensors> PassLead::gather(const PassRequest& whole, const 
   for (const at::Tensor& output : own) of_places.front().push_back(output.detach());
   for (int place = 1; place < passes_.size(); ++place) {
     const int64_t count = part_of(whole, segment_of(whole, place)).places.numel();
-    const auto come = passes_.receive(place, count * static_cast<int64_t>(whole.outputs() * sizeof(float)));
-    SLUICE_CHECK(come.columns.size() == whole.outputs(), "a rank of a pass has other outputs than were asked for");
-    Tensors& outputs = of_places.emplace_back();
-    for (const engine::ColumnData& column : come.columns) copy_column(column, outputs.emplace_back(at::empty({count})));
+    of_places.push_back(receive_outputs(passes_, place, whole, count));
   }
   return of_places;
 }

@@ -47,7 +47,6 @@ class PassLead {
   using Tensors = std::vector<at::Tensor>;
 
   models::Segment segment_of(const PassRequest& whole, int place);
-  void begin(const PassRequest& part, const PassCommand& command, int place);
   std::vector<Tensors> gather(const PassRequest& whole, const Tensors& own);
   void run_backward_of_all(const PassRequest& whole, const Tensors& own, const Tensors& gradients);
   void send_to_all(engine::PassGroup& group, const PassCommand& command);

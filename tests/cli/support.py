@@ -231,13 +231,20 @@ SAMPLERS = ("generate",)
 SOURCES = ("jsonl_prompts",)
 
 
-def with_roles(pipeline, training=2, sampling=2, elastic=False):
-    """A file that extends a pipeline of pipelines/, with what samples on ranks of its own."""
+def with_roles(pipeline, training=2, sampling=2, elastic=False, forward=None):
+    """A file that extends a pipeline of pipelines/, with what samples on ranks of its own; those that train do so too where there are
+    none. `forward`: of roles that compute passes of frozen models, the ranks and the nodes, by name."""
     config = run("plan", ROOT / "pipelines" / pipeline, "--config").stdout
     types = dict(re.findall(r'(?m)^\[nodes\.(\w+)\]\ntype = "(\w+)"', re.sub(r"  +#.*", "", config)))
-    lines = [f'extends = "{ROOT / "pipelines" / pipeline}"', "[cluster.roles.train]", f"ranks = {training}", "[cluster.roles.rollout]", f"ranks = {sampling}"]
+    lines = [f'extends = "{ROOT / "pipelines" / pipeline}"', "[cluster.roles.train]", f"ranks = {training}"]
+    lines += ["[cluster.roles.rollout]", f"ranks = {sampling}"] if sampling else []
     lines += ["elastic = true"] if elastic else []
+    roles = {}
+    for role, (ranks, nodes) in (forward or {}).items():
+        lines += [f"[cluster.roles.{role}]", f"ranks = {ranks}"]
+        roles |= dict.fromkeys(nodes, role)
+    samples = any(kind in SAMPLERS for kind in types.values())
     for name, kind in types.items():
-        if kind not in SOURCES:
-            lines += [f"[nodes.{name}]", f'on = "{"rollout" if kind in SAMPLERS else "train"}"']
+        if kind not in SOURCES or not samples:
+            lines += [f"[nodes.{name}]", f'on = "{roles.get(name, "rollout" if kind in SAMPLERS and sampling else "train")}"']
     return "\n".join(lines) + "\n"

@@ -1,12 +1,16 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "engine/simulation/simulation.h"
 #include "tests/engine/ranks_pipeline.h"
 #include "tests/engine/simulation_world.h"
+#include "tests/engine/spec_builder.h"
 #include "tests/engine/tally_nodes.h"
+#include "tests/engine/toy_nodes.h"
 
 // A simulation of ranks that train and ranks that sample for them, against times that were worked out by hand.
 namespace sluice::engine::simulation_roles_test {
@@ -101,6 +105,33 @@ TEST(SimulationRoles, TellWhatEachWaitsFor) {
   for (const SimulationResult::Executor& executor : result.executors)
     EXPECT_NEAR(executor.busy_seconds / result.seconds, (executor.name == "train/cpu" ? kTrained : 20) / kOnce, 1e-3)
         << executor.name;
+}
+
+// Three ranks share out what two ask for, beside what these train meanwhile; and one does so for both.
+TEST(SimulationRoles, RanksWithFrozenModelsShareOutWhatIsAskedOfThem) {
+  Registry registry;
+  testing::add_toy_nodes(registry);
+  std::map<std::string, std::string> on = testing::kOnRoles;
+  on["reference"] = "score";
+  for (const int ranks : {1, 3}) {
+    const std::string roles =
+        "[cluster.roles.train]\nranks = 2\n[cluster.roles.rollout]\nranks = 1\n[cluster.roles.score]\nranks = " +
+        std::to_string(ranks) + "\n";
+    const Plan plan = check(testing::spec_of(testing::ppo_on_roles_text(roles, on)), registry).plan.value();
+    Costs costs = testing::costs_with_lengths(1, 2);
+    for (const PlanNode& node : plan.nodes) costs.nodes[node.name] = {.per_batch_us = 1};
+    costs.nodes["reference"] = {.per_batch_us = 600};
+    const SimulationResult result = simulate(plan, testing::on_the_cores_of(plan, std::move(costs)));
+    ASSERT_FALSE(result.stall);
+    EXPECT_EQ(result.ranks->forward, ranks);
+    const auto node = std::ranges::find(result.nodes, "reference", &SimulationResult::Node::name);
+    const double busy = static_cast<double>(node->micro_batches) * 600 * kUs / ranks;  // of each rank of the role
+    EXPECT_NEAR(node->busy_seconds, busy, 1e-9);
+    ASSERT_EQ(result.ranks->roles.size(), 3u);
+    EXPECT_EQ(result.ranks->roles.back().name, "score");
+    EXPECT_NEAR(result.ranks->roles.back().busy.mean, busy / result.seconds, 1e-9);
+    EXPECT_LT(result.ranks->roles.front().busy.mean, 0.5);  // waiting for answers is no work
+  }
 }
 
 // With a lag the next iteration comes to its trainer while that waits for other ranks, and is put aside.

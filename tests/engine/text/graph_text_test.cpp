@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
+#include <string>
 
 #include "base/strings.h"
 #include "tests/engine/spec_builder.h"
@@ -38,6 +40,22 @@ TEST(GraphText, DrawsRolesAsFrames) {
   const Plan plan = check(spec_of(ppo_on_roles_text(roles, kOnRoles)), registry).plan.value();
   expect_golden("engine/graph/roles.dot", dot_text(plan));
   expect_golden("engine/graph/roles.mmd", mermaid_text(plan));
+}
+
+// Behind one role that does all else, and with a third one.
+TEST(GraphText, DrawsFrozenModelsOnRanksOfTheirOwn) {
+  Registry registry;
+  add_toy_nodes(registry);
+  std::map<std::string, std::string> on = kOnRoles;
+  on["reference"] = "score";
+  const std::string roles =
+      "[cluster.roles.train]\nranks = 2\n[cluster.roles.rollout]\nranks = 1\n[cluster.roles.score]\nranks = 3\n";
+  expect_golden("engine/graph/forward_roles.dot", dot_text(check(spec_of(ppo_on_roles_text(roles, on)), registry).plan.value()));
+  for (auto& [node, role] : on)
+    if (role != "score") role = "work";
+  const std::string apart = "[cluster.roles.work]\nranks = 2\n[cluster.roles.score]\nranks = 1\n";
+  expect_golden("engine/graph/forward_roles.mmd",
+                mermaid_text(check(spec_of(ppo_on_roles_text(apart, on)), registry).plan.value()));
 }
 
 // What stands on the edges into `node`.

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "base/json.h"
 #include "engine/plan/cluster_work.h"
 #include "tests/engine/spec_builder.h"
@@ -64,6 +67,18 @@ TEST_F(PlanText, SaysWhatARankHasToDo) {
   EXPECT_THAT(plan_text(alone), HasSubstr("\n  ranks        1 rank with 4 slots each; "));
   EXPECT_THAT(plan_text(plan_of(ppo_text())), Not(HasSubstr("  ranks ")));
   EXPECT_FALSE(check(spec_of(text), registry_, 3).plan.has_value());
+}
+// With a role that samples, and behind one that does all else.
+TEST_F(PlanText, SaysWhoseRanksComputePassesOfFrozenModels) {
+  std::map<std::string, std::string> on = kOnRoles;
+  on["reference"] = "score/cpu:1";
+  const std::string roles =
+      "[cluster.roles.score]\nranks = 3\n[cluster.roles.rollout]\nranks = 1\n[cluster.roles.train]\nranks = 2\n";
+  expect_golden("engine/plan/forward_roles.txt", plan_text(plan_of(ppo_on_roles_text(roles, on))));
+  for (auto& [node, role] : on)
+    if (node != "reference") role = "work";
+  const std::string whole = "[cluster]\nslots = 2\n[cluster.roles.score]\nranks = 1\n[cluster.roles.work]\nranks = 2\n";
+  expect_golden("engine/plan/forward_role.txt", plan_text(plan_of(ppo_on_roles_text(whole, on))));
 }
 // Four slots on two ranks that train, which three ranks sample for.
 TEST_F(PlanText, SaysWhatEachRoleHasToDoAndWhatGoesBetweenThem) {
