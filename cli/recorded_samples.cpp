@@ -1,6 +1,8 @@
 #include "cli/recorded_samples.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 
 #include "base/error.h"
 #include "base/path_kind.h"
@@ -29,6 +31,19 @@ std::vector<std::string> texts_in(const engine::Table& table, const char* key) {
 bool is_list_of_numbers(const Json& sample, const std::string& field) {
   return sample.contains(field) && sample[field].is_array() &&
          std::ranges::all_of(sample[field], [](const Json& value) { return value.is_number(); });
+}
+
+// Of each action, by its place among so many tokens; nothing: they are not as many, or none.
+std::optional<std::map<size_t, double>> numbers_by_place(const Json& sample, const Json& numbers, size_t tokens) {
+  const bool has_places = is_list_of_numbers(sample, "action_tokens");
+  if (numbers.empty() || numbers.size() > tokens) return std::nullopt;
+  if (has_places && sample["action_tokens"].size() != numbers.size()) return std::nullopt;
+  std::map<size_t, double> by_place;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const size_t place = has_places ? sample["action_tokens"][i].get<size_t>() : tokens - numbers.size() + i;
+    if (place < tokens) by_place[place] = numbers[i].get<double>();
+  }
+  return by_place.size() == numbers.size() ? std::optional(by_place) : std::nullopt;
 }
 
 }  // namespace
@@ -64,14 +79,17 @@ Json sample_in(const std::string& line, const std::string& place) {
 
 std::optional<NumberedTokens> numbered_tokens(const Json& sample, const std::string& field, const text::Tokenizer& tokenizer) {
   if (!is_list_of_numbers(sample, "tokens") || !is_list_of_numbers(sample, field)) return std::nullopt;
-  const Json &tokens = sample["tokens"], &numbers = sample[field];
-  if (numbers.empty() || numbers.size() > tokens.size()) return std::nullopt;
-  const size_t first = tokens.size() - numbers.size();
+  const Json& tokens = sample["tokens"];
+  const auto by_place = numbers_by_place(sample, sample[field], tokens.size());
+  if (!by_place) return std::nullopt;
   text::StreamDecoder decoder(tokenizer);
   NumberedTokens numbered;
   for (size_t i = 0; i < tokens.size(); ++i) {
     std::string text = decoder.push(tokens[i].get<int64_t>());
-    if (i >= first) numbered.emplace_back(std::move(text), numbers[i - first].get<double>());
+    const auto number = by_place->find(i);
+    const bool has_number = number != by_place->end();
+    if (has_number || !numbered.empty())
+      numbered.emplace_back(std::move(text), has_number ? number->second : std::numeric_limits<double>::quiet_NaN());
   }
   numbered.back().first += decoder.finish();
   return numbered;

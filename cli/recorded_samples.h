@@ -29,10 +29,11 @@ std::unique_ptr<text::Tokenizer> tokenizer_of_samples(const engine::PipelineSpec
 /// A line of such a file. Throws UserError naming `place` for what is no sample.
 Json sample_in(const std::string& line, const std::string& place);
 
-/// A number for each token that was sampled, in the tokens' texts, which joined are what was sampled.
+/// The tokens from the first action on, with a number for each action; NaN for what others said between them.
 using NumberedTokens = std::vector<std::pair<std::string, double>>;
 
-/// Of a sample that has `tokens` and a list `field` of numbers for the last of them, the actions; nothing: it has not.
+/// Of a sample that has `tokens` and a list `field` of numbers for its actions, which are the last tokens unless `action_tokens` has
+/// their places; nothing: it has not.
 std::optional<NumberedTokens> numbered_tokens(const Json& sample, const std::string& field, const text::Tokenizer& tokenizer);
 
 }  // namespace sluice::cli

@@ -369,7 +369,7 @@ function paintedPieces(sample, measure) {
   const numbers = sample.pieces_by[measure] ?? [], isLog = measure === "probability";
   const most = Math.max(1e-9, ...numbers.map(Math.abs));
   return sample.pieces.map((text, i) => {
-    if (numbers[i] === undefined) return make("span", {}, text);
+    if (numbers[i] == null) return make("span", {}, text);
     const value = isLog ? Math.exp(numbers[i]) : numbers[i], strength = isLog ? 1 - value : Math.abs(value) / most;
     const tone = measure === "advantage" && value >= 0 ? "--plus" : "--minus";
     return make("span", {style: `background: rgba(var(${tone}), ${(0.5 * strength).toFixed(3)})`, title: `${measure} ${shown(value)}`}, text);

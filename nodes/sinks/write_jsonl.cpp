@@ -1,6 +1,9 @@
 #include "nodes/sinks/write_jsonl.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include "base/strings.h"
 #include "nodes/columns/column_json.h"
@@ -40,6 +43,16 @@ Json field_of_sample(const MicroBatch& batch, const ColumnSpec& column, size_t g
   return {};
 }
 
+// Of a sample: its places in the tokens of the sample, where these are not the last ones, as where an environment has replied.
+Json places_of_actions(const engine::Layout& layout, size_t sample) {
+  const int64_t begin = layout.token_offsets[sample], end = layout.token_offsets[sample + 1];
+  Json places = Json::array();
+  for (int64_t action = layout.action_offsets[sample]; action < layout.action_offsets[sample + 1]; ++action)
+    places.push_back(layout.action_tokens[static_cast<size_t>(action)] - begin);
+  const bool are_last = places.empty() || places.front().get<int64_t>() + std::ssize(places) == end - begin;
+  return are_last ? Json() : places;
+}
+
 }  // namespace
 
 void WriteJsonl::describe(engine::Contract<WriteJsonlParams>& c) {
@@ -62,6 +75,8 @@ WriteJsonl::WriteJsonl(const WriteJsonlParams& params, engine::NodeResources& re
 
 void WriteJsonl::process(MicroBatch& batch) {
   if (batch.iteration() % params_.every != 0) return;
+  const bool has_actions = std::ranges::any_of(
+      params_.fields, [&](const std::string& field) { return batch.column(field).extent == Extent::kAction; });
   std::string lines;
   size_t group = 0;
   for (const engine::Range samples : batch.layout().samples_by_group()) {
@@ -70,6 +85,8 @@ void WriteJsonl::process(MicroBatch& batch) {
       line["iteration"] = batch.iteration();
       line["group"] = batch.group_index(group);
       line["sample"] = sample - samples.begin;
+      if (Json places = has_actions ? places_of_actions(batch.layout(), sample) : Json(); !places.is_null())
+        line["action_tokens"] = std::move(places);
       for (const std::string& field : params_.fields) line[field] = field_of_sample(batch, batch.column(field), group, sample);
       lines += dump_json(line) + "\n";
     }

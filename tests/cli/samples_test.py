@@ -132,6 +132,12 @@ class OnATerminal(Samples):
         self.assertIn("48;5;48m4", on_terminal("samples", folder)[1])  # unasked by advantage
         self.assertNotIn("48;5;", on_terminal("samples", folder, "--tokens", "none")[1])
 
+    def test_what_an_environment_said_between_turns_has_no_colour(self):
+        folder = self.made_run([sample(0, 0, 0, "12+34=", "4=6", 1.0, tokens=ids("12+34=4=6"), action_tokens=[6, 8], advantages=[1.0, -0.5])],
+                               fields=("prompt", "response", "score", "tokens", "advantages"))
+        screen = on_terminal("samples", folder)[1]
+        self.assertIn("response\x1b[0m  \x1b[38;5;16;48;5;48m4\x1b[0m=\x1b[38;5;16;48;5;210m6\x1b[0m\n", screen)
+
     def test_no_colour_means_the_plain_text(self):
         folder = self.coloured_run(advantages=[1.0, -0.5])
         plain = self.shown(folder)
