@@ -55,6 +55,7 @@ void FailedSamples::settle(const OnErrorParams& params, const std::string& node,
     const Sum& others = groups[texts.group_of(sample)];
     const double mean = others.count > 0 ? others.scores / others.count : 0;
     texts.score(sample) = static_cast<float>(params.on_error == OnError::kSkip ? mean : params.error_value);
+    if (params.on_error == OnError::kSkip) texts.leave_out(sample);
   }
 }
 

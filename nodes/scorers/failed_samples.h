@@ -18,7 +18,8 @@ namespace sluice::nodes {
 /// What becomes of a sample that could not be scored.
 enum class OnError {
   kFail,   // the run ends
-  kSkip,   // it is masked, so that it teaches nothing; what is recorded of it is the mean of its group's others, or 0
+  kSkip,   // it is masked, so that it teaches nothing, and no metric counts it; in its column stands the mean of its group's
+           // others, or 0
   kValue,  // it scores error_value
 };
 

@@ -3,6 +3,7 @@
 #include <curl/curl.h>
 
 #include <algorithm>
+#include <cctype>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -37,7 +38,8 @@ std::string part_of(CURLU* url, CURLUPart part) {
 bool is_this_machine(const std::string& url) {
   const std::unique_ptr<CURLU, UrlDeleter> parsed(curl_url());
   if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return false;
-  const std::string host = part_of(parsed.get(), CURLUPART_HOST);
+  std::string host = part_of(parsed.get(), CURLUPART_HOST);
+  std::ranges::transform(host, host.begin(), [](unsigned char c) { return std::tolower(c); });
   return host == "localhost" || host.starts_with("127.") || host == "[::1]";
 }
 

@@ -70,15 +70,25 @@ std::string question_in(const std::string& messages, const std::string& prompt) 
   return asked == nullptr ? prompt : content_of(*asked);
 }
 
-// The text of a chat completion; null: it is none.
-const Json* text_of_completion(const Json& answer) {
-  const auto member = [](const Json* of, const char* name) -> const Json* {
-    return of != nullptr && of->is_object() && of->contains(name) ? &(*of)[name] : nullptr;
-  };
+const Json* member(const Json* of, const char* name) {
+  return of != nullptr && of->is_object() && of->contains(name) ? &(*of)[name] : nullptr;
+}
+
+// The first choice of a chat completion; null: it is none.
+const Json* choice_of(const Json& answer) {
   const Json* choices = member(&answer, "choices");
-  if (choices == nullptr || !choices->is_array() || choices->empty()) return nullptr;
-  const Json* text = member(member(&choices->front(), "message"), "content");
+  return choices == nullptr || !choices->is_array() || choices->empty() ? nullptr : &choices->front();
+}
+
+// Its text; null: it has none.
+const Json* text_of(const Json* choice) {
+  const Json* text = member(member(choice, "message"), "content");
   return text != nullptr && text->is_string() ? text : nullptr;
+}
+
+bool was_cut(const Json* choice) {
+  const Json* reason = member(choice, "finish_reason");
+  return reason != nullptr && reason->is_string() && reason->get_ref<const std::string&>() == "length";
 }
 
 }  // namespace
@@ -165,13 +175,14 @@ Verdict Judge::verdict_of(const HttpReply& reply) const {
   if (!reply.failure.empty()) return {.fault = reply.failure};
   constexpr size_t kShown = 200;
   const Json answer = json_or_discarded(reply.body);
-  const Json* text = answer.is_discarded() ? nullptr : text_of_completion(answer);
+  const Json* choice = answer.is_discarded() ? nullptr : choice_of(answer);
+  const Json* text = text_of(choice);
   if (text == nullptr) {
     return {.fault = reply.url + " answered " + shown_text(reply.body, kShown) + ", which is no chat completion with a text"};
   }
   const auto& said = text->get_ref<const std::string&>();
   try {
-    Verdict verdict = reader_.read(said);
+    Verdict verdict = was_cut(choice) ? reader_.read_cut(said) : reader_.read(said);
     if (!verdict.fault.empty())
       verdict.fault = reply.url + ": the judge's reply " + shown_text(said, kShown) + " " + verdict.fault;
     return verdict;

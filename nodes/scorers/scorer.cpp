@@ -77,6 +77,16 @@ ScoredTexts::ScoredTexts(const ScorerParams& params, engine::MicroBatch& batch)
   std::iota(groups_.begin(), groups_.end(), size_t{0});
 }
 
+void ScoredTexts::record(engine::MetricsRecorder& metrics) const {
+  std::vector<float> scores;
+  std::vector<size_t> groups;
+  for (size_t i = 0; i < scores_.size(); ++i) {
+    if (left_out_.contains(i)) continue;
+    scores.push_back(scores_[i]), groups.push_back(groups_[i]);
+  }
+  record_scores(metrics, name_, scores, groups);
+}
+
 void ScoredTexts::record_answered(engine::MetricsRecorder& metrics, size_t answered) const {
   const auto texts = static_cast<double>(size());
   metrics.mean(metric("answered"), static_cast<double>(answered) / texts, texts);

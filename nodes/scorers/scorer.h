@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -83,8 +84,11 @@ class ScoredTexts {
   size_t group_of(size_t i) const { return groups_[i]; }  // of the micro-batch
   float& score(size_t i) { return scores_[i]; }
 
-  /// record_scores() under the name of the column.
-  void record(engine::MetricsRecorder& metrics) const { record_scores(metrics, name_, scores_, groups_); }
+  /// Its score is no score, and not recorded.
+  void leave_out(size_t i) { left_out_.insert(i); }
+
+  /// record_scores() under the name of the column, of all that are not left out.
+  void record(engine::MetricsRecorder& metrics) const;
 
   /// A metric of the column that is written.
   std::string metric(const std::string& what) const { return score_metric(name_, what); }
@@ -96,6 +100,7 @@ class ScoredTexts {
   std::span<const std::string> texts_;
   std::span<float> scores_;
   std::vector<size_t> groups_;
+  std::set<size_t> left_out_;
   std::string name_;
 };
 

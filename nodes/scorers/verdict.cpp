@@ -32,11 +32,38 @@ void check_choices(const VerdictParams& params, engine::Findings& findings) {
   }
 }
 
-// The JSON object of a reply, which may stand between words or in a fence; discarded: there is none.
-Json object_in(std::string_view reply) {
-  const size_t begin = reply.find('{'), end = reply.rfind('}');
-  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return Json(Json::value_t::discarded);
-  return json_or_discarded(reply.substr(begin, end - begin + 1));
+// As long as the object that begins at the front, by its braces; 0: it has no end. Braces within its texts do not count.
+size_t length_of_object(std::string_view text) {
+  int depth = 0;
+  bool is_in_text = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (is_in_text && text[at] == '\\')
+      ++at;
+    else if (text[at] == '"')
+      is_in_text = !is_in_text;
+    else if (!is_in_text && text[at] == '{')
+      ++depth;
+    else if (!is_in_text && text[at] == '}' && --depth == 0)
+      return at + 1;
+  }
+  return 0;
+}
+
+// The JSON objects of a reply that are in no other, in order; they may stand between words, formulas, or in fences.
+std::vector<Json> objects_in(std::string_view reply) {
+  constexpr size_t kMostLooks = 8;  // at the reply, before braces without an end are given up on
+  std::vector<Json> objects;
+  size_t looked_at = 0;
+  for (size_t begin = reply.find('{'); begin != std::string_view::npos && looked_at <= kMostLooks * reply.size();
+       begin = reply.find('{', begin)) {
+    const size_t length = length_of_object(reply.substr(begin));
+    looked_at += length > 0 ? length : reply.size() - begin;
+    Json object = length > 0 ? json_or_discarded(reply.substr(begin, length)) : Json(Json::value_t::discarded);
+    const bool is_one = object.is_object();
+    if (is_one) objects.push_back(std::move(object));
+    begin += is_one ? length : 1;
+  }
+  return objects;
 }
 
 // The member that `path` names: "a.b" is b of a; null: none.
@@ -77,10 +104,26 @@ Verdict VerdictReader::read(std::string_view reply) const {
   return found ? of_text(*found) : Verdict{.fault = "has no match of extract"};
 }
 
+// What stands in front of the last match may have another: the words of the rubric, said again.
+Verdict VerdictReader::read_cut(std::string_view reply) const {
+  constexpr const char* kCut = "was cut off at max_new_tokens";
+  if (params_.field.empty()) {
+    const auto found = finder_.find(reply);
+    const bool is_only_one =
+        found && !params_.extract.empty() && !finder_.find(reply.substr(0, static_cast<size_t>(found->data() - reply.data())));
+    if (!is_only_one) return {.fault = kCut};
+  }
+  Verdict verdict = read(reply);
+  if (!verdict.fault.empty()) verdict.fault = kCut;
+  return verdict;
+}
+
 Verdict VerdictReader::of_field(std::string_view reply) const {
-  const Json object = object_in(reply);
-  if (!object.is_object()) return {.fault = "has no JSON object"};
-  const Json* value = member(object, params_.field);
+  const std::vector<Json> objects = objects_in(reply);
+  if (objects.empty()) return {.fault = "has no JSON object"};
+  const Json* value = nullptr;  // of the last one that has it
+  for (const Json& object : objects)
+    if (const Json* const found = member(object, params_.field)) value = found;
   if (value == nullptr) return {.fault = "has no " + params_.field + " in its JSON"};
   if (value->is_string()) return of_text(value->get_ref<const std::string&>());
   if (value->is_boolean()) return of_text(value->get<bool>() ? "true" : "false");

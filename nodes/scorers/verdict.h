@@ -56,9 +56,13 @@ class VerdictReader {
   /// Throws UserError for a regular expression that is none; `where` is how the message calls it.
   VerdictReader(const VerdictParams& params, const std::string& where);
 
-  /// A number is decimal, "-1.5" or "2e3"; what is around it in the verdict makes it none. JSON is the whole reply, or what is
-  /// from its first { to its last }. Never throws for what a reply says, but for a pattern that gives up (RegexGaveUp).
+  /// A number is decimal, "-1.5" or "2e3"; what is around it in the verdict makes it none. Of several JSON objects in the reply the
+  /// last one counts that has the member. Never throws for what a reply says, but for a pattern that gives up (RegexGaveUp).
   Verdict read(std::string_view reply) const;
+
+  /// Of a reply that has no end: a judge may have been about to say what it judges, so it has a verdict only where nothing in it could
+  /// be another one.
+  Verdict read_cut(std::string_view reply) const;
 
  private:
   Verdict of_text(std::string_view text) const;

@@ -133,6 +133,18 @@ TEST(Judge, SampleWithoutAVerdictFailsWithWhatWasSaid) {
   EXPECT_EQ(out.metrics().at("reward/score/failed_samples"), 1);
 }
 
+TEST(Judge, AReplyThatWasCutOffIsAskedForAgain) {
+  const TestServer server([](const Request& request) -> Answer {
+    if (request.number >= 2) return graded(request);
+    Json answer = Json::parse(said("I must end with [[1]] or [[0]]. Now").body);
+    answer["choices"][0]["finish_reason"] = "length";
+    return {200, answer.dump()};
+  });
+  const auto out = run(params_for({server.url()}));
+  EXPECT_THAT(out[columns::kScore], ElementsAre(1, 0, 0, 1));
+  EXPECT_EQ(out.metrics().at("reward/score/asked_again"), 2);
+}
+
 TEST(Judge, WhatMayPassIsTriedAgainAndARefusalIsShown) {
   const TestServer busy([](const Request& request) -> Answer {
     return request.number < 2 ? Answer{429, "slowly"} : graded(request);

@@ -226,14 +226,19 @@ TEST(PythonScorer, ExceptionNamesFunctionTypeFileAndLine) {
   EXPECT_THAT(Scorer(kRaises).error(), HasSubstr("reward.py, function compute_score: KeyError: '5' (reward.py:2)"));
 }
 
-// What is recorded of it is the mean of its group's others.
-TEST(PythonScorer, SkippedSampleTeachesNothing) {
+// In the column stands the mean of its group's others; of four scores two are of one group, and equal to nothing.
+TEST(PythonScorer, SkippedSampleTeachesNothingAndCountsNowhere) {
   Scorer scorer(kRaises);
   scorer.params.on_error = OnError::kSkip;
   const auto out = scorer.run({group("", "4", {"4", "5"}), group("", "5", {"4", "5", "6"}), group("", "5", {"4", "4"})});
   EXPECT_THAT(out[columns::kScore], ElementsAre(2, 1, 1, 1, 1, 0, 0));
   EXPECT_EQ(out.metrics().at("reward/score/failed_samples"), 3);
   EXPECT_NEAR(out.metrics().at("filter/score/dropped_samples"), 3.0 / 7, 1e-9);
+  EXPECT_NEAR(out.metrics().at("reward/score_mean"), (2 + 1 + 1 + 1) / 4.0, 1e-9);
+  EXPECT_NEAR(out.metrics().at("reward/score_std"), std::sqrt(3) / 4, 1e-6);
+  EXPECT_EQ(out.metrics().at("reward/score_zero_variance"), 0.5);  // of the groups with two scores or more
+  const auto none = scorer.run({group("", "5", {"4", "4"})});
+  EXPECT_FALSE(none.metrics().contains("reward/score_mean"));
 }
 
 TEST(PythonScorer, ValueStandsForTheScoreOfAFailedSample) {

@@ -45,6 +45,33 @@ TEST(Verdict, ChoiceIsAWordWhateverItsCase) {
   EXPECT_THAT(fault(params, "[[maybe]]"), HasSubstr("says \"maybe\", which is none of the choices"));
 }
 
+// As a judge of mathematics writes them.
+TEST(Verdict, JsonMayStandBetweenOtherBraces) {
+  const VerdictParams params{.field = "rating"};
+  EXPECT_EQ(score(params, R"(The ratio is \frac{1}{2}, so: {"rating": 7})"), 7);
+  EXPECT_EQ(score(params, "The set {1,2} is empty.\n```json\n{\"rating\": 6}\n```"), 6);
+  EXPECT_EQ(score(params, "{\"rating\": 5}\nSo I gave {student} a 5."), 5);
+  EXPECT_EQ(score(params, R"({"rating": 1} at first, then {"rating": 2}, as {"why": "} {"} says)"), 2);
+  EXPECT_EQ(score(params, R"({"of": {"rating": 9}, "rating": 3})"), 3);
+  EXPECT_THAT(fault(params, "{" + std::string(100000, '{')), HasSubstr("has no JSON object"));
+  EXPECT_THAT(fault(params, R"({"grade": 1} {"rating")"), HasSubstr("has no rating"));
+}
+
+// A judge that says the rubric again, and one that has said what it judges.
+TEST(Verdict, OfACutReplyIsTheOnlyOneInIt) {
+  const auto cut = [](const VerdictParams& params, const std::string& reply) {
+    return VerdictReader(params, "extract").read_cut(reply);
+  };
+  const VerdictParams choices{.choices = {"right", "wrong"}, .choice_scores = {1, 0}};
+  EXPECT_THAT(cut(choices, "I must end with [[right]] or [[wrong]]. Let me").fault, HasSubstr("cut off at max_new_tokens"));
+  EXPECT_THAT(cut(choices, "Let me see.").fault, HasSubstr("cut off"));
+  EXPECT_THAT(cut({.extract = ""}, "7").fault, HasSubstr("cut off"));
+  EXPECT_EQ(cut(choices, "[[right]] because").fault, "");
+  EXPECT_EQ(cut(choices, "[[right]] because").score, 1);
+  EXPECT_EQ(cut({.field = "rating"}, "{\"rating\": 4} as {").score, 4);
+  EXPECT_THAT(cut({.field = "rating"}, "{\"rating\": 4").fault, HasSubstr("cut off"));
+}
+
 TEST(Verdict, MayBeAFieldOfJson) {
   const VerdictParams params{.field = "rating.overall"};
   EXPECT_EQ(score(params, "```json\n{\"why\": \"it is {short}\", \"rating\": {\"overall\": 3}}\n```"), 3);
