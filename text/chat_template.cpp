@@ -1,6 +1,8 @@
 #include "text/chat_template.h"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -31,6 +33,21 @@ bool is_assistant(const Json& message) {
 
 Json first_messages(const Json& messages, size_t count) {
   return Json(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+constexpr std::string_view kMark = "\xEE\x80\x80";  // U+E000, which no text has that means something
+
+size_t common_prefix(std::string_view a, std::string_view b) {
+  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+// What two texts begin with alike, but for the name of a token that both have only begun to write: "<|".
+std::string_view common_turn_end(std::string_view a, std::string_view b) {
+  const std::string_view common = a.substr(0, common_prefix(a, b));
+  if (common.size() == a.size()) return common;
+  const size_t open = common.find_last_of("<["), closed = common.find_last_of(">]");
+  const bool is_open = open != std::string_view::npos && (closed == std::string_view::npos || closed < open);
+  return is_open ? common.substr(0, open) : common;
 }
 
 }  // namespace
@@ -90,16 +107,42 @@ MaskedChat ChatTemplate::mask_by_prefixes(const Json& messages, const ChatOption
     if (!is_assistant(messages[i])) continue;
     const std::string prompt = render_plain(first_messages(messages, i), prompt_options).text;
     const std::string turn = render_plain(first_messages(messages, i + 1), turn_options).text;
-    if (!turn.starts_with(prompt) || !chat.text.starts_with(turn)) {
+    const bool is_prefix = turn.starts_with(prompt) && chat.text.starts_with(turn);
+    const std::optional<size_t> end = is_prefix ? turn.size() : end_by_mark(messages, i, chat.text, turn, turn_options);
+    if (!chat.text.starts_with(prompt) || !end || *end < prompt.size()) {
       throw UserError(name_ + ": what the assistant says in message " + std::to_string(i) +
                           " cannot be told from the text around it: the template writes it differently " +
                           (turn.starts_with(prompt) ? "once other messages follow" : "than its generation prompt begins it"),
                       "mark the assistant's part in the template with {% generation %} ... {% endgeneration %}");
     }
-    chat.assistant.emplace_back(prompt.size(), turn.size());
+    chat.assistant.emplace_back(prompt.size(), *end);
   }
   chat.assistant = merged(std::move(chat.assistant));
   return chat;
+}
+
+// A template may write the last turn otherwise than earlier ones, as with an empty thought before it. Then a turn ends as it does
+// where it is the last, as far as the text goes on like that.
+std::optional<size_t> ChatTemplate::end_by_mark(const Json& messages, size_t index, const std::string& text,
+                                                const std::string& turn, const ChatOptions& options) const {
+  const auto end = end_of_content(messages, index, text, options);
+  const auto end_of_last = end_of_content(first_messages(messages, index + 1), index, turn, options);
+  if (!end || !end_of_last) return std::nullopt;
+  const size_t behind = common_turn_end(std::string_view(turn).substr(*end_of_last), std::string_view(text).substr(*end)).size();
+  return behind == 0 ? std::nullopt : std::optional(*end + behind);
+}
+
+// Where a mark comes to stand that is put behind it.
+std::optional<size_t> ChatTemplate::end_of_content(const Json& messages, size_t index, const std::string& text,
+                                                   const ChatOptions& options) const {
+  const auto content = messages[index].find("content");
+  if (content == messages[index].end() || !content->is_string()) return std::nullopt;
+  const auto& said = content->get_ref<const std::string&>();
+  Json marked = messages;
+  marked[index]["content"] = said.substr(0, said.find_last_not_of(" \t\r\n") + 1) + std::string(kMark);
+  const std::string with_mark = render_plain(marked, options).text;
+  const size_t end = common_prefix(text, with_mark);
+  return with_mark.compare(end, kMark.size(), kMark) == 0 ? std::optional(end) : std::nullopt;
 }
 
 }  // namespace sluice::text

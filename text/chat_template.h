@@ -60,8 +60,9 @@ class ChatTemplate {
   std::string render(const Json& messages, const ChatOptions& options = {}) const;
 
   /// Also what the assistant said. A template that marks it with {% generation %} blocks is believed. For any other, each
-  /// assistant message is what the text up to it has more than the prompt before it; a template that renders a message
-  /// differently once others follow leaves no such difference: then a UserError names the message. Not with
+  /// assistant message is what the text up to it has more than the prompt before it. Where a template writes a message differently
+  /// once others follow (Qwen3 puts an empty thought before the last), it reaches from its prompt to where its content ends, and as
+  /// far behind that as if it were the last. Throws UserError that names the message where neither is to be found. Not with
   /// continue_final_message.
   MaskedChat render_with_mask(const Json& messages, const ChatOptions& options = {}) const;
 
@@ -76,6 +77,10 @@ class ChatTemplate {
   const jinja::Template& chosen(const ChatOptions& options) const;
   jinja::Rendered render_plain(const Json& messages, const ChatOptions& options) const;
   MaskedChat mask_by_prefixes(const Json& messages, const ChatOptions& options) const;
+  std::optional<size_t> end_by_mark(const Json& messages, size_t index, const std::string& text, const std::string& turn,
+                                    const ChatOptions& options) const;
+  std::optional<size_t> end_of_content(const Json& messages, size_t index, const std::string& text,
+                                       const ChatOptions& options) const;
 
   std::string name_;                                  // of the folder or file, for messages
   std::map<std::string, jinja::Template> templates_;  // by name; a single one is "default"

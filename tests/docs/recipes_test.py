@@ -19,6 +19,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAM = os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-run"))
+DATA = pathlib.Path(os.environ.get("SLUICE_TEST_DATA", ROOT.parent / "shared/data"))
 RECIPES = sorted((ROOT / "pipelines/recipes").glob("*.toml"))
 PAGE = ROOT / "docs/recipes.md"
 UPDATE = os.environ.get("SLUICE_UPDATE_GOLDEN") == "1"
@@ -30,6 +31,8 @@ NAMES = ["machine", "model", "data", "plan", "memory", "start", "tried"]
 PARAMETERS = {"qwen2.5-0.5b": 494032768, "qwen2.5-1.5b": 1543714304, "qwen2.5-7b": 7615616512, "llama-3.2-1b": 1235814400,
               "qwen3-4b": 4022468096}
 
+TEMPLATES = {"qwen2.5": "Qwen-Qwen2.5-7B-Instruct.jinja", "qwen3": "Qwen-Qwen3-0.6B.jinja"}
+
 # One row in the form of each data set.
 QUESTION = {"role": "user", "content": "What is 1 + 1?"}
 RIGHT, WRONG = {"role": "assistant", "content": "2."}, {"role": "assistant", "content": "3, I think."}
@@ -37,7 +40,7 @@ ROWS = {
     "gsm8k": {"question": "What is 1 + 1?", "answer": "One and one is two.\n#### 2"},
     "dapo": {"data_source": "math_dapo", "prompt": [QUESTION], "reward_model": {"ground_truth": "2", "style": "rule-lighteval/MATH_v2"}},
     "dpo": {"prompt": "What is 1 + 1?", "chosen": [QUESTION, RIGHT], "rejected": [QUESTION, WRONG]},
-    "sft": {"prompt": "What is 1 + 1?", "messages": [QUESTION, RIGHT]},
+    "sft": {"prompt": "What is 1 + 1?", "messages": [QUESTION, WRONG, {"role": "user", "content": "Sure?"}, RIGHT]},
 }
 
 
@@ -46,9 +49,12 @@ def shape_of(checkpoint):
 
 
 def make_model(folder, shape):
-    """Without weights, and with a tokenizer that has a chat template."""
+    """Without weights, and with a tokenizer that has a chat template: the published one where it is at hand."""
     shutil.copytree(ROOT / "pipelines/models/tiny-text", folder, ignore=shutil.ignore_patterns("*.safetensors", "config.json"))
     shutil.copy(ROOT / f"tests/docs/models/{shape}.json", folder / "config.json")
+    for family, template in TEMPLATES.items():
+        if shape.startswith(family) and (DATA / "chat_templates").exists():
+            shutil.copy(DATA / "chat_templates" / template, folder / "chat_template.jinja")
     return folder
 
 

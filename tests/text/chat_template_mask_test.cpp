@@ -51,6 +51,38 @@ TEST(AssistantMask, RefusesATemplateThatRewritesEarlierTurns) {
                     HasSubstr("{% generation %}")));
 }
 
+// As Qwen3 writes it: a thought is dropped once others follow, and the last turn has an empty one.
+TEST(AssistantMask, OfEarlierTurnsIsWhatIsLeftOfThem) {
+  const ChatTemplate chat(
+      "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% if loop.last %}<think></think>{{ m.content }}{% "
+      "else %}{{ m.content.split('</think>')[-1] }}{% endif %}{% else %}{{ m.content }}{% endif %}<end>\n{% endfor %}{% if "
+      "add_generation_prompt %}<assistant>{% endif %}",
+      "thinking");
+  Json messages = turns();
+  messages[1]["content"] = "<think>hm</think>Größe \n";
+  EXPECT_THAT(spoken(chat.render_with_mask(messages)), ElementsAre("Größe \n<end>\n", "<think></think>C<end>\n"));
+  messages[1]["content"] = "";
+  EXPECT_THAT(spoken(chat.render_with_mask(messages)), ElementsAre("<end>\n", "<think></think>C<end>\n"));
+}
+
+// As Phi-3.5 writes it: behind the last turn stands a token more, which begins as others do.
+TEST(AssistantMask, EndsWhereATurnEndsThatIsNotTheLast) {
+  const ChatTemplate chat(
+      "{% for m in messages %}<|{{ m.role }}|>{{ m.content | trim }}<|end|>\n{% endfor %}{% if add_generation_prompt "
+      "%}<|assistant|>{% else %}<|endoftext|>{% endif %}",
+      "phi");
+  EXPECT_THAT(spoken(chat.render_with_mask(turns())), ElementsAre("Größe<|end|>\n", "C<|end|>\n<|endoftext|>"));
+}
+
+// Nothing would be learned of where such a turn ends.
+TEST(AssistantMask, RefusesATurnThatEndsOtherwiseOnceOthersFollow) {
+  const ChatTemplate chat(
+      "{% for m in messages %}{{ m.content }}{% if loop.last and not add_generation_prompt %}</s>{% else %}\n{% endif %}{% "
+      "endfor %}",
+      "open");
+  EXPECT_THAT(error_of([&] { chat.render_with_mask(turns()); }), HasSubstr("once other messages follow"));
+}
+
 TEST(AssistantMask, RefusesAPromptThatTheTurnDoesNotBeginWith) {
   const ChatTemplate chat(
       "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}{% if add_generation_prompt %}assistant:<think>{% endif "
