@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "engine/checkpoint/checkpoint_schedule.h"
+#include "engine/contract/run_folder.h"
 #include "engine/observe/engine_metrics.h"
 
 namespace sluice::engine {
@@ -207,9 +209,17 @@ void Checkpointer::finish(const Cut& cut) {
   saved_ = cut.iterations;
 }
 
-// In a catch block.
+// In a catch block. Nothing can be saved any more where the run folder is not where it was.
 void Checkpointer::failed(const std::string& what) {
-  if (parts_.plan.checkpoint.on_failure == OnSaveFailure::kStop) {
+  const fs::path& folder = parts_.writer.run_folder;
+  if (!is_there(folder / kMetricsFile)) {
+    try {
+      throw UserError("the run folder " + folder.string() + " is gone: it was removed or renamed while the run went on",
+                      "where it is now, rlhf-run resume goes on with it from its last checkpoint");
+    } catch (const UserError&) {
+      parts_.on_failure();
+    }
+  } else if (parts_.plan.checkpoint.on_failure == OnSaveFailure::kStop) {
     parts_.on_failure();
   } else if (parts_.writer.on_warning) {
     parts_.writer.on_warning("the run could not be saved and goes on; earlier checkpoints are as they were: " + what);

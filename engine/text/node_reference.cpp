@@ -72,7 +72,8 @@ std::string sample_value(const ParamInfo& info) {
     case ParamKind::kBoolean:
       return "true";
     case ParamKind::kInteger:
-      return "1";
+      return std::to_string(
+          std::max<int64_t>(1, static_cast<int64_t>(info.minimum.value_or(1)) + (info.minimum_excluded ? 1 : 0)));
     case ParamKind::kReal:
     case ParamKind::kScheduled:
       return "1.0";

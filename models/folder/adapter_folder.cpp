@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "models/adapters/lora.h"
 #include "models/folder/safetensors.h"
@@ -122,7 +123,7 @@ Json config_of(const std::vector<Module>& modules, const fs::path& base, bool va
   }
   return {{"peft_type", "LORA"},
           {"task_type", value_head ? "SEQ_CLS" : "CAUSAL_LM"},
-          {"base_model_name_or_path", base.string()},
+          {"base_model_name_or_path", absolute_path(base).lexically_normal().string()},  // wherever it is read
           {"r", rank},
           {"lora_alpha", scale * static_cast<double>(rank)},
           {"lora_dropout", 0.0},

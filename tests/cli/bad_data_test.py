@@ -1,11 +1,13 @@
 """Data files that are broken, and places that cannot be written: said before training where that is possible."""
 
 import gzip
+import json
 import os
+import subprocess
 import unittest
 import zlib
 
-from support import DONE, FAILED, MODEL, PPO, SMALL, Case, read_safetensors, run, sets, small_disk
+from support import DONE, FAILED, MODEL, PPO, SMALL, Case, read_safetensors, run, sets, small_disk, start, wait_for
 
 GOOD = '{"prompt": "1+1=", "label": "2"}\n'
 
@@ -158,6 +160,20 @@ class RunFolder(Case):
         self.write("data.jsonl", GOOD)
         done = run("run", PPO, "--run-dir", self.folder / "run", *sets(**overrides))
         self.assertEqual(done.returncode, 0, done.stderr)
+
+
+    def test_a_folder_that_is_renamed_ends_the_run_at_its_next_checkpoint(self):
+        folder, later = self.folder / "run", self.folder / "renamed"
+        process = start("run", str(PPO), "--run-dir", str(folder), *sets(**{**SMALL, "pipeline.iterations": 5000, "checkpoint.every_iterations": 4}),
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for("a checkpoint", lambda: (folder / "checkpoint").exists(), seconds=60)
+        folder.rename(later)
+        out, said = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, FAILED, out)
+        self.assertIn(f"error: the run folder {folder} is gone: it was removed or renamed while the run went on\n", said)
+        saved = json.loads((later / "checkpoint" / "manifest.json").read_text())["iterations"]
+        resumed = run("resume", later, *sets(**{"pipeline.iterations": saved + 1}))
+        self.assertEqual(resumed.returncode, DONE, resumed.stderr)
 
 
 class FullDisk(Case):
