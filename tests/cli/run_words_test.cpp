@@ -33,8 +33,8 @@ TEST(RunWords, SayHowARunGoesOn) {
   arguments.plugins = {.files = {"a.so"}, .all = false};
   arguments.accept_changes = true;
   arguments.show_samples_every = 1;
-  EXPECT_THAT(words_of(arguments), ElementsAre("resume", "runs/my run", "--from=8", "--set=pipeline.iterations=3", "--plugin=a.so",
-                                               "--show-samples=1", "--accept-changes"));
+  EXPECT_THAT(words_of(arguments), ElementsAre("resume", "runs/my run", "--from=8", "--set=pipeline.iterations=3",
+                                               "--plugin=a.so", "--show-samples=1", "--accept-changes"));
 }
 
 TEST(RunWords, TellWhatGoesOnWithARunOnAsManyRanks) {
