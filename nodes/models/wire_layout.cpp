@@ -10,8 +10,9 @@
 namespace sluice::nodes {
 namespace {
 
-constexpr size_t kAlignedTensor = 64;                // bytes: a cache line
-constexpr size_t kBytesOfAnOwner = size_t{4} << 20;  // of a bucket
+constexpr size_t kAlignedTensor = 64;                                                  // bytes: a cache line
+constexpr size_t kMostOfAnOwner = size_t{4} << 20, kLeastOfAnOwner = size_t{1} << 20;  // bytes of a bucket
+constexpr size_t kLeastBuckets = 8;  // so that a small version, too, is copied on while its owners still write it
 
 size_t rounded_up(size_t bytes) { return (bytes + kAlignedTensor - 1) / kAlignedTensor * kAlignedTensor; }
 
@@ -53,8 +54,9 @@ engine::PublicationLayout publication_layout(const std::string& model, const Wir
                                              int64_t first_version) {
   engine::PublicationLayout published{.model = model, .receivers = ranks.receivers, .first_version = first_version};
   const auto owners = static_cast<size_t>(ranks.owners);
+  const size_t of_an_owner = std::clamp(layout.bytes() / (owners * kLeastBuckets), kLeastOfAnOwner, kMostOfAnOwner);
   for (size_t begin = 0; begin < layout.bytes();) {
-    const size_t end = std::min(layout.bytes(), begin + owners * kBytesOfAnOwner);
+    const size_t end = std::min(layout.bytes(), begin + owners * of_an_owner);
     const size_t share = rounded_up((end - begin + owners - 1) / owners);
     auto& bucket = published.buckets.emplace_back();
     for (int owner = 0; begin < end; ++owner) {
