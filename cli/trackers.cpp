@@ -18,7 +18,7 @@ namespace {
 using Clock = Subprocess::Clock;
 
 constexpr auto kLook = std::chrono::milliseconds(100);
-constexpr auto kGrace = std::chrono::milliseconds(500);  // for a client to let go of what it holds
+constexpr auto kGrace = std::chrono::milliseconds(500);  // to say who was not told all, and for clients to end
 constexpr char kMain[] = "import sys; sys.path[0] = sys.argv.pop(1); from sluice.trackers.__main__ import main; main()";
 
 // The folder of the package sluice: of an install tree and of a build tree, or that of a wheel, which is the whole tree.
@@ -49,6 +49,11 @@ SubprocessOptions process_options(const Trackers::Options& options) {
   process.arguments.insert(process.arguments.end(), options.names.begin(), options.names.end());
   process.environment = environment_of_trackers();
   return process;
+}
+
+std::string remedy(const Trackers::Options& options) {
+  return "; the rest is told with: rlhf-run track " + shell_word(options.run_folder.string()) + " --to " +
+         join(options.names, " --to ");
 }
 
 // The last line that it wrote to stderr, which says of an exception what it is.
@@ -107,15 +112,17 @@ void Trackers::tell_until_the_end() {
   }
   take_lines();
   const std::string names = join(options_.names, ", ");
-  const std::string later =
-      "; the rest is told with: rlhf-run track " + shell_word(options_.run_folder.string()) + " --to " + options_.names.front();
-  if (!process_->ended()) {
-    process_->kill(kGrace);
-    if (over_) options_.warn("the end of the run does not wait longer for " + names + later);
-  } else if (!process_->succeeded()) {
+  if (process_->ended()) {
+    if (process_->succeeded()) return;
     options_.warn("the process that tells " + names + " of this run " + process_->how_it_ended() + last_line(process_->errors()) +
-                  later);
+                  remedy(options_));
+    return;
   }
+  process_->kill(kGrace);
+  if (!over_) return;
+  std::optional<std::string> line = process_->take_line();
+  if (!line) options_.warn("the end of the run does not wait longer for " + names + remedy(options_));
+  for (; line; line = process_->take_line()) options_.warn(*line);
 }
 
 void Trackers::take_lines() {

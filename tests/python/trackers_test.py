@@ -1,5 +1,5 @@
-"""Trackers: told what a run writes, and never in its way. The client is a package of this test, called wandb; the real ones are held
-against metrics.jsonl by tests/oracles/trackers_reference.py."""
+"""Trackers: told what a run writes, and never in its way. The clients are packages of this test, called wandb and swanlab; the real ones
+are held against metrics.jsonl by tests/oracles/trackers_reference.py."""
 
 import json
 import os
@@ -17,12 +17,12 @@ PROGRAM = os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-ru
 SMALL = {"pipeline.iterations": 3, "checkpoint.every_iterations": 1, "nodes.prompts.groups_per_iteration": 8, "nodes.held_out.groups_per_iteration": 8}
 # Writes what it is told into a file; SPOILED says how it goes wrong.
 CLIENT = """
-    import json, os, signal, time
+    import json, os, signal, sys, time
     SPOILED = {spoiled!r}
 
     def write(**told):
         with open(os.environ["TOLD"], "a") as file:
-            file.write(json.dumps(told) + "\\n")
+            file.write(json.dumps(dict(client=__name__, **told)) + "\\n")
 
     class Settings:
         def __init__(self, **_): pass
@@ -30,25 +30,33 @@ CLIENT = """
     class Table:
         def __init__(self, columns, data): self.columns, self.data = columns, data
 
+    class Text:
+        def __init__(self, text): self.text = text
+
     class Run:
         id = "the-id"
 
         def log(self, values, step):
             if SPOILED == "raises" and step == 1: raise RuntimeError("no\\nnetwork")
             if SPOILED == "dies" and step == 1: os.kill(os.getpid(), signal.SIGKILL)
-            if SPOILED == "hangs" and step == 1: time.sleep(600)
+            if SPOILED == "crashes" and step == 1: os.kill(os.getpid(), signal.SIGSEGV)
+            if SPOILED == "exits 0" and step == 1: sys.exit(0)
+            if SPOILED == "exits 1" and step == 1: sys.exit(1)
+            if SPOILED == "exits at once" and step == 1: os._exit(0)
+            if SPOILED == "hangs" and step == 1: write(hangs=True), time.sleep(600)
             if SPOILED == "prints": print("x" * 100000)
             for name, value in values.items():
                 if isinstance(value, Table): write(step=step, table=name, columns=value.columns, rows=value.data)
-            if not any(isinstance(value, Table) for value in values.values()): write(step=step, values=values)
+            if all(isinstance(value, float) for value in values.values()): write(step=step, values=values)
 
         def finish(self):
             write(finished=True)
 
     def init(**about):
         if SPOILED == "refuses": raise ValueError("no key")
-        about.pop("settings")
+        about.pop("settings", None)
         write(about=about, pid=os.getpid())
+        print("a line of the client", file=sys.stderr)
         return Run()
 """
 
@@ -63,10 +71,10 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         (self.folder / "p.toml").write_text('extends = "builtin:grpo"\n[nodes.samples]\ntype = "write_jsonl"\ninputs = ["score"]\n')
 
-    def client(self, spoiled=""):
+    def client(self, spoiled="", name="wandb"):
         """Installs the client."""
         (self.folder / "clients").mkdir(exist_ok=True)
-        (self.folder / "clients/wandb.py").write_text(textwrap.dedent(CLIENT.format(spoiled=spoiled)))
+        (self.folder / f"clients/{name}.py").write_text(textwrap.dedent(CLIENT.format(spoiled=spoiled)))
 
     def words(self, *words, **keys):
         sets = [word for key, value in keys.items() for word in ("--set", f"{key}={json.dumps(value)}")]
@@ -86,16 +94,46 @@ class Case(unittest.TestCase):
     def metrics(self, name="run"):
         return [json.loads(line) for line in (self.folder / name / "metrics.jsonl").read_text().splitlines()]
 
-    def told(self, kind):
+    def told(self, kind, client="wandb"):
         file = self.folder / "told"
         lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-        return [line for line in lines if kind in line]
+        return [line for line in lines if kind in line and line["client"] == client]
+
+    def steps(self, client="wandb"):
+        return [told["step"] for told in self.told("values", client)]
+
+    def start(self, *words, **keys):
+        """A program that the test does not wait for."""
+        with (self.folder / "errors").open("w") as errors:
+            process = subprocess.Popen(self.words(*words, **keys), cwd=self.folder, env=self.environment(), stdout=subprocess.DEVNULL, stderr=errors)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_for(self, happened, what):
+        for _ in range(3000):
+            if happened():
+                return
+            time.sleep(0.02)
+        self.fail(f"waited for {what}")
+
+    def kill(self, process):
+        """And sees what it started die with it."""
+        pid = self.told("about")[-1]["pid"]
+        process.kill()
+        process.wait()
+        self.wait_for(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "the process of the client to die")
 
     def assert_run_is_as_without(self, name="run"):
         self.run_pipeline("without", trackers=())
         self.assertEqual(repeatable(self.metrics(name)), repeatable(self.metrics("without")))
         for file in ("samples.jsonl", "checkpoint/actor/model.safetensors"):
             self.assertEqual((self.folder / name / file).read_bytes(), (self.folder / "without" / file).read_bytes(), file)
+
+    def forget(self):
+        """Nobody was told anything."""
+        shutil.rmtree(self.folder / "run/trackers", ignore_errors=True)
+        (self.folder / "told").unlink(missing_ok=True)
 
     def assert_one_warning(self, done, *texts):
         lines = done.stderr.splitlines()
@@ -112,7 +150,7 @@ class WhatIsTold(Case):
         self.assertEqual(done.stderr, "")
         expected = [{name: value for name, value in row.items() if name != "iteration" and value is not None} for row in self.metrics()]
         self.assertEqual([told["values"] for told in self.told("values")], expected)
-        self.assertEqual([told["step"] for told in self.told("values")], [0, 1, 2])
+        self.assertEqual(self.steps(), [0, 1, 2])
         self.assertEqual(len(self.told("finished")), 1)
         self.assert_run_is_as_without()
 
@@ -133,31 +171,68 @@ class WhatIsTold(Case):
         self.assertEqual((about["project"], about["name"], about["id"]), ("sums", "run", None))
         self.assertEqual(about["config"]["nodes.prompts.groups_per_iteration"], 8)
 
+    def test_no_password_of_a_url(self):
+        self.client()
+        self.run_pipeline(trackers=())
+        with (self.folder / "run/pipeline.toml").open("a") as pipeline:
+            pipeline.write('[nodes.judge]\nurls = ["http://me:se@cret@one:80/a@b?c@d", "https://two/x"]\n'
+                           'words = "ask http://me@one, ftp://:secret@two and a@b"\nservers = [{ url = "HTTP://me:secret@one" }]\n')
+        self.program("track", "run", "--to", "wandb", "--project", "p")
+        config = self.told("about")[0]["about"]["config"]
+        self.assertEqual(config["nodes.judge.urls"], ["http://***@one:80/a@b?c@d", "https://two/x"])
+        self.assertEqual(config["nodes.judge.words"], "ask http://***@one, ftp://***@two and a@b")
+        self.assertEqual(config["nodes.judge.servers"], [{"url": "HTTP://***@one"}])
+
     def test_a_run_that_goes_on_tells_the_rest_under_the_same_id(self):
         self.client()
         self.run_pipeline()
         self.program("resume", "run", **{"pipeline.iterations": 5})
-        self.assertEqual([told["step"] for told in self.told("values")], [0, 1, 2, 3, 4])
+        self.assertEqual(self.steps(), [0, 1, 2, 3, 4])
         self.assertEqual([told["about"]["id"] for told in self.told("about")], [None, "the-id"])
 
     def test_a_run_that_was_killed_tells_each_iteration_once(self):
         self.client()
-        run = subprocess.Popen(self.words("run", "p.toml", "--run-dir", "run", **{**SMALL, "pipeline.iterations": 100000, "log.trackers": ["wandb"]}),
-                               cwd=self.folder, env=self.environment(), stdout=subprocess.DEVNULL)
-        while len(self.told("values")) < 2:
-            time.sleep(0.02)
-        run.kill()
-        run.wait()
-        pid = self.told("about")[0]["pid"]
-        for _ in range(500):  # it dies with the run
-            if not pathlib.Path(f"/proc/{pid}").exists():
-                break
-            time.sleep(0.02)
-        self.assertFalse(pathlib.Path(f"/proc/{pid}").exists())
+        run = self.start("run", "p.toml", "--run-dir", "run", **{**SMALL, "pipeline.iterations": 100000, "log.trackers": ["wandb"]})
+        self.wait_for(lambda: len(self.steps()) >= 2, "two iterations to be told")
+        self.kill(run)
         done = len(self.metrics())
         self.program("resume", "run", **{"pipeline.iterations": done + 2})
-        steps = [told["step"] for told in self.told("values")]
+        steps = self.steps()
         self.assertEqual(sorted(set(steps)), list(range(done + 2)))
+        self.assertLessEqual(len(steps), done + 3)  # the one on whose way it was killed
+
+    def test_track_that_was_killed_tells_each_iteration_once(self):
+        self.client("hangs")
+        self.run_pipeline(trackers=())
+        track = self.start("track", "run", "--to", "wandb")
+        self.wait_for(lambda: self.told("hangs"), "the client to hang")
+        self.kill(track)
+        self.client()
+        self.program("track", "run", "--to", "wandb")
+        self.assertEqual(self.steps(), [0, 1, 2])
+
+    def test_a_client_that_fails_is_told_each_iteration_once(self):
+        self.run_pipeline(trackers=())
+        for spoiled in ("raises", "dies", "exits at once"):
+            with self.subTest(spoiled):
+                self.forget()
+                self.client(spoiled)
+                self.program("track", "run", "--to", "wandb", code=1)
+                self.client()
+                self.program("track", "run", "--to", "wandb")
+                self.assertEqual(self.steps(), [0, 1, 2])
+
+    def test_two_at_once_tell_each_iteration_once(self):
+        self.client("hangs")
+        self.run_pipeline(trackers=())
+        self.start("track", "run", "--to", "wandb")
+        self.wait_for(lambda: self.told("hangs"), "the client to hang")
+        done = self.program("track", "run", "--to", "wandb", code=1)
+        self.assert_one_warning(done, "wandb is not told of this run: another process tells it", "wait until that has ended")
+        self.assertEqual(len(self.told("about")), 1)
+        self.client(name="swanlab")
+        self.program("track", "run", "--to", "swanlab")
+        self.assertEqual(self.steps("swanlab"), [0, 1, 2])
 
     def test_track_tells_it_later(self):
         self.client()
@@ -165,7 +240,7 @@ class WhatIsTold(Case):
         self.assertEqual(self.told("values"), [])
         self.program("track", "run", "--to", "wandb")
         self.program("track", "run", "--to", "wandb")
-        self.assertEqual([told["step"] for told in self.told("values")], [0, 1, 2])
+        self.assertEqual(self.steps(), [0, 1, 2])
         self.assertEqual(self.told("about")[0]["about"]["project"], "grpo")
 
 
@@ -177,7 +252,7 @@ class WhatGoesWrong(Case):
         lines = metrics.read_text().splitlines(keepends=True)
         metrics.write_text(lines[0] + lines[1].replace("{", "[", 1) + "[1]\n" + lines[2])
         self.assert_one_warning(self.program("track", "run", "--to", "wandb", code=1), "metrics.jsonl, line 2 is damaged")
-        self.assertEqual([told["step"] for told in self.told("values")], [0, 2])
+        self.assertEqual(self.steps(), [0, 2])
 
     def test_a_client_that_is_not_installed(self):
         done = self.run_pipeline(trackers=("swanlab",))
@@ -195,7 +270,37 @@ class WhatGoesWrong(Case):
         self.assert_run_is_as_without()
         self.client()
         self.program("track", "run", "--to", "wandb")
-        self.assertEqual(sorted({told["step"] for told in self.told("values")}), [0, 1, 2])
+        self.assertEqual(self.steps(), [0, 1, 2])
+
+    def test_a_client_that_ends_its_process_is_one_warning_and_the_others_are_told(self):
+        self.run_pipeline(trackers=())
+        self.client(name="swanlab")
+        for spoiled, happened in (("exits 0", "its client called sys.exit(0)"), ("exits 1", "its client called sys.exit(1)"),
+                                  ("exits at once", "the process that tells it exited with code 0"),
+                                  ("crashes", "the process that tells it was killed by signal 11 (Segmentation fault)")):
+            with self.subTest(spoiled):
+                self.forget()
+                self.client(spoiled)
+                done = self.program("track", "run", "--to", "wandb", "--to", "swanlab", code=1)
+                self.assert_one_warning(done, f"wandb is told no more of this run: {happened}; the rest is told with: rlhf-run track run --to wandb")
+                self.assertEqual(self.steps("swanlab"), [0, 1, 2])
+
+    def test_a_damaged_note_of_one_tracker_is_named_and_the_others_are_told(self):
+        self.client()
+        self.client(name="swanlab")
+        self.run_pipeline(trackers=())
+        note = self.folder / "run/trackers/wandb.json"
+        for damaged in (b"", b"\xff", b"[1]", b'{"iterations_told": "2"}', b'{"run": 3}'):
+            with self.subTest(damaged):
+                self.forget()
+                note.parent.mkdir()
+                note.write_bytes(damaged)
+                done = self.program("track", "run", "--to", "wandb", "--to", "swanlab", code=1)
+                self.assert_one_warning(done, "wandb is not told of this run: run/trackers/wandb.json is damaged; move it away")
+                self.assertEqual((self.steps(), self.steps("swanlab")), ([], [0, 1, 2]))
+                note.unlink()
+                self.program("track", "run", "--to", "wandb")
+                self.assertEqual(self.steps(), [0, 1, 2])
 
     def test_a_client_that_kills_its_process(self):
         self.client("dies")
@@ -206,6 +311,28 @@ class WhatGoesWrong(Case):
         self.client("hangs")
         self.assert_one_warning(self.run_pipeline(**{"log.tracker_seconds": 0.5}), "does not wait longer for wandb")
         self.assert_run_is_as_without()
+
+    def test_a_client_that_hangs_is_told_of_once_while_the_run_and_the_others_go_on(self):
+        self.client("hangs")
+        self.client(name="swanlab")
+        run = self.start("run", "p.toml", "--run-dir", "run",
+                         **{**SMALL, "pipeline.iterations": 100000, "log.trackers": ["wandb", "swanlab"], "log.tracker_seconds": 0.5})
+        errors = self.folder / "errors"
+        self.wait_for(lambda: "warning: wandb has not answered for 5 s; the run goes on" in errors.read_text(), "a word of it")
+        told = len(self.steps("swanlab"))
+        self.assertGreater(told, 2)
+        self.wait_for(lambda: len(self.steps("swanlab")) > told + 2, "swanlab to be told more")
+        self.assertEqual(self.steps(), [0])
+        run.terminate()
+        run.wait()
+        self.assertIn("does not wait longer for wandb; the rest is told with: rlhf-run track run --to wandb\n", errors.read_text())
+        self.assertEqual(errors.read_text().count("has not answered"), 1)
+
+    def test_the_end_names_every_tracker_that_was_not_told_all(self):
+        self.client("hangs")
+        self.client("hangs", name="swanlab")
+        done = self.run_pipeline(trackers=("wandb", "swanlab"), **{"log.tracker_seconds": 0.5})
+        self.assert_one_warning(done, "does not wait longer for wandb, swanlab; the rest is told with: rlhf-run track run --to wandb --to swanlab")
 
     def test_a_client_that_prints_a_lot(self):
         self.client("prints")

@@ -1,1 +1,1 @@
-"""Tells experiment trackers of a run: a process beside it that reads its folder (rlhf-run starts it; see docs/trackers.md)."""
+"""Tells experiment trackers of a run: processes beside it that read its folder (rlhf-run starts the first; see docs/trackers.md)."""

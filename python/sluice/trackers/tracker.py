@@ -7,13 +7,17 @@ import pathlib
 from typing import Any, Protocol
 
 
+class CannotTell(Exception):
+    """Why a tracker is not told of a run, and what to do. Its whole text is for the user."""
+
+
 @dataclasses.dataclass(frozen=True)
 class RunInfo:
     """What is told of a run as a whole."""
 
     folder: pathlib.Path
     project: str
-    config: dict[str, Any]  # every key of its pipeline, as "nodes.generate.max_new_tokens"
+    config: dict[str, Any]  # every key of its pipeline, as "nodes.generate.max_new_tokens"; no passwords
 
     @property
     def name(self) -> str:
