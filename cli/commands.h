@@ -6,10 +6,6 @@
 #include <string>
 #include <vector>
 
-namespace sluice::engine {
-struct Plan;
-}
-
 namespace sluice::cli {
 
 class Command;
@@ -38,6 +34,7 @@ struct RunArguments {
   bool accept_changes = false;          // of the pipeline since then, also those that change results
   std::int64_t show_samples_every = 0;  // two sample texts of every so many iterations; 0: none
 };
+/// Where the pipeline has roles, and this process is none of their ranks, it launches them.
 int run_pipeline(const RunArguments& arguments);
 
 struct LaunchArguments {
@@ -83,8 +80,11 @@ struct ResumeArguments {
 /// of their ranks, it launches them.
 int resume_run(const ResumeArguments& arguments);
 
-/// The same on all ranks that the plan is for, each of them `rlhf-run resume`.
-int launch_again(const ResumeArguments& arguments, const engine::Plan& plan);
+/// The same on as many ranks as the roles have, each of them `rlhf-run resume`.
+int launch_again(const ResumeArguments& arguments);
+
+/// Whether the pipeline has roles, and this process is none of their ranks. One that cannot be read has none.
+bool is_to_be_launched(const std::filesystem::path& file, const std::vector<std::string>& sets);
 
 /// What is said of the checkpoints of a run folder. `iterations`: only that one.
 struct CheckpointsArguments {

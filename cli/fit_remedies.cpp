@@ -77,9 +77,15 @@ class Remedies {
   }
 
   void add_bfloat16() {
-    Remedy remedy{.name = "dtype = \"bfloat16\" in all models", .sets = {}, .costs = "rounding", .with = {}};
+    const int rank = engine::tightest_need(plan_).rank;
+    const bool is_apart = plan_.forwards(rank);  // then the models of other ranks are not in the way
+    Remedy remedy{.name = std::string("dtype = \"bfloat16\" in all models") + (is_apart ? " of the role" : ""),
+                  .sets = {},
+                  .costs = "rounding",
+                  .with = {}};
     for (const PlanModel& model : plan_.models) {
       const std::string table = "models." + model.name;
+      if (is_apart && plan_.forward_role_of(model) != plan_.role_of(rank)) continue;
       if (model.facts.made_from().empty() && effective(plan_, table, "dtype") == "\"float32\"")
         remedy.sets.push_back(table + ".dtype=bfloat16");
     }

@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/machine.h"
@@ -11,6 +14,8 @@
 #include "cli/load.h"
 #include "cli/run_folder.h"
 #include "cli/run_words.h"
+#include "dsl/parse.h"
+#include "engine/contract/run_folder.h"
 
 namespace sluice::cli {
 namespace {
@@ -57,35 +62,57 @@ Checked checked_for_ranks(const LaunchArguments& arguments) {
                   [&] { return with_run_folder(arguments.run, arguments.ranks); });
 }
 
+// `words`: the command line of each rank, without the program.
+int started(std::vector<std::string> words, LaunchOptions options) {
+  words.insert(words.begin(), program_path().string());
+  options.words = std::move(words);
+  return Launch(options).wait();
+}
+
 }  // namespace
 
 int launch_pipeline(const LaunchArguments& given) {
   LaunchArguments arguments = given;
   if (arguments.ranks == 0) arguments.ranks = ranks_of_roles(arguments.run.pipeline);
-  if (arguments.ranks == 1) return run_pipeline(arguments.run);
+  if (arguments.ranks == 1 && !is_to_be_launched(arguments.run.pipeline.file, arguments.run.pipeline.sets))
+    return run_pipeline(arguments.run);
   refuse_to_be_launched();
   const Checked checked = checked_for_ranks(arguments);
-  std::vector<std::string> words = words_of(checked.run);
-  words.insert(words.begin(), program_path().string());
-  Launch launch({.words = std::move(words),
-                 .ranks = arguments.ranks,
-                 .port = arguments.port,
-                 .expendable = checked.expendable,
-                 .restarts = arguments.restarts,
-                 .notice = checked.notice});
-  return launch.wait();
+  return started(words_of(checked.run), {.words = {},
+                                         .ranks = arguments.ranks,
+                                         .port = arguments.port,
+                                         .expendable = checked.expendable,
+                                         .restarts = arguments.restarts,
+                                         .notice = checked.notice});
 }
 
-int launch_again(const ResumeArguments& arguments, const engine::Plan& plan) {
-  std::vector<std::string> words = words_of(arguments);
-  words.insert(words.begin(), program_path().string());
-  Launch launch({.words = std::move(words),
-                 .ranks = plan.ranks,
-                 .port = 0,
-                 .expendable = plan.expendable(),
-                 .restarts = LaunchArguments{}.restarts,
-                 .notice = time_to_end(plan)});
-  return launch.wait();
+bool is_to_be_launched(const std::filesystem::path& file, const std::vector<std::string>& sets) {
+  if (world_environment()) return false;
+  try {
+    return !dsl::load_pipeline(file, sets).spec.roles.empty();
+  } catch (const UserError&) {
+    return false;  // who runs it says what is wrong
+  }
+}
+
+// What is wrong is said once, before any rank is there, as in checked_for_ranks().
+int launch_again(const ResumeArguments& arguments) {
+  const auto load = [&](int ranks) {
+    return load_to_go_on(arguments.run_folder,
+                         {.file = arguments.run_folder / engine::kPipelineFile,
+                          .sets = arguments.sets,
+                          .ranks = ranks,
+                          .plugins = arguments.plugins},
+                         Says::kNothing);
+  };
+  const int ranks = load(/*as many as its roles have*/ 0).plan.ranks;
+  const LoadedPipeline loaded = on_cores(share_of_cores(cores_of_affinity(), 0, ranks), [&] { return load(ranks); });
+  return started(words_of(arguments), {.words = {},
+                                       .ranks = ranks,
+                                       .port = 0,
+                                       .expendable = loaded.plan.expendable(),
+                                       .restarts = LaunchArguments{}.restarts,
+                                       .notice = time_to_end(loaded.plan)});
 }
 
 }  // namespace sluice::cli

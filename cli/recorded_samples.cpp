@@ -37,7 +37,9 @@ bool is_list_of_numbers(const Json& sample, const std::string& field) {
 std::optional<std::map<size_t, double>> numbers_by_place(const Json& sample, const Json& numbers, size_t tokens) {
   const bool has_places = is_list_of_numbers(sample, "action_tokens");
   if (numbers.empty() || numbers.size() > tokens) return std::nullopt;
-  if (has_places && sample["action_tokens"].size() != numbers.size()) return std::nullopt;
+  const auto is_place = [](const Json& place) { return place.is_number_unsigned(); };
+  if (has_places && (sample["action_tokens"].size() != numbers.size() || !std::ranges::all_of(sample["action_tokens"], is_place)))
+    return std::nullopt;
   std::map<size_t, double> by_place;
   for (size_t i = 0; i < numbers.size(); ++i) {
     const size_t place = has_places ? sample["action_tokens"][i].get<size_t>() : tokens - numbers.size() + i;

@@ -9,7 +9,6 @@
 #include "base/printable.h"
 #include "base/shell_word.h"
 #include "base/strings.h"
-#include "base/world_environment.h"
 #include "cli/accepted_changes.h"
 #include "cli/commands.h"
 #include "cli/conduct_run.h"
@@ -173,6 +172,7 @@ int lead_on(const LoadedPipeline& loaded, const ResumeArguments& arguments, Rank
 }  // namespace
 
 int run_pipeline(const RunArguments& arguments) {
+  if (is_to_be_launched(arguments.pipeline.file, arguments.pipeline.sets)) return launch_pipeline({.run = arguments});
   Ranks ranks;
   PipelineArguments pipeline = arguments.pipeline;
   pipeline.ranks = ranks.size();
@@ -190,15 +190,11 @@ int resume_run(const ResumeArguments& arguments) {
                     "name the folder of a run, or give its pipeline: rlhf-run run FILE --resume auto --run-dir " +
                         shell_word(folder.string()));
   }
-  const auto load = [&](int count, Says says) {
-    return load_to_go_on(folder, {.file = pipeline, .sets = arguments.sets, .ranks = count, .plugins = arguments.plugins}, says);
-  };
-  if (!world_environment()) {
-    const LoadedPipeline loaded = load(0, Says::kNothing);  // for as many as its roles have
-    if (loaded.plan.ranks > 1) return launch_again(arguments, loaded.plan);
-  }
+  if (is_to_be_launched(pipeline, arguments.sets)) return launch_again(arguments);
   Ranks ranks;
-  const LoadedPipeline loaded = load(ranks.size(), ranks.leads() ? Says::kWarnings : Says::kNothing);
+  const LoadedPipeline loaded =
+      load_to_go_on(folder, {.file = pipeline, .sets = arguments.sets, .ranks = ranks.size(), .plugins = arguments.plugins},
+                    ranks.leads() ? Says::kWarnings : Says::kNothing);
   return among_ranks(ranks, loaded.plan,
                      [&] { return ranks.leads() ? lead_on(loaded, arguments, ranks) : follow(loaded, ranks); });
 }

@@ -31,7 +31,7 @@ Json json_of(const SimulationResult::Ranks& ranks) {
             {"groups_carried", json_of(ranks.columns)}};
   if (ranks.roles.empty()) return json;
   json["weights_carried"] = json_of(ranks.weights);
-  json["bubbles"] = 1 - ranks.busy.mean;
+  json["bubbles"] = ranks.idle;
   json["roles"] = Json::array();
   for (const SimulationResult::Role& role : ranks.roles) json["roles"].push_back(json_of(role));
   return json;

@@ -50,7 +50,7 @@ std::string roles_text(const SimulationResult& result) {
            " an iteration";
   };
   return table.text() + "  an iteration takes " + simulated_duration(result.seconds / iterations) + "; bubbles are " +
-         percent(1 - ranks.busy.mean, 1) + " of the ranks' time\n  links carry " + carried("groups", ranks.columns) + "; " +
+         percent(ranks.idle, 1) + " of the ranks' time\n  links carry " + carried("groups", ranks.columns) + "; " +
          carried("weights", ranks.weights) + "\n\n";
 }
 

@@ -29,7 +29,7 @@ void refuse_to_sweep_in_a_world() {
   const auto world = world_environment();
   if (!world) return;
   throw UserError("this is rank " + std::to_string(world->rank) + " of " + std::to_string(world->size) + ", started by " +
-                      world->from + ": rlhf-run sweep runs each pipeline in one process, which it starts itself",
+                      world->from + ": rlhf-run sweep starts the processes of each run itself",
                   "start it once, without that");
 }
 

@@ -16,6 +16,7 @@
 #include "dsl/builtin.h"
 #include "dsl/parse.h"
 #include "engine/plan/pipeline_changes.h"
+#include "engine/plan/saturating.h"
 
 namespace sluice::cli {
 namespace {
@@ -69,7 +70,8 @@ class FoundProblems {
 
 // What runs take of the memory of the host or of a device, and what there is.
 struct MemoryTaken {
-  std::vector<int64_t> bytes;
+  std::vector<int64_t> bytes;  // by run
+  int64_t of_run = 0;          // so far, of the one that is added
   int64_t machine = 0;
 
   // So many of any of them fit at once.
@@ -83,9 +85,13 @@ struct MemoryTaken {
 
 class MemoryAtOnce {
  public:
+  // Of a run with roles all ranks together.
   void add(const engine::Plan& plan) {
-    add("this machine", plan.memory);
-    for (const engine::PlanDevice& device : plan.devices) add(device.name, device.memory);
+    const std::vector<const engine::PlanRole*> roles = plan.all_roles();
+    if (roles.empty()) add_ranks(1, plan.memory, plan.devices);
+    for (const engine::PlanRole* const role : roles) add_ranks(role->ranks, role->memory, role->devices);
+    for (auto& [where, taken] : taken_)
+      if (taken.of_run > 0) taken.bytes.push_back(std::exchange(taken.of_run, 0));
   }
 
   // A run alone was proven to fit.
@@ -109,9 +115,19 @@ class MemoryAtOnce {
   }
 
  private:
-  void add(const std::string& where, const engine::PlanMemory& memory) {
-    taken_[where].bytes.push_back(memory.total_bytes());
-    taken_[where].machine = std::max(taken_[where].machine, memory.machine_bytes);
+  // Ranks share out the devices of a name.
+  void add_ranks(int ranks, const engine::PlanMemory& memory, const std::vector<engine::PlanDevice>& devices) {
+    MemoryTaken& host = machine_of("this machine", memory);
+    host.of_run = engine::saturating_sum(host.of_run, engine::saturating_product(ranks, memory.total_bytes()));
+    for (const engine::PlanDevice& device : devices) {
+      MemoryTaken& taken = machine_of(device.name, device.memory);
+      taken.of_run = std::max(taken.of_run, device.memory.total_bytes());
+    }
+  }
+  MemoryTaken& machine_of(const std::string& where, const engine::PlanMemory& memory) {
+    MemoryTaken& taken = taken_[where];
+    taken.machine = std::max(taken.machine, memory.machine_bytes);
+    return taken;
   }
 
   std::map<std::string, MemoryTaken> taken_;
@@ -134,7 +150,7 @@ void refuse_what_is_to_be_typed(const std::filesystem::path& file, const SweptRu
 LoadedPipeline load_one(const SweepArguments& arguments, const SweptRun& run) {
   PipelineArguments pipeline = arguments.run.pipeline;
   pipeline.sets = run.sets;
-  pipeline.ranks = 1;
+  pipeline.ranks = 0;  // as many as its roles have
   if (arguments.goes_on) refuse_what_is_to_be_typed(pipeline.file, run);
   LoadedPipeline loaded = arguments.goes_on ? load_pipeline(pipeline) : load_to_launch(pipeline);
   const Problems refused = refused_by_a_run(loaded.warnings);

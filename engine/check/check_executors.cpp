@@ -143,8 +143,10 @@ void check_executors(Draft& draft) {
   const std::vector<const PlanRole*> roles = draft.plan.all_roles();
   if (roles.empty()) return share_cores(draft, {});
   for (const PlanRole* const role : roles) {
-    const bool forwards = draft.plan.forwards(role->first_rank);
-    forwards ? add_executors_of(draft, *role) : share_cores(draft, role->name);
+    if (draft.plan.forwards(role->first_rank))
+      add_executors_of(draft, *role);
+    else
+      share_cores(draft, role->name);
   }
 }
 

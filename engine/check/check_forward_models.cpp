@@ -29,12 +29,8 @@ const DraftNode* user_elsewhere(const Draft& draft, const DraftModel& model, con
   return found == draft.nodes.end() ? nullptr : &*found;
 }
 
-std::string trains_text(const Draft& draft) {
-  return sluice::quoted(draft.plan.roles.empty() ? draft.plan.whole->name : draft.plan.roles.front().name);
-}
-
 void report_made_from(Draft& draft, const DraftNode& node, const ModelNeed& need, const DraftModel& model) {
-  const std::string &name = model.spec->name.text, trains = trains_text(draft);
+  const std::string &name = model.spec->name.text, trains = sluice::quoted(draft.plan.role_of(0)->name);
   draft.error("role-misplaced", node.spec->on.where,
               "'" + node.name() + "' is on role " + sluice::quoted(node.role) + ", and model '" + need.model +
                   "' has weights of '" + model.facts.made_from() + "', which are on " + trains,
@@ -47,10 +43,12 @@ void check_of_node(Draft& draft, const DraftNode& node, const PlanRole& role, co
   const int found = draft.find_model(need.model);
   if (found < 0) return;
   DraftModel& model = draft.models[static_cast<size_t>(found)];
-  if (model.updater >= 0 || model.sampler >= 0 || model.publisher >= 0) return;  // told of where the node is
+  const bool is_made_from_another = !model.facts.made_from().empty();
+  const bool is_used_otherwise = model.updater >= 0 || model.sampler >= 0 || model.publisher >= 0;
+  if (is_used_otherwise && !is_made_from_another) return;  // told of where the node is
   const bool is_told = std::exchange(model.forwarded, true);
   if (model.params == nullptr || is_told) return;
-  if (!model.facts.made_from().empty()) return report_made_from(draft, node, need, model);
+  if (is_made_from_another) return report_made_from(draft, node, need, model);
   const DraftNode* const other = user_elsewhere(draft, model, role);
   if (other == nullptr || other->role.empty()) return;
   draft.error("role-misplaced", node.spec->on.where,

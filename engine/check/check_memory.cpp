@@ -67,14 +67,21 @@ int64_t longest_sample(const Plan& plan) {
   return longest;
 }
 
-// With copy and pass as they are in the plan, of a rank that trains: on the host, and behind it on all devices.
-std::vector<PlanMemory> memories_of(const Plan& plan) {
-  std::vector<PlanMemory> all{predict_memory(plan, plan.training_tokens())};
+// With copy and pass as they are in the plan, of a rank: on the host, and behind it on its devices.
+void add_memories(const Plan& plan, int rank, const std::vector<PlanDevice>& devices, std::vector<PlanMemory>& all) {
+  all.push_back(predict_memory(plan, plan.training_tokens(), rank));
   all.back().machine_bytes = plan.memory.machine_bytes;
-  for (const PlanDevice& device : plan.devices) {
-    all.push_back(predict_memory(plan, plan.training_tokens(), 0, device.name));
+  for (const PlanDevice& device : devices) {
+    all.push_back(predict_memory(plan, plan.training_tokens(), rank, device.name));
     all.back().machine_bytes = device.memory.machine_bytes;
   }
+}
+
+// Of all ranks that compute passes: first of one that trains, on the host.
+std::vector<PlanMemory> memories_of(const Plan& plan) {
+  std::vector<PlanMemory> all;
+  add_memories(plan, 0, plan.devices, all);
+  for (const PlanRole& role : plan.forward_roles) add_memories(plan, role.first_rank, role.devices, all);
   return all;
 }
 
@@ -154,7 +161,8 @@ std::string remedies(const Plan& plan, const MemoryNeed& need) {
   } else if (memory.kv_bytes + memory.column_bytes > 0 && tokens_of(plan, need) > least_tokens_of(plan, need)) {
     ways.push_back("a smaller tokens_in_flight takes less KV cache and columns");
   }
-  if (computes && memory.activation_bytes > 0 && plan.budget.pass_tokens.value > longest_sample(plan)) {
+  const bool others_fit = memory.total_bytes() - memory.activation_bytes < memory.machine_bytes;  // else no pass is small enough
+  if (computes && others_fit && memory.activation_bytes > 0 && plan.budget.pass_tokens.value > longest_sample(plan)) {
     ways.push_back("a smaller pass_tokens takes less activations");
   }
   if (tokens == 0) add_remedies_of_models(plan, need, ways);
@@ -236,6 +244,7 @@ void check_memory(Draft& draft) {
   const int64_t there = plan.runtime.memory_gib > 0 ? bytes_of_gib(plan.runtime.memory_gib) : memory_of_machine();
   plan.memory.machine_bytes = there;
   plan.devices = predicted_devices(draft, plan.training_tokens(), 0);
+  for (PlanRole& role : plan.forward_roles) role.devices = predicted_devices(draft, role.tokens_in_flight, role.first_rank);
   choose_copy(plan);
   choose_pass(plan);
   choose_recompute(plan);

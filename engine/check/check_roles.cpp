@@ -154,19 +154,29 @@ class RoleRules {
     }
   }
 
+  // Than those of what samples and of all else, as far as these are known.
+  bool has_other_roles() const {
+    return std::ranges::any_of(names_, [&](const std::string& name) { return name != samples_ && name != trains_; });
+  }
+
   // The role that the node should have; empty: any.
   std::string fitting_role(const DraftNode& node) const {
     if (node.type == nullptr) return {};
     const std::string &own = samples(node) ? samples_ : trains_, &other = samples(node) ? trains_ : samples_;
-    if (only_reads_frozen(draft_, node) && !forward_.empty()) return {};
+    if (only_reads_frozen(draft_, node) && has_other_roles()) return {};
     if (!own.empty() || other.empty() || names_.size() != 2) return own;
     return names_.front() == other ? names_.back() : names_.front();
   }
 
+  // That the node has asked for without a role.
+  std::string executor_behind(const DraftNode& node) const {
+    const Name& on = node.spec->on;
+    return names_executor(draft_, on) ? "/" + on.text : std::string();
+  }
+
   // "on = "train"", or for each role, with the executor behind it that the node has asked for.
   std::string choices_for(const DraftNode& node) const {
-    const Name& on = node.spec->on;
-    const std::string executor = names_executor(draft_, on) ? "/" + on.text : std::string(), fitting = fitting_role(node);
+    const std::string executor = executor_behind(node), fitting = fitting_role(node);
     std::vector<std::string> texts;
     for (const std::string& name : names_) {
       const bool is_for_samples = name == samples_ && samples_ != trains_;
@@ -193,6 +203,10 @@ class RoleRules {
   }
 
   std::string help_for_unknown(const DraftNode& node, const std::string& name) const {
+    if (const std::string near = did_you_mean(name, names_); !near.empty()) {
+      const std::string meant = "on = " + sluice::quoted(near + executor_behind(node)), choices = choices_for(node);
+      return choices.find(meant) == std::string::npos ? choices : meant;
+    }
     const std::string add = "add [cluster.roles." + name + "] with ranks";
     if (names_.empty()) return add + ", or name an executor, such as \"cpu:1\"";
     return names_.size() < 2 ? add + ", or " + choices_for(node) : choices_for(node);
@@ -243,7 +257,7 @@ class RoleRules {
 
   // Not where another problem says already which nodes should be on it.
   void report_unused() {
-    if (!without_.empty() || (!samples_.empty() && samples_ == trains_)) return;
+    if (!without_.empty() || is_role_of_everything()) return;
     for (const PlanRole& role : draft_.plan.roles) {
       const bool is_used = std::ranges::find(draft_.nodes, role.name, &DraftNode::role) != draft_.nodes.end();
       if (is_used || std::ranges::find(meant_, role.name) != meant_.end()) continue;
@@ -262,8 +276,10 @@ class RoleRules {
     return others;
   }
 
+  bool is_role_of_everything() const { return !samples_.empty() && samples_ == trains_ && forward_.empty(); }
+
   void report_role_of_everything() {
-    if (samples_.empty() || samples_ != trains_ || !unknown_.empty() || !forward_.empty()) return;
+    if (!is_role_of_everything() || !unknown_.empty() || !without_.empty()) return;
     const auto& roles = draft_.plan.roles;
     const auto other = std::ranges::find_if(roles, [&](const PlanRole& role) { return role.name != samples_; });
     const std::string sampler = std::ranges::find_if(draft_.nodes, samples)->name();

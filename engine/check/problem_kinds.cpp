@@ -162,7 +162,7 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"role-unknown", kError, "`on` names a role that `[cluster]` does not have", "one of `[cluster.roles.NAME]`"},
     {"node-without-role", kError, "a node is on no role, though `[cluster]` has some", "`on = \"ROLE\"`"},
     {"role-misplaced", kError, "a node is on another role than those that do the like, or one role has all nodes",
-     "one role for what samples, one for the rest"},
+     "one role for what samples, one for the rest; what only reads frozen models may have its own"},
     {"role-unused", kError, "no node is on a role", "remove it, or name it in `on`"},
     // Tokens.
     {"budget-not-divided", kError, "sources do not say which share of the budget is whose",

@@ -28,6 +28,15 @@ void refuse_unknown_metric(const Plan& plan, const IterationReport& report) {
       near.empty() ? "the metrics are those of a line of metrics.jsonl" : "did you mean " + sluice::quoted(near) + "?");
 }
 
+// Others of its files are written again where it was; not so what grows. What cannot be looked at may still be there.
+bool is_known_to_be_gone(const fs::path& run_folder) {
+  try {
+    return !is_there(run_folder / kMetricsFile) && !is_there(run_folder / kPipelineFile);
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 Checkpointer::Checkpointer(Parts parts)
@@ -212,10 +221,11 @@ void Checkpointer::finish(const Cut& cut) {
 // In a catch block. Nothing can be saved any more where the run folder is not where it was.
 void Checkpointer::failed(const std::string& what) {
   const fs::path& folder = parts_.writer.run_folder;
-  if (!is_there(folder / kMetricsFile)) {
+  if (is_known_to_be_gone(folder)) {
     try {
-      throw UserError("the run folder " + folder.string() + " is gone: it was removed or renamed while the run went on",
-                      "where it is now, rlhf-run resume goes on with it from its last checkpoint");
+      throw UserError(
+          "the run folder " + folder.string() + " is gone: it was removed or renamed while the run went on (" + what + ")",
+          "where it is now, rlhf-run resume goes on with it from its last checkpoint");
     } catch (const UserError&) {
       parts_.on_failure();
     }

@@ -10,12 +10,22 @@ namespace {
 // Of each token at worst its id, where it stands, and the token behind it; and a number for an answer.
 constexpr int64_t kAskedBytes = 3 * sizeof(int64_t), kAnswerBytes = sizeof(float);
 
+// Of an iteration, on a rank that asks. A node may make samples longer than they came.
+int64_t asked_tokens(const Plan& plan, int node) {
+  const PlanPath& path = plan.path_of(node);
+  const int64_t made = plan.nodes[static_cast<size_t>(path.maker())].needs.worst_sample_tokens;
+  const int64_t longest = plan.nodes[static_cast<size_t>(node)].needs.worst_sample_tokens;
+  const int64_t tokens = path.capacity.iteration_tokens;
+  return made > 0 && longest > made ? saturating_product(tokens / made + 1, longest) : tokens;
+}
+
 void add_passes(const Plan& plan, RoleTraffic& traffic) {
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (plan.forward_role_of(plan.nodes[i]) == nullptr) continue;
-    const int64_t tokens = saturating_product(plan.path_of(static_cast<int>(i)).capacity.iteration_tokens, plan.owners());
+    const int64_t tokens = saturating_product(asked_tokens(plan, static_cast<int>(i)), plan.owners());
+    const int64_t of_token = kAskedBytes + route_bytes_of(plan, plan.nodes[i].needs);
     traffic.passes.push_back({.node = static_cast<int>(i),
-                              .asked_bytes = saturating_product(tokens, kAskedBytes),
+                              .asked_bytes = saturating_product(tokens, of_token),
                               .answer_bytes = saturating_product(tokens, kAnswerBytes)});
   }
 }

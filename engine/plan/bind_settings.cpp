@@ -109,12 +109,18 @@ void take_slots_of_ranks(Plan& plan) {
   key.why = "as many as ranks, since no file says it: --set cluster.slots=N goes on with N";
 }
 
+// The role of those that train; empty: there are none.
+std::string name_of_trainers(const Plan& plan) {
+  const PlanRole* const role = plan.role_of(0);
+  return role == nullptr ? std::string() : role->name;
+}
+
 // Every rank has as many slots as every other.
 void check_slots(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
   const int owners = plan.owners();
   if (plan.slots() % owners == 0) return;
   const Entry* written = spec.cluster.find("slots");
-  const std::string role = plan.roles.empty() ? std::string() : plan.roles.front().name;
+  const std::string role = name_of_trainers(plan);
   problems.push_back({.kind = "slots-not-divided",
                       .where = written != nullptr ? written->value.where : spec.where,
                       .message = plural(plan.slots(), "slot") + " cannot be divided among " + plural(owners, "rank") +
@@ -129,7 +135,7 @@ void check_slots(const PipelineSpec& spec, Problems& problems, const Plan& plan)
 bool check_groups(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
   const int ranks = plan.training_ranks(), together = plan.pass_ranks();
   if (ranks % together == 0) return true;
-  const std::string role = plan.roles.empty() ? std::string() : plan.roles.front().name;
+  const std::string role = name_of_trainers(plan);
   const int64_t more = (ranks / together + 1) * together;
   problems.push_back({.kind = "setting-unusable",
                       .where = spec.cluster.find("sequence_parallel")->value.where,
@@ -157,11 +163,11 @@ void check_sharing(const PipelineSpec& spec, Problems& problems, const Plan& pla
                   "shard = \"parameters\" in [cluster], or remove shard_ranks");
   }
   if (ranks == 1 || ranks % sharing == 0) return;
-  const std::string more = std::to_string((ranks / sharing + 1) * sharing);
+  const std::string more = std::to_string((ranks / sharing + 1) * sharing), role = name_of_trainers(plan);
   report("setting-unusable",
          plural(ranks, "rank") + " that train cannot be parted into groups of " + std::to_string(sharing) +
              ", which have weights in common",
-         (plan.roles.empty() ? more + " ranks" : "ranks = " + more + " in [cluster.roles." + plan.roles.front().name + "]") +
+         (role.empty() ? more + " ranks" : "ranks = " + more + " in [cluster.roles." + role + "]") +
              ", or a shard_ranks that divides " + std::to_string(ranks));
 }
 

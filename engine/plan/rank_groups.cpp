@@ -40,6 +40,7 @@ std::vector<int> numbers_of(const RankRange& range, int first) {
 
 // Of `many` things that are dealt out to `few`, whose block one of them is in.
 int owner_of_block(int many, int few, int index) {
+  SLUICE_CHECK(0 <= index && index < many, "a rank of another role");
   int of = 0;
   while (!block_of(many, few, of).has(index)) ++of;
   return of;

@@ -154,9 +154,12 @@ void RankSimulation::settle() {
 }
 
 // What ranks of a role of their own compute it only waits for.
-bool RankSimulation::works() const {
+bool RankSimulation::works() const { return some_executor_works(/*forward=*/false); }
+bool RankSimulation::waits_for_answers() const { return some_executor_works(/*forward=*/true); }
+
+bool RankSimulation::some_executor_works(bool forward) const {
   for (size_t i = 0; i < executors_.size(); ++i) {
-    if (executors_[i]->works() && !plan_.is_forward(plan_.executors[i].name)) return true;
+    if (executors_[i]->works() && plan_.is_forward(plan_.executors[i].name) == forward) return true;
   }
   return false;
 }
@@ -164,6 +167,7 @@ bool RankSimulation::works() const {
 // What it waits for while none works. With roles the numbers of the last iteration may still be on their way, or others not
 // come to them, while a rank waits for its next work: so what keeps that counts first.
 int64_t RankSimulation::RankUse::*RankSimulation::waited() const {
+  if (waits_for_answers()) return &RankUse::for_others;
   if (!plan_.roles.empty()) {
     const Driver::Idle reason = driver_.idle_reason();
     if (!plan_.trains(rank_) && reason == Driver::Idle::kNoWeights)

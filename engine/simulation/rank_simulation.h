@@ -77,7 +77,7 @@ class RankSimulation {
   RunStatus status() const { return driver_.status(); }
 
   int rank() const { return rank_; }
-  bool works() const;  // some executor does
+  bool works() const;  // some executor does, other than those that wait for answers of other ranks
 
   /// It has something left to do.
   bool is_stuck() { return driver_.pending().count() > 0 && !driver_.state().stopping(); }
@@ -89,6 +89,8 @@ class RankSimulation {
   void add(const IterationReport& report);
   int64_t& idle_time(Use& use, Driver::Idle reason) const;
   int64_t RankUse::*waited() const;
+  bool waits_for_answers() const;
+  bool some_executor_works(bool forward) const;
 
   const Plan& plan_;
   const int rank_;

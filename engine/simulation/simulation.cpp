@@ -192,6 +192,10 @@ class Simulation {
                              .waits_for_others = of_role(&Use::for_others),
                              .waits_for_network = of_role(&Use::for_network)});
     }
+    double busy = ranks.busy.mean * ranks.count;
+    for (const SimulationResult::Role& role : ranks.roles)
+      if (plan_.is_forward(role.name + "/")) busy += role.busy.mean * role.ranks;
+    ranks.idle = 1 - busy / (ranks.count + ranks.forward);
     return ranks;
   }
 

@@ -62,6 +62,7 @@ struct SimulationResult {
     Share waits_for_others;
     Share waits_for_network;
     double network_seconds = 0;  // mean
+    double idle = 0;             // part of the time in which a rank of any role does nothing, on average
     Carried columns;             // of groups that one rank makes for another
     Carried weights;             // from ranks that train to those that sample
     std::vector<Role> roles;     // in the order of the plan

@@ -32,7 +32,7 @@ PassRequest logprobs_request(const RaggedSamples& samples, double temperature) {
 
 // A tokenizer may have ids that the model has no row for.
 void check_ids(const at::Tensor& tokens, const ForwardModel& model) {
-  const int64_t vocabulary = model.transformer().config().vocab_size;
+  const int64_t vocabulary = model.config().vocab_size;
   const std::span<const int64_t> ids(tokens.const_data_ptr<int64_t>(), static_cast<size_t>(tokens.numel()));
   const auto stranger = std::ranges::find_if(ids, [&](int64_t id) { return id < 0 || id >= vocabulary; });
   if (stranger == ids.end()) return;
@@ -42,7 +42,7 @@ void check_ids(const at::Tensor& tokens, const ForwardModel& model) {
 }
 
 void check_routes(const at::Tensor& routes, const ForwardModel& model) {
-  if (!routes.defined() || models::are_routes_of(models::route_form(model.transformer().config()), routes)) return;
+  if (!routes.defined() || models::are_routes_of(models::route_form(model.config()), routes)) return;
   throw UserError("routes of samples do not fit the layers and experts of model " + model.name(),
                   "routes that a model of the same layers and experts was sampled with");
 }

@@ -18,15 +18,7 @@ constexpr int kAsks = 0, kAnswers = 1;  // places
 // Of samples [first, last) of the whole.
 PassRequest samples_of(const PassRequest& whole, size_t first, size_t last) {
   const int64_t begin = whole.sample_offsets[first], end = whole.sample_offsets[last];
-  PassRequest part = whole;
-  const auto* const places = whole.places.const_data_ptr<int64_t>();
-  const auto* const last_place = places + whole.places.numel();
-  const auto first_at = std::lower_bound(places, last_place, begin) - places;
-  const auto count = std::lower_bound(places, last_place, end) - places - first_at;
-  part.tokens = whole.tokens.narrow(0, begin, end - begin);
-  part.places = whole.places.narrow(0, first_at, count).sub(begin);
-  if (whole.logprobs) part.targets = whole.targets.narrow(0, first_at, count);
-  if (whole.routes.defined()) part.routes = whole.routes.narrow(0, begin, end - begin);
+  PassRequest part = tokens_of(whole, begin, end);
   part.sample_offsets.clear();
   for (size_t sample = first; sample <= last; ++sample) part.sample_offsets.push_back(whole.sample_offsets[sample] - begin);
   return part;

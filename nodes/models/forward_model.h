@@ -24,7 +24,13 @@ class ForwardModel {
   ForwardModel& operator=(const ForwardModel&) = delete;
 
   const std::string& name() const { return name_; }
-  const models::Transformer& transformer() const { return transformer_; }
+  const models::ModelConfig& config() const { return transformer_.config(); }
+
+  /// Throws UserError where this rank has none of its weights: what a node computes by nodes/forward/forward.h works there, too.
+  const models::Transformer& transformer() const {
+    if (asked_) throw_without_weights();
+    return transformer_;
+  }
   bool has_weights() const { return transformer_.weights().final_norm.defined(); }
 
   /// Other ranks compute passes with this one, which leads them; null: none does. Set before anybody computes.
@@ -36,6 +42,8 @@ class ForwardModel {
   void set_asked(std::unique_ptr<AskedPasses> asked) { asked_ = std::move(asked); }
 
  private:
+  [[noreturn]] void throw_without_weights() const;
+
   const std::string name_;
   const models::Transformer transformer_;
   std::unique_ptr<PassLead> lead_;

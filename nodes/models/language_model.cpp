@@ -109,7 +109,10 @@ void LanguageModel::forward_passes(const engine::ModelUsage& usage) {
 
 void LanguageModel::assist(FileSystem& files) {
   SLUICE_CHECK(groups_ != nullptr, "nobody shares passes of model " + name());
-  asking_.empty() ? assist_lead(files) : answer_others();
+  if (asking_.empty())
+    assist_lead(files);
+  else
+    answer_others();
 }
 
 // Each on a thread of its own. One that fails has the others end, which may wait for ranks that wait for it.

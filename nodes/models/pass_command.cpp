@@ -58,15 +58,19 @@ PassCommand PassCommand::from_text(const std::string& text) {
 }
 
 PassRequest part_of(const PassRequest& whole, const models::Segment& segment) {
+  return tokens_of(whole, segment.begin(), segment.begin() + segment.size());
+}
+
+PassRequest tokens_of(const PassRequest& whole, int64_t begin, int64_t end) {
   const auto* const places = whole.places.const_data_ptr<int64_t>();
-  const auto* const end = places + whole.places.numel();
-  const auto first = std::lower_bound(places, end, segment.begin()) - places;
-  const auto count = std::lower_bound(places, end, segment.begin() + segment.size()) - places - first;
+  const auto* const last = places + whole.places.numel();
+  const auto first = std::lower_bound(places, last, begin) - places;
+  const auto count = std::lower_bound(places, last, end) - places - first;
   PassRequest part = whole;
-  part.tokens = whole.tokens.narrow(0, segment.begin(), segment.size());
-  part.places = whole.places.narrow(0, first, count).sub(segment.begin());
+  part.tokens = whole.tokens.narrow(0, begin, end - begin);
+  part.places = whole.places.narrow(0, first, count).sub(begin);
   if (whole.logprobs) part.targets = whole.targets.narrow(0, first, count);
-  if (whole.routes.defined()) part.routes = whole.routes.narrow(0, segment.begin(), segment.size());
+  if (whole.routes.defined()) part.routes = whole.routes.narrow(0, begin, end - begin);
   return part;
 }
 

@@ -54,4 +54,7 @@ struct PassCommand {
 /// The part of a whole request that the rank at a place computes.
 PassRequest part_of(const PassRequest& whole, const models::Segment& segment);
 
+/// The part of tokens [begin, end), with the offsets of the whole.
+PassRequest tokens_of(const PassRequest& whole, int64_t begin, int64_t end);
+
 }  // namespace sluice::nodes

@@ -54,7 +54,8 @@ engine::PublicationLayout publication_layout(const std::string& model, const Wir
                                              int64_t first_version) {
   engine::PublicationLayout published{.model = model, .receivers = ranks.receivers, .first_version = first_version};
   const auto owners = static_cast<size_t>(ranks.owners);
-  const size_t of_an_owner = std::clamp(layout.bytes() / (owners * kLeastBuckets), kLeastOfAnOwner, kMostOfAnOwner);
+  const size_t of_an_owner =  // whole cache lines, so that no number is cut
+      rounded_up(std::clamp(layout.bytes() / (owners * kLeastBuckets), kLeastOfAnOwner, kMostOfAnOwner));
   for (size_t begin = 0; begin < layout.bytes();) {
     const size_t end = std::min(layout.bytes(), begin + owners * of_an_owner);
     const size_t share = rounded_up((end - begin + owners - 1) / owners);

@@ -49,21 +49,27 @@ size_t length_of_object(std::string_view text) {
   return 0;
 }
 
-// The JSON objects of a reply that are in no other, in order; they may stand between words, formulas, or in fences.
-std::vector<Json> objects_in(std::string_view reply) {
-  constexpr size_t kMostLooks = 8;  // at the reply, before braces without an end are given up on
-  std::vector<Json> objects;
+/// The JSON objects of a reply that are in no other, in order; they may stand between words, formulas, or in fences.
+struct Objects {
+  std::vector<Json> whole;
+  bool is_cut = false;  // a brace has no end, so those behind it may be within what was cut off
+};
+
+Objects objects_in(std::string_view reply) {
+  constexpr size_t kMostLooks = 64;  // at the reply, before braces within braces are given up on
+  Objects found;
   size_t looked_at = 0;
   for (size_t begin = reply.find('{'); begin != std::string_view::npos && looked_at <= kMostLooks * reply.size();
        begin = reply.find('{', begin)) {
     const size_t length = length_of_object(reply.substr(begin));
     looked_at += length > 0 ? length : reply.size() - begin;
+    found.is_cut |= length == 0;
     Json object = length > 0 ? json_or_discarded(reply.substr(begin, length)) : Json(Json::value_t::discarded);
     const bool is_one = object.is_object();
-    if (is_one) objects.push_back(std::move(object));
+    if (is_one) found.whole.push_back(std::move(object));
     begin += is_one ? length : 1;
   }
-  return objects;
+  return found;
 }
 
 // The member that `path` names: "a.b" is b of a; null: none.
@@ -104,25 +110,30 @@ Verdict VerdictReader::read(std::string_view reply) const {
   return found ? of_text(*found) : Verdict{.fault = "has no match of extract"};
 }
 
-// What stands in front of the last match may have another: the words of the rubric, said again.
 Verdict VerdictReader::read_cut(std::string_view reply) const {
   constexpr const char* kCut = "was cut off at max_new_tokens";
-  if (params_.field.empty()) {
-    const auto found = finder_.find(reply);
-    const bool is_only_one =
-        found && !params_.extract.empty() && !finder_.find(reply.substr(0, static_cast<size_t>(found->data() - reply.data())));
-    if (!is_only_one) return {.fault = kCut};
-  }
+  if (!is_only_one_in(reply)) return {.fault = kCut};
   Verdict verdict = read(reply);
   if (!verdict.fault.empty()) verdict.fault = kCut;
   return verdict;
 }
 
+// Of several the first ones may be the words of the rubric, said again.
+bool VerdictReader::is_only_one_in(std::string_view reply) const {
+  if (!params_.field.empty()) {
+    const Objects objects = objects_in(reply);
+    const auto has_it = [&](const Json& object) { return member(object, params_.field) != nullptr; };
+    return !objects.is_cut && std::ranges::count_if(objects.whole, has_it) == 1;
+  }
+  const auto found = finder_.find(reply);
+  return found && !params_.extract.empty() && !finder_.find(reply.substr(0, static_cast<size_t>(found->data() - reply.data())));
+}
+
 Verdict VerdictReader::of_field(std::string_view reply) const {
-  const std::vector<Json> objects = objects_in(reply);
-  if (objects.empty()) return {.fault = "has no JSON object"};
+  const Objects objects = objects_in(reply);
+  if (objects.whole.empty()) return {.fault = "has no JSON object"};
   const Json* value = nullptr;  // of the last one that has it
-  for (const Json& object : objects)
+  for (const Json& object : objects.whole)
     if (const Json* const found = member(object, params_.field)) value = found;
   if (value == nullptr) return {.fault = "has no " + params_.field + " in its JSON"};
   if (value->is_string()) return of_text(value->get_ref<const std::string&>());

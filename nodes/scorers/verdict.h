@@ -60,14 +60,15 @@ class VerdictReader {
   /// last one counts that has the member. Never throws for what a reply says, but for a pattern that gives up (RegexGaveUp).
   Verdict read(std::string_view reply) const;
 
-  /// Of a reply that has no end: a judge may have been about to say what it judges, so it has a verdict only where nothing in it could
-  /// be another one.
+  /// Of a reply that has no end: a judge may have been about to repeat what it was asked, so it has a verdict only where that is the
+  /// only one in it.
   Verdict read_cut(std::string_view reply) const;
 
  private:
   Verdict of_text(std::string_view text) const;
   Verdict of_number(double number) const;
   Verdict of_field(std::string_view reply) const;
+  bool is_only_one_in(std::string_view reply) const;
 
   VerdictParams params_;
   AnswerFinder finder_;

@@ -48,6 +48,7 @@ void look_at_examples(const JsonlExamplesParams& params, engine::DataLook& look)
   if (const auto prompt = examples.plain_prompt(rows.values({0, 0})))
     warn_of_skipped_template(format, params.model, *prompt, look);
   warn_of_skipped_input(format, rows_to_look_at(params, look), look);
+  warn_of_quoted_arguments(rows, params.model, look);
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ void look_at_prompts(const JsonlPromptsParams& params, engine::DataLook& look) {
   prompts.refuse_if_all_are_left_out(rows);
   warn_of_skipped_template(format, params.model, prompts.prompt(rows.values({0, 0})).text, look);
   warn_of_skipped_input(format, rows_to_look_at(params, look), look);
+  warn_of_quoted_arguments(rows, params.model, look);
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "nodes/sources/row_look.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "base/json.h"
 #include "base/strings.h"
 #include "text/chat_template.h"
 
@@ -51,6 +54,31 @@ const char* key_of(const PromptFormat& format) {
   return format.prompt_fields.empty() ? "prompt_field" : "prompt_fields";
 }
 
+// Of the first call whose arguments are JSON in a text.
+std::optional<std::string> arguments_in_text(const Json& messages) {
+  if (!messages.is_array()) return std::nullopt;
+  for (const Json& message : messages) {
+    const auto calls = message.is_object() ? message.find("tool_calls") : message.end();
+    if (!message.is_object() || calls == message.end() || !calls->is_array()) continue;
+    for (const Json& call : *calls) {
+      const Json& called = call.is_object() && call.contains("function") ? call["function"] : call;
+      if (!called.is_object() || !called.contains("arguments") || !called["arguments"].is_string()) continue;
+      const auto& text = called["arguments"].get_ref<const std::string&>();
+      if (json_or_discarded(text).is_object()) return text;
+    }
+  }
+  return std::nullopt;
+}
+
+// Whether they stand in the text of the conversation as a text of JSON. What is wrong with template and messages is told elsewhere.
+bool are_quoted(const std::filesystem::path& folder, const Json& messages, const std::string& arguments) {
+  try {
+    return text::ChatTemplate::load(folder).render(messages).find(Json(arguments).dump()) != std::string::npos;
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 bool has_needed_template(const PromptFormat& format, const std::string& model, engine::DataLook& look) {
@@ -75,6 +103,23 @@ void warn_of_skipped_template(const PromptFormat& format, const std::string& mod
   const std::string with_model = model.empty() ? " with model = " + sluice::quoted(name) : std::string();
   look.warning(key_of(format), "prompts are sent as they are, without the chat template that model '" + name + "' has", notes,
                "chat = true" + with_model + ", or chat = false if that is meant");
+}
+
+void warn_of_quoted_arguments(const data::Dataset& rows, const std::string& model, engine::DataLook& look) {
+  const std::filesystem::path folder = look.folder_of(model.empty() ? look.sampled_model() : model);
+  if (folder.empty()) return;
+  for (size_t source = 0; source < rows.sources(); ++source) {
+    for (size_t row = 0; row < std::min(rows.rows(source), kFirstRows); ++row) {
+      for (const Json& messages : rows.values({source, row})) {
+        const std::optional<std::string> arguments = arguments_in_text(messages);
+        if (!arguments) continue;
+        if (!are_quoted(folder, messages, *arguments)) return;  // so are those of all others
+        return look.warning("model", "the arguments of tool calls are texts, and the chat template writes them quoted",
+                            {"the first ones: " + shown(*arguments) + ", written as " + shown(Json(*arguments).dump())},
+                            "write arguments as JSON objects, as transformers wants them: {\"arguments\": {...}}");
+      }
+    }
+  }
 }
 
 void warn_of_skipped_input(const PromptFormat& format, data::DatasetOptions rows, engine::DataLook& look) {

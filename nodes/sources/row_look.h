@@ -36,4 +36,8 @@ void warn_of_skipped_template(const PromptFormat& format, const std::string& mod
 /// Warns where the prompt is "instruction" alone and the first rows have an "input" too, as Alpaca's do: nothing would read it.
 void warn_of_skipped_input(const PromptFormat& format, data::DatasetOptions rows, engine::DataLook& look);
 
+/// Warns where the first rows have tool calls whose arguments are a text, as servers of OpenAI's form give them, and the template of
+/// the model writes them as one: quoted, which no model does. `model`: that of the source; empty: the one that samples.
+void warn_of_quoted_arguments(const data::Dataset& rows, const std::string& model, engine::DataLook& look);
+
 }  // namespace sluice::nodes

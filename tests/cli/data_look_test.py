@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import unittest
 
 from support import DONE, PPO, ROOT, SMALL, Case, run, sets
@@ -183,6 +184,27 @@ groups_per_iteration = 1
     def test_chat_without_a_template_is_refused(self):
         done = run("validate", PPO, *sets(**{"nodes.prompts.chat": True, "nodes.prompts.model": "actor", "nodes.generate.add_special_tokens": False}))
         self.assert_refused(done, "chat needs a chat template, and model 'actor' has none", "chat = false sends the prompts as they are")
+
+    def warnings_of_calls(self, arguments, written):
+        """What is said of conversations with such arguments of a call, which the template writes like that."""
+        model = self.folder / "model"
+        shutil.copytree(TEXT, model, dirs_exist_ok=True)
+        self.write("model/chat_template.jinja", "{% for m in messages %}{{ m.role }}:{{ m.content }}{% for call in m.tool_calls or [] %}"
+                   "{{ call.function.arguments" + written + " }}{% endfor %};{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}")
+        rows = ""
+        for given in ({"a": 1}, arguments):
+            call = {"type": "function", "function": {"name": "add", "arguments": given}}
+            rows += json.dumps({"messages": [{"role": "user", "content": "1+1"}, {"role": "assistant", "content": "", "tool_calls": [call]}]}) + "\n"
+        data = self.write("calls.jsonl", rows)
+        done = run("validate", CHAT, *sets(**{"models.policy.checkpoint": str(model), "nodes.conversations.path": str(data)}))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        return done.stderr
+
+    def test_arguments_of_calls_that_would_be_quoted_twice_are_told(self):
+        told = "the arguments of tool calls are texts, and the chat template writes them quoted"
+        self.assertIn(told, self.warnings_of_calls('{"a": 1}', " | tojson"))
+        for arguments, written in (('{"a": 1}', ""), ({"a": 1}, " | tojson"), ("none", " | tojson")):
+            self.assertNotIn(told, self.warnings_of_calls(arguments, written))
 
     def test_an_input_that_no_prompt_would_have_is_told(self):
         rows = [{"instruction": "Go.", "input": "", "label": "1"}, {"instruction": "Add.", "input": "1+1", "label": "2"}]

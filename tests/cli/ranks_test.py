@@ -1,7 +1,9 @@
 """A run on several ranks: what ends it, what it says then, and how it goes on."""
 
+import contextlib
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -24,9 +26,11 @@ def rank_of(pid):
 
 
 def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """Below those that a connection may take before somebody listens there."""
+    while True:
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", random.randrange(10_000, 32_000)))
+            return one.getsockname()[1]
 
 
 def ended(pid):

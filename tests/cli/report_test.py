@@ -194,6 +194,13 @@ class Hostile(Report):
         self.assertLessEqual(set(HOSTILE), page.runs[0]["series"].keys())
         self.assertNotRegex(page.scripts[0], "[<>&\u2028]")
 
+    def test_no_password_of_a_url_is_shown(self):
+        folder = self.run_ppo().folder
+        with open(folder / "pipeline.toml", "a") as file:
+            file.write("# http://alice:s3cret@judge:80/v1 and http://judge/a@b, https://t0ken@host\n")
+        shown = self.report(folder).runs[0]["pipeline"]
+        self.assertTrue(shown.endswith("# http://***@judge:80/v1 and http://judge/a@b, https://***@host\n"), shown[-200:])
+
     def test_samples_are_read_from_the_run_folder_alone(self):
         secret = self.write("secret.jsonl", '{"response": "secret"}\n')
         for path in ("../secret.jsonl", str(secret), "link.jsonl", "linked/secret.jsonl"):

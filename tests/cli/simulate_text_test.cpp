@@ -72,7 +72,7 @@ TEST(SimulationText, VariantsAreComparedWithThePipelineAsItIs) {
 SimulationView view_of_roles() {
   SimulationView view = some_view();
   const auto all = [](double share) { return engine::SimulationResult::Share{share, share, share}; };
-  engine::SimulationResult::Ranks ranks{.count = 3, .busy = all(0.6)};
+  engine::SimulationResult::Ranks ranks{.count = 3, .busy = all(0.6), .idle = 0.4};
   ranks.columns = {.bytes = 3e6, .seconds = 0.15};
   ranks.weights = {.bytes = 30e6, .seconds = 0.3};
   ranks.roles = {

@@ -16,7 +16,7 @@ import unittest
 
 from report_test import Page
 from support import (DONE, FAILED, INTERRUPTED, PPO, SMALL, WRONG_USAGE, Case, metrics_so_far, repeatable, run, sets, skip_or_fail,
-                     start, wait_for, wait_for_iteration)
+                     start, wait_for, wait_for_iteration, with_roles)
 
 RATE = "models.actor.optimizer.learning_rate"
 
@@ -356,6 +356,18 @@ class Disturbed(Case):
         self.assertRegex(done.stderr, r"\[seed=1\] \w+ goes on from \S+/checkpoints/1 with iteration 2 of 3\n")
         self.assertIn("[seed=2] the run in " + str(self.runs[1]) + " was ended before its first checkpoint: it starts over\n", done.stderr)
         self.assert_is_as_if_undisturbed()
+
+    def test_with_roles_each_starts_all_of_its_ranks(self):
+        small = {key: value for key, value in SMALL.items() if key != "pipeline.seed"} | {"cluster.slots": 1}
+        file = self.write("roles.toml", with_roles("ppo.toml", training=1, sampling=1, forward={"score": (1, ["reference"])}))
+        folder = self.folder / "sweep"
+        done = run("sweep", file, *sets(**small), "--seeds", "1,2", "--parallel", "2", "-o", folder)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        for seed in (1, 2):
+            alone = self.folder / f"alone-{seed}"
+            self.assertEqual(run(PPO, "--run-dir", alone, *sets(**small, **{"pipeline.seed": seed})).returncode, DONE)
+            self.assertEqual(repeatable(metrics_so_far(folder / f"seed={seed}")), repeatable(metrics_so_far(alone)))
+        self.assertIn(": 2 runs", run("sweep", "--resume", folder, "--dry-run").stdout)
 
     def test_one_that_fails_ends_no_other_and_is_named(self):
         self.hold.unlink()

@@ -174,6 +174,24 @@ TEST_F(ForwardRoles, HoldNoSamplesAndAreNotElastic) {
                           "setting-unusable: role \"score\" computes passes of frozen models, and cannot be elastic so far"));
 }
 
+// Its ranks would otherwise be taken for those that train.
+TEST_F(ForwardRoles, ARoleWithoutNodesIsToldBesideOneThatDoesEverythingElse) {
+  roles_ = "[cluster.roles.score]\nranks = 1\n[cluster.roles.work]\nranks = 1\n[cluster.roles.idle]\nranks = 1\n";
+  everything_else_on("work");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("role-unused: no node is on role \"idle\"")));
+}
+
+TEST_F(ForwardRoles, AMisspeltOneIsTheOneThatWasMeant) {
+  roles_ = "[cluster.roles.score]\nranks = 1\n[cluster.roles.work]\nranks = 1\n";
+  everything_else_on("work");
+  on_["reference"] = "scor";
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("role-unknown: 'reference' is on role \"scor\"")));
+  EXPECT_EQ(checked().problems.front().help, "on = \"score\"");
+  on_["reference"] = "";
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("node-without-role: 'reference'")));
+  EXPECT_THAT(checked().problems.front().help, HasSubstr("on = \"score\""));
+}
+
 TEST_F(ForwardRoles, ANodeOnNoRoleIsToldAllThatFit) {
   on_["reference"] = "";
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("node-without-role: 'reference'")));

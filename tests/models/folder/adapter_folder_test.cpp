@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/path_kind.h"
 #include "models/adapters/lora.h"
 #include "models/folder/folder.h"
 #include "models/folder/safetensors.h"
@@ -76,7 +77,7 @@ TEST(AdapterFolder, HasTheNamesAndShapesOfPeft) {
   EXPECT_EQ(config["task_type"], "CAUSAL_LM");
   EXPECT_EQ(config["r"], kRank);
   EXPECT_EQ(config["lora_alpha"], 6.0);
-  EXPECT_EQ(config["base_model_name_or_path"], "base/model");
+  EXPECT_EQ(config["base_model_name_or_path"], absolute_path("base/model").string());
   EXPECT_THAT(config["target_modules"].get<std::vector<std::string>>(), ElementsAre("self_attn.q_proj", "self_attn.v_proj"));
 }
 

@@ -168,6 +168,13 @@ TEST(PassesOfOthers, ATokenOfAnotherVocabularyIsNotEvenAsked) {
   EXPECT_TRUE(ranks.failures().empty());
 }
 
+TEST(PassesOfOthers, ANodeThatWantsTheWeightsThemselvesIsToldWhereTheyAre) {
+  const TinyFolder folder;
+  const RanksApart ranks(folder, {}, 1, 1);
+  EXPECT_EQ(ranks.asks(0).config().vocab_size, TinyFolder::kVocabulary);
+  EXPECT_THROW(ranks.asks(0).transformer(), UserError);
+}
+
 // Together they are the whole, and no part could give its nearest sample away and be closer to its share.
 TEST(PartsOfAPass, AreWholeSamplesOfAboutAsManyTokens) {
   std::mt19937_64 random(7);

@@ -68,8 +68,10 @@ TEST(Verdict, OfACutReplyIsTheOnlyOneInIt) {
   EXPECT_THAT(cut({.extract = ""}, "7").fault, HasSubstr("cut off"));
   EXPECT_EQ(cut(choices, "[[right]] because").fault, "");
   EXPECT_EQ(cut(choices, "[[right]] because").score, 1);
-  EXPECT_EQ(cut({.field = "rating"}, "{\"rating\": 4} as {").score, 4);
-  EXPECT_THAT(cut({.field = "rating"}, "{\"rating\": 4").fault, HasSubstr("cut off"));
+  for (const char* reply :
+       {R"({"rating": 4)", R"({"details": {"rating": 1}, "rating": )", R"(As {"rating": 5}? No, {"rating": 6})"})
+    EXPECT_THAT(cut({.field = "rating"}, reply).fault, HasSubstr("cut off")) << reply;
+  EXPECT_EQ(cut({.field = "rating"}, "{\"rating\": 4} since").score, 4);
 }
 
 TEST(Verdict, MayBeAFieldOfJson) {
