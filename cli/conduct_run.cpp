@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/path_kind.h"
 #include "base/printable.h"
 #include "base/strings.h"
 #include "cli/accepted_changes.h"
@@ -72,8 +73,14 @@ void print_failure(const engine::RunSummary& summary) {
   }
 }
 
+// No command goes on with a folder that was removed or renamed.
+std::string where_to_go_on(const fs::path& checkpoint, const std::string& how_to_go_on) {
+  if (checkpoint.empty()) return "none was saved yet";
+  return checkpoint.string() + ", " + (real_path(checkpoint) ? how_to_go_on : "while its folder was there");
+}
+
 void print_where_to_go_on(const fs::path& checkpoint, const std::string& how_to_go_on) {
-  const std::string last = checkpoint.empty() ? "none was saved yet" : checkpoint.string() + ", " + how_to_go_on;
+  const std::string last = where_to_go_on(checkpoint, how_to_go_on);
   std::fprintf(stderr, "      = the run stopped; last checkpoint: %s\n", printable(last).c_str());
 }
 

@@ -161,7 +161,6 @@ class RunFolder(Case):
         done = run("run", PPO, "--run-dir", self.folder / "run", *sets(**overrides))
         self.assertEqual(done.returncode, 0, done.stderr)
 
-
     def test_a_folder_that_is_renamed_ends_the_run_at_its_next_checkpoint(self):
         folder, later = self.folder / "run", self.folder / "renamed"
         process = start("run", str(PPO), "--run-dir", str(folder), *sets(**{**SMALL, "pipeline.iterations": 5000, "checkpoint.every_iterations": 4}),
@@ -170,7 +169,8 @@ class RunFolder(Case):
         folder.rename(later)
         out, said = process.communicate(timeout=60)
         self.assertEqual(process.returncode, FAILED, out)
-        self.assertIn(f"error: the run folder {folder} is gone: it was removed or renamed while the run went on\n", said)
+        self.assertIn(f"error: the run folder {folder} is gone: it was removed or renamed while the run went on (", said)
+        self.assertRegex(said, r"last checkpoint: \S+/checkpoints/\d+, while its folder was there\n")
         saved = json.loads((later / "checkpoint" / "manifest.json").read_text())["iterations"]
         resumed = run("resume", later, *sets(**{"pipeline.iterations": saved + 1}))
         self.assertEqual(resumed.returncode, DONE, resumed.stderr)
