@@ -62,6 +62,7 @@ class RoleRules {
     for (DraftNode& node : draft_.nodes) take_role(node);
     if (names_.empty()) return report_unknown();
     samples_ = common_role(/*sampling=*/true), trains_ = common_role(/*sampling=*/false);
+    if (std::string meant = role_meant_for_the_rest(); !meant.empty()) trains_ = std::move(meant);
     find_forward_roles();
     if (has_nothing_to_part()) return;
     report_unknown();
@@ -147,6 +148,24 @@ class RoleRules {
     return found == nullptr ? std::string() : found->role;
   }
 
+  bool is_on_any_node(const std::string& role) const {
+    return std::ranges::find(draft_.nodes, role, &DraftNode::role) != draft_.nodes.end();
+  }
+
+  // Where of all that does not sample only readers of frozen models are on a role: the one that no node is on, for what is on none.
+  std::string role_meant_for_the_rest() const {
+    const auto belongs_to_rest = [&](const DraftNode& node) {
+      return node.type != nullptr && !samples(node) && !only_reads_frozen(draft_, node);
+    };
+    const auto has_role = [&](const DraftNode& node) { return !node.role.empty() && belongs_to_rest(node); };
+    const auto has_none = [&](const DraftNode* node) { return belongs_to_rest(*node); };
+    if (std::ranges::any_of(draft_.nodes, has_role)) return {};
+    if (std::ranges::none_of(without_, has_none) && std::ranges::none_of(unknown_, has_none)) return {};
+    std::vector<std::string> free;
+    std::ranges::copy_if(names_, std::back_inserter(free), [&](const std::string& name) { return !is_on_any_node(name); });
+    return free.size() == 1 ? free.front() : std::string();
+  }
+
   void find_forward_roles() {
     for (const std::string& name : names_) {
       const auto is_there = [&](const DraftNode& node) { return node.role == name && only_reads_frozen(draft_, node); };
@@ -165,7 +184,8 @@ class RoleRules {
     const std::string &own = samples(node) ? samples_ : trains_, &other = samples(node) ? trains_ : samples_;
     if (only_reads_frozen(draft_, node) && has_other_roles()) return {};
     if (!own.empty() || other.empty() || names_.size() != 2) return own;
-    return names_.front() == other ? names_.back() : names_.front();
+    const std::string& left = names_.front() == other ? names_.back() : names_.front();
+    return is_forward(left) ? other : left;
   }
 
   // That the node has asked for without a role.
@@ -236,7 +256,7 @@ class RoleRules {
       if (is_forward(node.role) && only_reads_frozen(draft_, node)) continue;
       draft_.error("role-misplaced", node.spec->on.where,
                    "'" + node.name() + "' is on role " + sluice::quoted(node.role) + ", and " +
-                       example_on(common, samples(node)) + " on " + sluice::quoted(common),
+                       example_on(common, samples(node)) + " " + sluice::quoted(common),
                    rule_of(node), "on = " + sluice::quoted(common));
     }
   }
@@ -251,16 +271,16 @@ class RoleRules {
   std::string example_on(const std::string& role, bool sampling) const {
     const auto is_there = [&](const DraftNode& node) { return node.role == role && samples(node) == sampling; };
     const auto trains_there = [&](const DraftNode& node) { return is_there(node) && updates_model(node); };
-    const auto trainer = std::ranges::find_if(draft_.nodes, trains_there);
-    return "'" + (trainer != draft_.nodes.end() ? *trainer : *std::ranges::find_if(draft_.nodes, is_there)).name() + "'";
+    auto example = std::ranges::find_if(draft_.nodes, trains_there);
+    if (example == draft_.nodes.end()) example = std::ranges::find_if(draft_.nodes, is_there);
+    return example == draft_.nodes.end() ? "all else belongs on" : "'" + example->name() + "' on";
   }
 
   // Not where another problem says already which nodes should be on it.
   void report_unused() {
     if (!without_.empty() || is_role_of_everything()) return;
     for (const PlanRole& role : draft_.plan.roles) {
-      const bool is_used = std::ranges::find(draft_.nodes, role.name, &DraftNode::role) != draft_.nodes.end();
-      if (is_used || std::ranges::find(meant_, role.name) != meant_.end()) continue;
+      if (is_on_any_node(role.name) || std::ranges::find(meant_, role.name) != meant_.end()) continue;
       const std::string near = did_you_mean(role.name, others_than(role.name));
       draft_.error("role-unused", role.where, "no node is on role " + sluice::quoted(role.name),
                    near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?",

@@ -199,5 +199,26 @@ TEST_F(ForwardRoles, ANodeOnNoRoleIsToldAllThatFit) {
   EXPECT_THAT(checked().problems.front().help, ::testing::Not(HasSubstr("rollout")));
 }
 
+// The first two that a user writes: what is still on no role is on the third, also where a misspelt node is among it.
+TEST_F(ForwardRoles, AllElseIsMeantForTheRoleThatNoNodeIsOn) {
+  everything_else_on("");
+  on_["generate"] = "rollout";
+  on_["train"] = "trian";
+  const std::vector<Problem> told = checked().problems;
+  EXPECT_EQ(told.size(), on_.size() - 2);
+  for (const Problem& problem : told) EXPECT_EQ(problem.help, "on = \"train\"") << problem.message;
+  on_["reference"] = "rollout";
+  roles_ = roles_.substr(roles_.find("[cluster.roles.rollout]"));
+  EXPECT_THAT(problems(), ::testing::Contains(HasSubstr("role-misplaced: 'reference' is on role \"rollout\"")));
+}
+
+TEST_F(ForwardRoles, AllElseIsMeantForTheRoleThatDoesEverything) {
+  roles_ = "[cluster.roles.score]\nranks = 1\n[cluster.roles.work]\nranks = 1\n";
+  everything_else_on("");
+  const std::vector<Problem> told = checked().problems;
+  EXPECT_EQ(told.size(), on_.size() - 1);
+  for (const Problem& problem : told) EXPECT_EQ(problem.help, "on = \"work\"") << problem.message;
+}
+
 }  // namespace
 }  // namespace sluice::engine::testing::check_forward_roles_test
