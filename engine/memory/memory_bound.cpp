@@ -247,6 +247,23 @@ int64_t route_bytes_of(const Plan& plan, const NodeNeeds& writer) {
   return model == nullptr ? 0 : model->facts.route_bytes_per_token;
 }
 
+namespace {
+
+// Of a pass of a rank, or of a step of a generation; `pass` says how long it is.
+int64_t activation_bytes_of(const Plan& plan, const PlanModel& model, ModelUse use, int rank, ModelPass pass) {
+  const bool samples = use == ModelUse::kSamples, alone = samples || plan.forwards(rank);
+  pass.training = use == ModelUse::kUpdates;
+  pass.sampling = samples;
+  pass.ranks = alone ? 1 : plan.pass_ranks();
+  pass.ring = alone ? 1 : plan.ring();
+  pass.expert_ranks = alone ? 1 : plan.expert_ranks();
+  if (samples) pass.expert_ranks = plan.sampling_expert_ranks(model.facts);
+  pass.recompute = model.usage.recompute;
+  return model.facts.activation_bytes(pass);
+}
+
+}  // namespace
+
 int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int rank, const std::string& place) {
   std::map<std::string, int64_t> by_executor;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
@@ -267,18 +284,7 @@ int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int r
       const bool computes = need.use != ModelUse::kPublishes && need.use != ModelUse::kAverages;
       if (model == nullptr || !model->facts.activation_bytes || !computes) continue;
       if (model->facts.device != place) continue;
-      const bool alone = need.use == ModelUse::kSamples || plan.forwards(rank);
-      const int64_t bytes =
-          model->facts.activation_bytes({.training = need.use == ModelUse::kUpdates,
-                                         .sampling = need.use == ModelUse::kSamples,
-                                         .tokens = tokens,
-                                         .longest_sample = longest,
-                                         .ranks = alone ? 1 : plan.pass_ranks(),
-                                         .ring = alone ? 1 : plan.ring(),
-                                         .expert_ranks = need.use == ModelUse::kSamples ? plan.sampling_expert_ranks(model->facts)
-                                                         : alone                        ? 1
-                                                                                        : plan.expert_ranks(),
-                                         .recompute = model->usage.recompute});
+      const int64_t bytes = activation_bytes_of(plan, *model, need.use, rank, {.tokens = tokens, .longest_sample = longest});
       if (need.use == ModelUse::kSamples) sampling = saturating_sum(sampling, bytes);
       int64_t& largest = by_executor[plan.forwards(rank) ? std::string() : node.executor];  // one pass at a time
       largest = std::max({largest, bytes, sampling});

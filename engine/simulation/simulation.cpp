@@ -176,27 +176,28 @@ class Simulation {
     for (const RankSimulation& rank : ranks_) ranks.network_seconds += mean(in_seconds(rank.use().for_network));
     ranks.columns = carried(network_.columns());
     ranks.weights = carried(network_.versions());
-    for (const PlanRole* const role_there : plan_.all_roles()) {
-      const PlanRole& role = *role_there;
-      if (plan_.forwards(role.first_rank)) {
-        ranks.roles.push_back(forward_role(role, seconds));
-        continue;
-      }
-      const int count = plan_.trains(role.first_rank) ? plan_.owners() : plan_.samplers();  // without those that assist
-      const auto of_role = [&](int64_t Use::*part) { return share(part, seconds, role.first_rank, count); };
-      ranks.roles.push_back({.name = role.name,
-                             .ranks = role.ranks,
-                             .busy = of_role(&Use::busy),
-                             .waits_for_weights = of_role(&Use::for_weights),
-                             .waits_for_groups = of_role(&Use::for_groups),
-                             .waits_for_others = of_role(&Use::for_others),
-                             .waits_for_network = of_role(&Use::for_network)});
-    }
     double busy = ranks.busy.mean * ranks.count;
-    for (const SimulationResult::Role& role : ranks.roles)
-      if (plan_.is_forward(role.name + "/")) busy += role.busy.mean * role.ranks;
+    for (const PlanRole* const role : plan_.all_roles()) {
+      const bool forwards = plan_.forwards(role->first_rank);
+      ranks.roles.push_back(forwards ? forward_role(*role, seconds) : scheduling_role(*role, seconds));
+      if (forwards) busy += ranks.roles.back().busy.mean * role->ranks;
+    }
     ranks.idle = 1 - busy / (ranks.count + ranks.forward);
     return ranks;
+  }
+
+  // Without those of its ranks that assist.
+  SimulationResult::Role scheduling_role(const PlanRole& role, double seconds) const {
+    using Use = RankSimulation::RankUse;
+    const int count = plan_.trains(role.first_rank) ? plan_.owners() : plan_.samplers();
+    const auto part_of_time = [&](int64_t Use::*part) { return share(part, seconds, role.first_rank, count); };
+    return {.name = role.name,
+            .ranks = role.ranks,
+            .busy = part_of_time(&Use::busy),
+            .waits_for_weights = part_of_time(&Use::for_weights),
+            .waits_for_groups = part_of_time(&Use::for_groups),
+            .waits_for_others = part_of_time(&Use::for_others),
+            .waits_for_network = part_of_time(&Use::for_network)};
   }
 
   // Its ranks are busy as long as those that ask them wait, each with its part of what they all ask for.
