@@ -61,7 +61,7 @@ class PassGroups {
   virtual std::mutex& backward_on(const std::string& device) = 0;
 
   /// A rank that computes passes for others holds it while it does so: it is at one at a time, with all of its cores.
-  virtual std::mutex& answer() = 0;
+  virtual std::mutex& answering() = 0;
 
   /// This rank's run has failed, or is over: who waits learns it. From any thread.
   virtual void abandon() = 0;

@@ -28,7 +28,7 @@ class ParcelPassGroups final : public PassGroups {
   PassGroup& of(const std::string& name, int first = 0) override;
   PassGroup& between(const std::string& name, int asks, int answers) override;
   std::mutex& backward_on(const std::string& device) override;
-  std::mutex& answer() override { return answer_; }
+  std::mutex& answering() override { return answering_; }
   void abandon() override;
 
  private:
@@ -43,7 +43,7 @@ class ParcelPassGroups final : public PassGroups {
   bool is_over_ = false;
   std::map<std::string, std::unique_ptr<Group>> groups_;  // by name, and of two ranks with these behind it
   std::map<std::string, std::mutex> backwards_;           // by device
-  std::mutex answer_;
+  std::mutex answering_;
 };
 
 }  // namespace sluice::engine

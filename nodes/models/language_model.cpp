@@ -124,7 +124,7 @@ void LanguageModel::answer_others() {
       threads.emplace_back([&, group, loop_threads = models::loop_threads()] {
         use_threads(loop_threads);
         try {
-          answer_passes(*group, forward_.transformer(), groups_->answer());
+          answer_passes(*group, forward_.transformer(), groups_->answering());
         } catch (...) {
           failure.capture();
           groups_->abandon();
