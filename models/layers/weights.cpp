@@ -4,7 +4,9 @@
 #include <ATen/ops/_foreach_copy.h>
 #include <ATen/ops/clone.h>
 
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "models/layers/adaptable_matrices.h"
@@ -96,13 +98,18 @@ void Weights::copy_from(const Weights& source) {
   const at::NoGradGuard no_gradient;
   const auto from = source.named(), to = named();
   SLUICE_CHECK(from.size() == to.size(), "weights of another architecture");
-  std::vector<at::Tensor> sources, targets;
+  // On a device a few kernels copy all tensors of a list, if they have one type and their copies have one.
+  struct List {
+    std::vector<at::Tensor> sources, targets;
+  };
+  std::map<std::pair<at::ScalarType, at::ScalarType>, List> lists;
   for (size_t i = 0; i < to.size(); ++i) {
     SLUICE_CHECK(from[i].first == to[i].first && from[i].second.sizes() == to[i].second.sizes(), to[i].first);
-    sources.push_back(from[i].second);
-    targets.push_back(to[i].second);
+    List& list = lists[{from[i].second.scalar_type(), to[i].second.scalar_type()}];
+    list.sources.push_back(from[i].second);
+    list.targets.push_back(to[i].second);
   }
-  at::_foreach_copy_(targets, sources);  // on a device few kernels for all of them
+  for (const auto& [types, list] : lists) at::_foreach_copy_(list.targets, list.sources);
 }
 
 int64_t Weights::parameter_count() const {
