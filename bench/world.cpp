@@ -53,7 +53,7 @@ Timed run(const World& world, const How& how) {
   double first_cpu = 0;
   engine::RunOptions options{.folder = how.traced ? scratch_folder() : std::filesystem::path()};
   if (how.traced) std::filesystem::create_directories(options.folder);
-  options.on_executor_start = [](int) { sleep_precisely(); };
+  options.on_executor_start = [](const engine::ExecutorStart&) { sleep_precisely(); };
   options.observers = how.observers;
   options.on_iteration = [&](const engine::IterationReport& row) {
     const Clock::time_point now = Clock::now();

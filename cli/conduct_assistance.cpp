@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/strings.h"
+#include "cli/begin_executor.h"
 #include "cli/exit_codes.h"
 #include "cli/run_signals.h"
 #include "cli/stop_signals.h"
@@ -15,21 +16,22 @@
 #include "engine/plan/rank_groups.h"
 #include "engine/run/assistance.h"
 #include "models/memory/tensor_pool.h"
-#include "nodes/models/threads.h"
 
 namespace sluice::cli {
 namespace {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-engine::RunOptions options_of(const RunStart& start) {
+engine::RunOptions options_of(const engine::Plan& plan, const RunStart& start) {
   engine::RunOptions options{.folder = start.folder, .writes_folder = false, .accept_changes = start.accept_changes};
   options.reductions = start.ranks.reductions();
   options.common_memory = start.ranks.common_memory();
   options.passes = start.ranks.passes();
   if (const auto links = start.ranks.links()) options.links.emplace(*links);
   if (start.from) options.resume_from = start.from->place.folder;
-  options.on_executor_start = [](int threads) { nodes::use_threads(threads); };
+  options.on_executor_start = [&plan, rank = start.ranks.rank()](const engine::ExecutorStart& executor) {
+    begin_executor(plan, rank, executor);
+  };
   return options;
 }
 
@@ -44,7 +46,7 @@ std::string what_it_does(const engine::Plan& plan, int rank) {
 
 int conduct_assistance(const engine::Plan& plan, const RunStart& start) {
   const RunSignals signals;
-  engine::Assistance assistance(plan, options_of(start));
+  engine::Assistance assistance(plan, options_of(plan, start));
   models::TensorPool::of_process().keep_freed();
   const StopSignals stop_signals;
   const std::string doing = what_it_does(plan, start.ranks.rank());

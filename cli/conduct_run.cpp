@@ -17,6 +17,7 @@
 #include "base/printable.h"
 #include "base/strings.h"
 #include "cli/accepted_changes.h"
+#include "cli/begin_executor.h"
 #include "cli/conduct_assistance.h"
 #include "cli/display.h"
 #include "cli/exit_codes.h"
@@ -37,7 +38,6 @@
 #include "models/memory/device_memory.h"
 #include "models/memory/tensor_memory.h"
 #include "models/memory/tensor_pool.h"
-#include "nodes/models/threads.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;
@@ -195,8 +195,8 @@ engine::RunOptions Conduct::options() {
   if (start_.ranks.came_back()) options.comes_in = [this] { return start_.ranks.come_in(); };
   if (start_.from) options.resume_from = start_.from->place.folder;
   options.on_warning = [this](const std::string& warning) { warn(warning); };
-  options.on_executor_start = [this](int threads) {
-    nodes::use_threads(threads);
+  options.on_executor_start = [this](const engine::ExecutorStart& executor) {
+    begin_executor(plan_, start_.ranks.rank(), executor);
     tensors_.watch_this_thread();
   };
   options.on_iteration = [this](const engine::IterationReport& report) {

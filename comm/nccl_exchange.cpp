@@ -8,12 +8,6 @@
 #include "base/error.h"
 
 namespace sluice::comm {
-namespace {
-
-constexpr void* kUsualStream = nullptr;  // of the device: LibTorch's, too, as long as nobody chooses another
-
-}  // namespace
-
 NcclExchange::NcclExchange(std::shared_ptr<const NcclLibrary> library, const NcclLibrary::UniqueId& id,
                            const engine::World& world, c10::Device device)
     : library_(std::move(library)), device_(device) {
@@ -29,25 +23,25 @@ NcclExchange::~NcclExchange() {
 
 // One group, so that nobody waits for a piece that another rank would give only behind one that it waits for itself. Where ranks are not
 // connected yet its end waits for them, and may be abandoned meanwhile.
-void NcclExchange::exchange(std::span<const Piece> to, std::span<const Piece> from) {
+void NcclExchange::exchange(std::span<const Piece> to, std::span<const Piece> from, void* stream) {
   const c10::DeviceGuard on(device_);
   {
     const std::lock_guard lock(mutex_);
     if (communicator_ == nullptr) throw UserError("the ranks that train on GPUs are no longer connected");
-    ask(to, from);
+    ask(to, from, stream);
   }
   check(library_->end_group());
 }
 
-void NcclExchange::ask(std::span<const Piece> to, std::span<const Piece> from) {
+void NcclExchange::ask(std::span<const Piece> to, std::span<const Piece> from, void* stream) {
   check(library_->begin_group());
   for (const Piece& piece : to) {
     const auto count = static_cast<size_t>(piece.count);
-    if (count > 0) check(library_->send(piece.floats, count, NcclLibrary::kFloat32, piece.rank, communicator_, kUsualStream));
+    if (count > 0) check(library_->send(piece.floats, count, NcclLibrary::kFloat32, piece.rank, communicator_, stream));
   }
   for (const Piece& piece : from) {
     const auto count = static_cast<size_t>(piece.count);
-    if (count > 0) check(library_->receive(piece.floats, count, NcclLibrary::kFloat32, piece.rank, communicator_, kUsualStream));
+    if (count > 0) check(library_->receive(piece.floats, count, NcclLibrary::kFloat32, piece.rank, communicator_, stream));
   }
 }
 

@@ -12,8 +12,7 @@
 
 namespace sluice::comm {
 
-/// Moves floats between the GPUs of ranks by NCCL, on the stream that LibTorch computes on where nobody chooses another: the order of
-/// calls is the order on the device.
+/// Moves floats between the GPUs of ranks by NCCL.
 ///
 /// Joins in the constructor. Waits for: all ranks of `world`. Ends when: they have joined, or the process does. Failure: UserError with
 /// what NCCL says.
@@ -24,11 +23,11 @@ class NcclExchange final : public engine::DeviceExchange {
                c10::Device device);
   ~NcclExchange() override;
 
-  void exchange(std::span<const Piece> to, std::span<const Piece> from) override;
+  void exchange(std::span<const Piece> to, std::span<const Piece> from, void* stream) override;
   void abandon() override;
 
  private:
-  void ask(std::span<const Piece> to, std::span<const Piece> from);
+  void ask(std::span<const Piece> to, std::span<const Piece> from, void* stream);
   void check(int result) const;
 
   const std::shared_ptr<const NcclLibrary> library_;

@@ -52,7 +52,7 @@ struct Assistance::Impl {
 
   void assist(const std::string& name, Model& model) {
     try {
-      if (options.on_executor_start) options.on_executor_start(threads_for(plan, name));
+      if (options.on_executor_start) options.on_executor_start({.threads = threads_for(plan, name)});
       model.assist(files);
     } catch (...) {
       failure.capture("passes of model " + name);

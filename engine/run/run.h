@@ -24,6 +24,12 @@
 
 namespace sluice::engine {
 
+/// An executor whose thread begins.
+struct ExecutorStart {
+  int threads = 1;       // cores that it may use
+  bool samples = false;  // what is trained is sampled here, maybe while it is trained elsewhere
+};
+
 struct RunOptions {
   /// An existing folder that gets metrics.jsonl, trace.json, status.json, costs.json, memory.json, checkpoints/ and what nodes
   /// write. Empty: nothing is written.
@@ -45,8 +51,8 @@ struct RunOptions {
   /// told.
   std::function<void(const std::string& warning)> on_warning;
 
-  /// Runs first on each executor's thread, with the number of cores that it may use.
-  std::function<void(int threads)> on_executor_start;
+  /// Runs first on each executor's thread.
+  std::function<void(const ExecutorStart&)> on_executor_start;
 
   /// Called once an iteration, in order, on some executor's thread.
   std::function<void(const IterationReport&)> on_iteration;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "models/cuda/streams.h"
 
 namespace sluice::models {
 namespace {
@@ -27,7 +28,8 @@ void adamw_step_by(const TrainingKernels& kernels, const at::Tensor& weights, co
                                               .root_scale = factors.root_scale,
                                               .epsilon = factors.epsilon,
                                               .count = weights.numel(),
-                                              .device = weights.device().index()}));
+                                              .device = weights.device().index(),
+                                              .stream = current_stream_on(weights.device())}));
 }
 
 at::Tensor sum_of_squares_by(const TrainingKernels& kernels, const at::Tensor& values) {
@@ -38,7 +40,8 @@ at::Tensor sum_of_squares_by(const TrainingKernels& kernels, const at::Tensor& v
                                                     .partial = partial.mutable_data_ptr<double>(),
                                                     .total = total.mutable_data_ptr<double>(),
                                                     .count = in.numel(),
-                                                    .device = in.device().index()}));
+                                                    .device = in.device().index(),
+                                                    .stream = current_stream_on(in.device())}));
   return total;
 }
 

@@ -33,7 +33,7 @@ const char* launch_adamw(const AdamWArguments& in) {
   return gpu::launched(in.device, [&] {
     gpu::with_pack<4>(in.count, {in.weights, in.gradients, in.first_moments, in.second_moments}, [&](auto pack) {
       constexpr int kPack = decltype(pack)::value;
-      adamw_step_flat<kPack><<<gpu::blocks_for(in.count, kFlatThreads * kPack), kFlatThreads>>>(in);
+      adamw_step_flat<kPack><<<gpu::blocks_for(in.count, kFlatThreads * kPack), kFlatThreads, 0, gpu::stream(in)>>>(in);
     });
   });
 }
@@ -42,9 +42,10 @@ const char* launch_squares(const SquaresArguments& in) {
   return gpu::launched(in.device, [&] {
     gpu::with_pack<4>(in.count, {in.values}, [&](auto pack) {
       if (in.count == 0) return;
-      squares_of_blocks<decltype(pack)::value><<<gpu::blocks_for(in.count, kSquaresOfABlock), kFlatThreads>>>(in);
+      squares_of_blocks<decltype(pack)::value>
+          <<<gpu::blocks_for(in.count, kSquaresOfABlock), kFlatThreads, 0, gpu::stream(in)>>>(in);
     });
-    total_of_squares<<<1, kFlatThreads>>>(in);
+    total_of_squares<<<1, kFlatThreads, 0, gpu::stream(in)>>>(in);
   });
 }
 

@@ -6,6 +6,8 @@
 
 #include <tuple>
 
+#include "models/cuda/streams.h"
+
 namespace sluice::models {
 namespace {
 
@@ -20,7 +22,8 @@ at::Tensor gated_by(const TrainingKernels& kernels, const at::Tensor& gate, cons
                                          .bfloat16 = dtype == at::kBFloat16,
                                          .kind = static_cast<GateKind>(kind),
                                          .count = entry.numel(),
-                                         .device = entry.device().index()}));
+                                         .device = entry.device().index(),
+                                         .stream = current_stream_on(entry.device())}));
   return out;
 }
 
@@ -37,7 +40,8 @@ PairOfTensors gated_backward_by(const TrainingKernels& kernels, const at::Tensor
                                                            .narrow_result = dtype == at::kBFloat16,
                                                            .kind = static_cast<GateKind>(kind),
                                                            .count = entry.numel(),
-                                                           .device = entry.device().index()}));
+                                                           .device = entry.device().index(),
+                                                           .stream = current_stream_on(entry.device())}));
   return {of_gate, of_up};
 }
 

@@ -24,7 +24,8 @@ template <class Grad, class Result>
 void backward_into(const GatedBackwardArguments& in) {
   gpu::with_pack<8>(in.count, {in.grad, in.gate, in.up, in.of_gate, in.of_up}, [&](auto pack) {
     constexpr int kPack = decltype(pack)::value;
-    gated_backward<kPack, Grad, Result><<<gpu::blocks_for(in.count, kGatedThreads * kPack), kGatedThreads>>>(in);
+    gated_backward<kPack, Grad, Result>
+        <<<gpu::blocks_for(in.count, kGatedThreads * kPack), kGatedThreads, 0, gpu::stream(in)>>>(in);
   });
 }
 
@@ -37,7 +38,7 @@ const char* launch_gated(const GatedArguments& in) {
       gpu::with_type(in.bfloat16, [&](auto type) {
         constexpr int kPack = decltype(pack)::value;
         gated_forward<kPack, typename decltype(type)::type>
-            <<<gpu::blocks_for(in.count, kGatedThreads * kPack), kGatedThreads>>>(in);
+            <<<gpu::blocks_for(in.count, kGatedThreads * kPack), kGatedThreads, 0, gpu::stream(in)>>>(in);
       });
     });
   });

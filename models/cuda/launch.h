@@ -45,6 +45,12 @@ void enqueue(void (*kernel)(Parameters...), const dim3& grid, int threads, void*
   cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
+/// Of a kernel's arguments.
+template <class Arguments>
+cudaStream_t stream(const Arguments& in) {
+  return static_cast<cudaStream_t>(in.stream);
+}
+
 /// What failed of `work`, which enqueues on this device; null: nothing. The thread's device stays what it was.
 template <class Work>
 const char* launched(int32_t device, const Work& work) {

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "models/cuda/streams.h"
 
 namespace sluice::models {
 namespace {
@@ -35,7 +36,8 @@ ThreeTensors logit_rows_by(const TrainingKernels& kernels, const at::Tensor& log
                                                    .scaling = scaling_of(temperature, softcap),
                                                    .rows = rows,
                                                    .vocabulary = in.size(1),
-                                                   .device = in.device().index()}));
+                                                   .device = in.device().index(),
+                                                   .stream = current_stream_on(in.device())}));
   return {logprobs, log_sums, entropies};
 }
 
@@ -63,7 +65,8 @@ void logit_slopes_by(const TrainingKernels& kernels, const at::Tensor& logits, c
                                                        .scaling = scaling_of(temperature, softcap),
                                                        .rows = logits.size(0),
                                                        .vocabulary = logits.size(1),
-                                                       .device = logits.device().index()}));
+                                                       .device = logits.device().index(),
+                                                       .stream = current_stream_on(logits.device())}));
 }
 
 MaybeTensor if_defined(const at::Tensor& tensor) { return tensor.defined() ? MaybeTensor(tensor) : std::nullopt; }

@@ -27,7 +27,7 @@ const char* launch_logit_rows(const LogitRowsArguments& in) {
   if (in.rows == 0) return nullptr;
   return gpu::launched(in.device, [&] {
     gpu::with_pack<8>(in.vocabulary, {in.logits}, [&](auto pack) {
-      logit_rows_forward<decltype(pack)::value><<<static_cast<unsigned>(in.rows), kLogitThreads>>>(in);
+      logit_rows_forward<decltype(pack)::value><<<static_cast<unsigned>(in.rows), kLogitThreads, 0, gpu::stream(in)>>>(in);
     });
   });
 }
@@ -38,7 +38,7 @@ const char* launch_logit_slopes(const LogitSlopesArguments& in) {
     gpu::with_pack<8>(in.vocabulary, {in.logits, in.slopes}, [&](auto pack) {
       gpu::with_type(in.bfloat16, [&](auto type) {
         logit_rows_backward<decltype(pack)::value, typename decltype(type)::type>
-            <<<static_cast<unsigned>(in.rows), kLogitThreads>>>(in);
+            <<<static_cast<unsigned>(in.rows), kLogitThreads, 0, gpu::stream(in)>>>(in);
       });
     });
   });

@@ -40,8 +40,8 @@ constexpr uint64_t inverse_of(int32_t divisor) {
 
 struct StepKernels;  // step_kernels.h
 
-/// The functions of libsluice_cuda.so. Each enqueues its work on a stream of the device, the default one, where LibTorch's own work is
-/// too, unless it is told another, and returns a text that says what failed; null: nothing did.
+/// The functions of libsluice_cuda.so. Each enqueues its work on the stream of the device that it is told, where LibTorch's own work must be
+/// too (streams.h), and returns a text that says what failed; null: nothing did.
 struct OwnKernels {
   int32_t version = 0;  // kOwnKernelsVersion of the library's build
 
@@ -53,7 +53,7 @@ struct OwnKernels {
 };
 
 /// Counts the changes of what is declared here: a library of another build is not used.
-constexpr int32_t kOwnKernelsVersion = 3;
+constexpr int32_t kOwnKernelsVersion = 4;
 
 /// Loads libsluice_cuda.so from beside this library, if it was built. Throws UserError when it is of another build or cannot be
 /// loaded. Behind the CUDA part of LibTorch (device.h).

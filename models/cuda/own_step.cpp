@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "models/cuda/gated.h"
+#include "models/cuda/streams.h"
 #include "models/layers/attention_scores.h"
 #include "models/layers/feed_forward/mlp.h"
 
@@ -77,7 +78,7 @@ at::Tensor OwnStep::step(const Weights& weights, const Rows& rows, const Others&
   make_turns(*std::ranges::max_element(rows.positions) + 1);
   Version& version = version_of(weights);
   const Plan plan = planned(rows, padded);
-  if (!(plan.all_single && play(version, plan))) enqueue(version, plan, others, nullptr);
+  if (!(plan.all_single && play(version, plan))) enqueue(version, plan, others, current_stream_on(keys_.device()));
   return wanted == 0 ? at::Tensor() : logits_.narrow(0, 0, wanted);
 }
 
@@ -90,7 +91,7 @@ bool OwnStep::play(Version& version, const Plan& plan) {
     enqueue(version, plan, {}, stream);
     check(kernels_.step->end_recording(device_, stream, &recording), "recording a step");
   }
-  check(kernels_.step->play(device_, recording), "a recorded step");
+  check(kernels_.step->play(device_, recording, current_stream_on(keys_.device())), "a recorded step");
   return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "models/cuda/own_kernels.h"
+#include "models/cuda/streams.h"
 
 namespace sluice::models {
 namespace {
@@ -39,7 +40,8 @@ Tensor on_gpu(const Tensor& query, const Tensor& keys, const Tensor& values, con
                                  .window = number(window),
                                  .scale = static_cast<float>(scale),
                                  .softcap = static_cast<float>(softcap),
-                                 .device = query.device().index()};
+                                 .device = query.device().index(),
+                                 .stream = current_stream_on(query.device())};
   const int64_t numbers = own_kernels()->plan_paged_decode(arguments, blocks.size(1) * keys.size(1));
   const Tensor partials = at::empty({numbers}, in.options().dtype(at::kFloat));
   arguments.partials = partials.mutable_data_ptr<float>();

@@ -13,8 +13,8 @@ class OperatorHandle;
 namespace sluice::models {
 
 /// portable::paged_attention() of one new token a sequence by a kernel that reads the blocks where they lie: an operator of
-/// LibTorch's, of which a device has a kernel or not (portable/abilities.h). GPUs have ours, paged_decode_attention.cu, which
-/// uses the default stream. No gradient. The plain reference is portable::paged_attention().
+/// LibTorch's, of which a device has a kernel or not (portable/abilities.h). GPUs have ours, paged_decode_attention.cu.
+/// No gradient. The plain reference is portable::paged_attention().
 ///
 /// query        [S,Nq,D] float32 or bfloat16, as keys and values
 /// keys, values [blocks,block_size,Nk,D]

@@ -42,8 +42,9 @@ const char* end_recording(int32_t device, void* stream, void** recording) {
   return nullptr;
 }
 
-const char* play(int32_t device, void* recording) {
-  return gpu::launched(device, [&] { cudaGraphLaunch(static_cast<cudaGraphExec_t>(recording), nullptr); });
+const char* play(int32_t device, void* recording, void* stream) {
+  return gpu::launched(device,
+                       [&] { cudaGraphLaunch(static_cast<cudaGraphExec_t>(recording), static_cast<cudaStream_t>(stream)); });
 }
 
 void forget(void* recording) { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(recording)); }

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "models/cuda/streams.h"
+
 namespace sluice::models {
 namespace {
 
@@ -29,7 +31,8 @@ TwoTensors rms_norm_by(const TrainingKernels& kernels, const at::Tensor& x, cons
                                                .eps = static_cast<float>(eps),
                                                .rows = rows,
                                                .size = size,
-                                               .device = in.device().index()}));
+                                               .device = in.device().index(),
+                                               .stream = current_stream_on(in.device())}));
   return {out, inverses};
 }
 
@@ -53,7 +56,8 @@ TwoTensors rms_norm_backward_by(const TrainingKernels& kernels, const at::Tensor
                                             .rows = rows,
                                             .size = size,
                                             .slices = slices,
-                                            .device = in.device().index()}));
+                                            .device = in.device().index(),
+                                            .stream = current_stream_on(in.device())}));
   return {of_x, sums.sum(0)};
 }
 

@@ -38,7 +38,7 @@ void weight_sums_of(const RmsNormBackwardArguments& in) {
   gpu::with_pack<kNormColumnPack>(in.size, {in.grad, in.x, in.of_weight}, [&](auto pack) {
     constexpr int kPack = decltype(pack)::value;
     const dim3 grid(gpu::blocks_for(in.size, kNormColumnThreads * kPack), static_cast<unsigned>(in.slices));
-    rms_norm_weight_sums<kPack, T><<<grid, kNormColumnThreads>>>(in);
+    rms_norm_weight_sums<kPack, T><<<grid, kNormColumnThreads, 0, gpu::stream(in)>>>(in);
   });
 }
 
@@ -52,7 +52,7 @@ const char* launch_rms_norm(const RmsNormArguments& in) {
         with_threads(in.size, [&](auto threads) {
           constexpr int kThreads = decltype(threads)::value;
           rms_norm_forward<kThreads, decltype(pack)::value, typename decltype(type)::type>
-              <<<static_cast<unsigned>(in.rows), kThreads>>>(in);
+              <<<static_cast<unsigned>(in.rows), kThreads, 0, gpu::stream(in)>>>(in);
         });
       });
     });
@@ -69,7 +69,8 @@ const char* launch_rms_norm_backward(const RmsNormBackwardArguments& in) {
       gpu::with_pack<kNormPack>(in.size, {in.x, in.weight, in.grad, in.of_x}, [&](auto pack) {
         with_threads(in.size, [&](auto threads) {
           constexpr int kThreads = decltype(threads)::value;
-          rms_norm_backward<kThreads, decltype(pack)::value, T><<<static_cast<unsigned>(in.rows), kThreads>>>(in);
+          rms_norm_backward<kThreads, decltype(pack)::value, T>
+              <<<static_cast<unsigned>(in.rows), kThreads, 0, gpu::stream(in)>>>(in);
         });
       });
     });

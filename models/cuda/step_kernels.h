@@ -118,7 +118,7 @@ struct StepKernels {
   /// where it is as long as the recording does.
   const char* (*begin_recording)(int32_t device, void** stream) = nullptr;
   const char* (*end_recording)(int32_t device, void* stream, void** recording) = nullptr;
-  const char* (*play)(int32_t device, void* recording) = nullptr;  // on the default stream
+  const char* (*play)(int32_t device, void* recording, void* stream) = nullptr;  // there
   void (*forget)(void* recording) = nullptr;
 };
 

@@ -27,7 +27,7 @@ const char* draw(const DrawArguments& arguments);
 
 const char* begin_recording(int32_t device, void** stream);
 const char* end_recording(int32_t device, void* stream, void** recording);
-const char* play(int32_t device, void* recording);
+const char* play(int32_t device, void* recording, void* stream);
 void forget(void* recording);
 
 }  // namespace sluice::models

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 // What our kernels of training are given: plain structs, as own_kernels.h has them. All pointers are to memory of the device,
-// contiguous. An operand is what a product reads: bfloat16 where `bfloat16` says so, else float. Nothing of no rows is done.
+// contiguous. Work is for a stream of a GPU: cudaStream_t, null: the default one. An operand is what a product reads: bfloat16 where `bfloat16` says so, else float. Nothing of no rows is done.
 namespace sluice::models {
 
 /// y = x / rms(x) * w of each row; w is 1 + weight with from_one.
@@ -16,6 +16,7 @@ struct RmsNormArguments {
   float eps = 0;
   int64_t rows = 0, size = 0;
   int32_t device = 0;
+  void* stream = nullptr;
 };
 
 /// Its backward. Of the weight come partial sums: row i is that of the rows i, i + slices, ...
@@ -27,6 +28,7 @@ struct RmsNormBackwardArguments {
   bool bfloat16 = false, from_one = false;
   int64_t rows = 0, size = 0, slices = 0;
   int32_t device = 0;
+  void* stream = nullptr;
 };
 
 enum class GateKind : int32_t { kSilu, kGeluTanh, kGelu };
@@ -39,6 +41,7 @@ struct GatedArguments {
   GateKind kind = GateKind::kSilu;
   int64_t count = 0;
   int32_t device = 0;
+  void* stream = nullptr;
 };
 
 struct GatedBackwardArguments {
@@ -49,6 +52,7 @@ struct GatedBackwardArguments {
   GateKind kind = GateKind::kSilu;
   int64_t count = 0;
   int32_t device = 0;
+  void* stream = nullptr;
 };
 
 /// The first `dims` numbers of each head turned, the halves of these against each other; the others as they are. `back`: the
@@ -61,6 +65,7 @@ struct TurnArguments {
   int64_t tokens = 0;
   int32_t heads = 0, head_dim = 0, dims = 0;
   int32_t device = 0;
+  void* stream = nullptr;
 };
 
 /// A number behind a product with the head becomes z = softcap * tanh(logit / softcap) / temperature; softcap 0: logit /
@@ -78,6 +83,7 @@ struct LogitRowsArguments {
   LogitScaling scaling;
   int64_t rows = 0, vocabulary = 0;
   int32_t device = 0;
+  void* stream = nullptr;
 };
 
 /// The gradient of the logits from those of logprobs and entropies.
@@ -91,6 +97,7 @@ struct LogitSlopesArguments {
   LogitScaling scaling;
   int64_t rows = 0, vocabulary = 0;
   int32_t device = 0;
+  void* stream = nullptr;
 };
 
 /// AdamWFactors (models/kernels/adamw_kernel.h) on a stretch of the buffers; leaves the gradients zero.
@@ -99,6 +106,7 @@ struct AdamWArguments {
   float gradient_scale = 1, new_first = 0, new_second = 0, kept = 1, step_size = 0, root_scale = 1, epsilon = 0;
   int64_t count = 0;
   int32_t device = 0;
+  void* stream = nullptr;
 };
 
 /// The sum of the squares, in double precision.
@@ -109,6 +117,7 @@ struct SquaresArguments {
   double* total = nullptr;        // [1]
   int64_t count = 0;
   int32_t device = 0;
+  void* stream = nullptr;
 };
 
 /// As OwnKernels has them.

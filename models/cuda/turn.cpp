@@ -4,6 +4,8 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
+#include "models/cuda/streams.h"
+
 namespace sluice::models {
 namespace {
 
@@ -20,7 +22,8 @@ at::Tensor turned_by(const TrainingKernels& kernels, const at::Tensor& x, const 
                                        .heads = static_cast<int32_t>(in.size(1)),
                                        .head_dim = static_cast<int32_t>(in.size(2)),
                                        .dims = static_cast<int32_t>(by.size(1)),
-                                       .device = in.device().index()}));
+                                       .device = in.device().index(),
+                                       .stream = current_stream_on(in.device())}));
   return out;
 }
 

@@ -21,7 +21,7 @@ template <class In, class Out>
 void turn_into(const TurnArguments& in) {
   // Everything begins at a multiple of what half of the turned numbers, and a head, are multiples of.
   gpu::with_pack<8>(std::gcd(in.dims / 2, in.head_dim), {in.x, in.turns, in.out}, [&](auto pack) {
-    turn_heads<decltype(pack)::value, In, Out><<<static_cast<unsigned>(in.tokens), kTurnThreads>>>(in);
+    turn_heads<decltype(pack)::value, In, Out><<<static_cast<unsigned>(in.tokens), kTurnThreads, 0, gpu::stream(in)>>>(in);
   });
 }
 

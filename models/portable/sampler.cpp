@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "models/cuda/own_kernels.h"
 #include "models/cuda/step_kernels.h"
+#include "models/cuda/streams.h"
 #include "models/portable/abilities.h"
 #include "models/portable/likeliest_tokens.h"
 #include "models/portable/penalties.h"
@@ -107,7 +108,8 @@ at::Tensor Sampler::drawn_by_own_kernels(const OwnKernels& kernels, const at::Te
                    .scale = static_cast<float>(scale()),
                    .draws = static_cast<int32_t>(draws.size()),
                    .vocabulary = static_cast<int32_t>(logits.size(1)),
-                   .device = logits.device().index()};
+                   .device = logits.device().index(),
+                   .stream = current_stream_on(logits.device())};
   const at::Tensor scratch = at::empty({kernels.step->draw_bytes(in)}, from.options().dtype(at::kByte));
   in.scratch = scratch.mutable_data_ptr();
   const char* const failure = kernels.step->draw(in);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/folder.h"
+#include "models/cuda/streams.h"
 #include "models/train/moving_average.h"
 #include "nodes/models/snapshot_files.h"
 
@@ -49,6 +50,7 @@ void AveragedLanguageModel::follow() {
   const int64_t before = std::exchange(steps_, of_->trained().optimizer().steps());
   if (before / every_steps_ == steps_ / every_steps_) return;
   models::move_average(average_, followed(*of_).weight_buffer().detach(), decay_);
+  models::finish_work_on(average_.device());
 }
 
 models::NamedTensors AveragedLanguageModel::views(const at::Tensor& buffer) const { return followed(*of_).views(buffer); }

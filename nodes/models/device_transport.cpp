@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <span>
 
+#include "models/cuda/streams.h"
 #include "nodes/models/host_transport.h"
 
 namespace sluice::nodes {
@@ -80,7 +81,7 @@ void DeviceTransport::add_part(FloatRange bucket) {
     for (const at::Tensor& buffer : buffers)
       to.push_back({.rank = rank, .floats = floats_of_tensor(range_of(buffer, theirs)), .count = theirs.size()});
   }
-  devices_.exchange(to, from);
+  devices_.exchange(to, from, models::current_stream_on(optimizer_.parameters().weight_buffer().device()));
   for (const auto& [into, of] : tree_additions(world_.slots, leaves))
     values[static_cast<size_t>(into)].add_(values[static_cast<size_t>(of)]);
   const at::Tensor sum = values.front().clone();  // the first may be a buffer that is cleared
@@ -98,7 +99,7 @@ void DeviceTransport::gather(const at::Tensor& buffer, FloatRange bucket) {
     to.push_back({.rank = rank, .floats = floats_of_tensor(range_of(buffer, own)), .count = own.size()});
     from.push_back({.rank = rank, .floats = floats_of_tensor(range_of(buffer, theirs)), .count = theirs.size()});
   }
-  devices_.exchange(to, from);
+  devices_.exchange(to, from, models::current_stream_on(optimizer_.parameters().weight_buffer().device()));
 }
 
 void DeviceTransport::square_own() {
@@ -121,6 +122,7 @@ void DeviceTransport::bring_weights(const Done& done) {
   const at::NoGradGuard no_gradient;
   for (size_t i = 0; is_sharded() && i < optimizer_.buckets().size(); ++i)
     gather(optimizer_.parameters().weight_buffer(), optimizer_.buckets()[i]);
+  models::finish_work_on(optimizer_.parameters().weight_buffer().device());
   done();
 }
 

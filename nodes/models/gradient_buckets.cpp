@@ -12,10 +12,7 @@ bool overlap(FloatRange a, FloatRange b) { return a.begin < b.end && b.begin < a
 }  // namespace
 
 GradientBuckets::GradientBuckets(models::AdamW& optimizer, std::unique_ptr<BucketTransport> transport)
-    : optimizer_(optimizer),
-      transport_(std::move(transport)),
-      left_(optimizer.buckets().size()),
-      hooks_(optimizer.parameters().leaves(), [this](size_t weight) { finish_weight(weight); }) {
+    : optimizer_(optimizer), transport_(std::move(transport)), left_(optimizer.buckets().size()) {
   for (const FloatRange& weight : optimizer.parameters().ranges()) {
     std::vector<size_t> buckets;
     for (size_t bucket = 0; bucket < left_; ++bucket)
@@ -32,6 +29,7 @@ GradientBuckets::~GradientBuckets() {
 void GradientBuckets::expect_last_backward() {
   SLUICE_CHECK(!last_, "two backward passes are the last of one step");
   last_ = transport_->may_begin_early();
+  if (last_ && !hooks_) hooks_.emplace(optimizer_.parameters().leaves(), [this](size_t weight) { finish_weight(weight); });
   unfinished_.assign(left_, 0);
   for (const auto& buckets : buckets_of_weight_)
     for (const size_t bucket : buckets) ++unfinished_[bucket];

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "models/train/adamw.h"
@@ -42,10 +43,10 @@ class GradientBuckets final : public GradientExchange {
   const std::unique_ptr<BucketTransport> transport_;
   std::vector<std::vector<size_t>> buckets_of_weight_;  // by weight: those that it lies in
 
-  bool last_ = false;               // the last backward of the step is on its way
-  std::vector<size_t> unfinished_;  // by bucket: weights with which it is not done
-  size_t left_;                     // buckets that have not gone out: those below
-  const WeightHooks hooks_;         // last: it calls back
+  bool last_ = false;                 // the last backward of the step is on its way
+  std::vector<size_t> unfinished_;    // by bucket: weights with which it is not done
+  size_t left_;                       // buckets that have not gone out: those below
+  std::optional<WeightHooks> hooks_;  // once some may go out early; last: it calls back
 };
 
 }  // namespace sluice::nodes

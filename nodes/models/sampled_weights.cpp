@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/cuda/streams.h"
 
 namespace sluice::nodes {
 
@@ -44,6 +45,7 @@ void SampledWeights::pack(Copy& copy, const models::Weights& live) {
     common_->pack(live, copy.weights, &copy - copies_.data());
   else
     copy.weights.pack(models::part_of(live, share_));
+  models::finish_work_on(device_);
 }
 
 int64_t SampledWeights::bytes() const {

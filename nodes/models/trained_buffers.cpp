@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include "models/cuda/streams.h"
 #include "models/portable/abilities.h"
 
 namespace sluice::nodes {
@@ -44,10 +45,13 @@ void TrainedBuffers::put_back_gradients(const std::vector<FloatRange>& ranges) {
   const at::NoGradGuard no_gradient;
   for (const at::Tensor& buffer : parameters_.subtree_buffers()) buffer.zero_();
   for (const FloatRange& range : ranges) copy_range(parameters_.gradient_buffer(), copies_.select(0, 0), range);
+  models::finish_work_on(parameters_.weight_buffer().device());
 }
 
 void TrainedBuffers::put_back_weights() {
-  if (copies_.defined()) copy_range(parameters_.weight_buffer(), copies_.select(0, 0), {0, parameters_.size()});
+  if (!copies_.defined()) return;
+  copy_range(parameters_.weight_buffer(), copies_.select(0, 0), {0, parameters_.size()});
+  models::finish_work_on(parameters_.weight_buffer().device());
 }
 
 }  // namespace sluice::nodes

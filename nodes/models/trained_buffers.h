@@ -13,7 +13,8 @@ namespace sluice::nodes {
 /// What ranks give each other of a model's gradients and weights: the buffers of its optimizer themselves, or, where these are on a
 /// device, copies of them on the host, since that is what the network takes. Copies go there and back range by range.
 ///
-/// fetch_...() wait for what the device has been asked to compute until then. Refers to the parameters, which outlive it. One call at
+/// fetch_...() wait for what the calling thread has asked the device for until then; put_back_...() until the device has it, so
+/// that any thread may go on there. Refers to the parameters, which outlive it. One call at
 /// a time, from any thread. Failure: what LibTorch throws.
 class TrainedBuffers {
  public:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/path_kind.h"
+#include "models/cuda/streams.h"
 #include "nodes/models/device_transport.h"
 #include "nodes/models/host_transport.h"
 #include "nodes/models/snapshot_files.h"
@@ -89,7 +90,9 @@ void TrainedModel::enter_own_slot(int64_t place) {
 
 double TrainedModel::step(double scale) {
   tell_assistants({.kind = PassCommand::Kind::kStep, .scale = scale});
-  return optimizer_.step(scale);
+  const double norm = optimizer_.step(scale);
+  models::finish_work_on(transformer().device());  // others may read the weights
+  return norm;
 }
 
 double TrainedModel::enter_iteration(int64_t iteration) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/cuda/streams.h"
+
 namespace sluice::nodes {
 
 void add_version(std::vector<VersionRun>& runs, size_t tokens, int64_t version) {
@@ -34,6 +36,10 @@ bool RunningWeights::begin_step() {
   return std::exchange(version_, lease_.version) != lease_.version;
 }
 
-void RunningWeights::end_step() { lease_ = {}; }
+// A step that drew nothing may still be going on.
+void RunningWeights::end_step() {
+  if (lease_.weights) models::finish_work_on(sampled_->device());
+  lease_ = {};
+}
 
 }  // namespace sluice::nodes

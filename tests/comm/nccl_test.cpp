@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,6 +31,13 @@ NcclLibrary::UniqueId new_id() {
   NcclLibrary::UniqueId id{};
   EXPECT_EQ(library()->make_id(&id), NcclLibrary::kDone);
   return id;
+}
+
+void* stream_of_last_piece() {
+  void* const loaded = ::dlopen(SLUICE_FAKE_NCCL, RTLD_NOW | RTLD_NOLOAD);
+  void* const stream = reinterpret_cast<void* (*)()>(::dlsym(loaded, "fake_nccl_stream"))();
+  ::dlclose(loaded);
+  return stream;
 }
 
 TEST(NcclLibrary, IsNotThereWhereThereIsNone) {
@@ -69,7 +77,8 @@ TEST(NcclExchange, BringsEachPieceToItsRank) {
         };
         add(to, out[other]), add(from, in[other]);
       }
-      devices.exchange(to, from);
+      devices.exchange(to, from, &devices);
+      EXPECT_EQ(stream_of_last_piece(), &devices);
       for (int other = 0; other < kRanks; ++other)
         for (size_t i = 0; i < in[other].size(); ++i)
           ASSERT_EQ(in[other][i], number_of(other, rank, round, static_cast<int64_t>(i)));
@@ -92,7 +101,7 @@ TEST(NcclExchange, WhoeverWaitsForALostRankIsLetGo) {
       NcclExchange& other = devices;
       other.abandon();
     });
-    devices.exchange({}, from);
+    devices.exchange({}, from, nullptr);
   });
   EXPECT_THAT(said[0], HasSubstr("failed: internal error"));
   EXPECT_EQ(said[1], "");
@@ -102,7 +111,7 @@ TEST(NcclExchange, AfterItIsAbandonedNothingIsAsked) {
   NcclExchange devices(library(), new_id(), {}, c10::kCPU);
   devices.abandon();
   devices.abandon();
-  EXPECT_THROW(devices.exchange({}, {}), UserError);
+  EXPECT_THROW(devices.exchange({}, {}, nullptr), UserError);
 }
 
 // Through the store of a run; `lacks`: a rank that has no library.
@@ -119,7 +128,7 @@ std::vector<bool> connected(int ranks, int lacks) {
     if (devices) {
       std::vector<float> mine{static_cast<float>(rank)}, other{-1};
       const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
-      devices->exchange(std::vector<Piece>{{next, mine.data(), 1}}, std::vector<Piece>{{before, other.data(), 1}});
+      devices->exchange(std::vector<Piece>{{next, mine.data(), 1}}, std::vector<Piece>{{before, other.data(), 1}}, nullptr);
       EXPECT_EQ(other.front(), static_cast<float>(before));
     }
     all_were_there.arrive_and_wait();  // rank 0 serves as long

@@ -32,8 +32,8 @@ MUTATIONS = [
      "static const at::Tensor all = empty_for(device, {1 << 16}, at::kLong);\n"
      "  const at::Tensor host = all.view(type).narrow(0, 0, static_cast<int64_t>(numbers.size()));", None),
     ("a wait: tokens are read before they have come", PORTABLE + "sampler.cpp",
-     "at::cat(parts).to(at::kCPU);", "at::cat(parts).to(at::kCPU, /*non_blocking=*/true);", None),
-    ("a wait: log-probabilities are read before they have come", "nodes/forward/forward.cpp",
+     "const at::Tensor here = numbers.to(at::kCPU);", "const at::Tensor here = numbers.to(at::kCPU, /*non_blocking=*/true);", None),
+    ("a wait: log-probabilities are read before they have come", "nodes/models/pass_request.cpp",
      "return entries.to(at::kCPU);", "return entries.to(at::kCPU, /*non_blocking=*/true);", None),
     ("a device: the cache lies on the host", PORTABLE + "decoder.cpp",
      "at::TensorOptions(dtype_of(options.precision)).device(options.device);", "at::TensorOptions(dtype_of(options.precision));", None),
@@ -54,19 +54,22 @@ MUTATIONS = [
     ("publishing: nothing is written anew", "models/sample/packed_weights.cpp",
      "portable::copy_operands(weights, on_device_);", "(void)weights;", None),
     ("training: gradients stay for the next step", "models/train/adamw.cpp",
-     "options_.eps, /*amsgrad=*/false, /*maximize=*/false);\n  };\n  step(0, flat_.vector_floats(), 0.0);\n"
-     "  step(flat_.vector_floats(), flat_.size() - flat_.vector_floats(), options_.weight_decay);\n  clear_gradients();",
-     "options_.eps, /*amsgrad=*/false, /*maximize=*/false);\n  };\n  step(0, flat_.vector_floats(), 0.0);\n"
-     "  step(flat_.vector_floats(), flat_.size() - flat_.vector_floats(), options_.weight_decay);", None),
+     "if (!own) clear_gradients();", "", None),
     ("sampling: a block that two samples share is not copied", PORTABLE + "decoder.cpp",
      "for (const at::Tensor& cache : {keys_, values_}) cache.select(1, to).copy_(cache.select(1, from));", "(void)from, (void)to;",
      "test_every_pipeline_gives_the_numbers_of_the_cpu"),
     ("sampling: a shared block is copied without its tokens", PORTABLE + "decoder.cpp",
      "if (ids_.defined()) ids_[to].copy_(ids_[from]);", "", None),
     ("sampling: the tokens of a step are not kept for penalties", PORTABLE + "decoder.cpp",
-     "if (ids_.defined()) ids_.flatten().index_copy_(0, step.slots, step.tokens);", "", None),
+     "if (ids_.defined())\n    ids_.flatten()", "if (false)\n    ids_.flatten()", None),
     ("saving: the copy is not made", "models/memory/host_copy.cpp",
-     "tensor_.narrow(0, to, part.numel()).copy_(part);", "", None),
+     "memory.narrow(0, 0, part.numel()).copy_(part, /*non_blocking=*/true);", "", None),
+    ("a wait: what is saved is taken before it has come", "models/memory/host_copy.cpp", "half.come.synchronize();", "", None),
+    ("a wait: streams begin before what was asked for is done", "models/cuda/streams.cpp",
+     "back_end.synchronizeDevice(device.index());", "", None),
+    ("a wait: others read weights before their step is done", "nodes/models/trained_model.cpp",
+     "models::finish_work_on(transformer().device());", "", None),
+    ("a wait: a version is read before it is packed", "nodes/models/sampled_weights.cpp", "models::finish_work_on(device_);", "", None),
 ]
 
 

@@ -1,6 +1,11 @@
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <thread>
+
+#include "models/cuda/streams.h"
 #include "models/folder/folder.h"
 #include "nodes/forward/logprobs.h"
 #include "nodes/forward/values.h"
@@ -73,6 +78,37 @@ TEST_P(NodesOnDevice, TheLikeliestResponsesAgree) {
     return responses;
   };
   EXPECT_EQ(run(device()), run(at::kCPU));
+}
+
+// The trainer's thread and the reader's have streams of their own: what is stepped, published, averaged is there for others when the call
+// returns.
+TEST_P(NodesOnDevice, OtherStreamsReadWhatIsPublished) {
+  const auto policy = model({.optimizer = models::AdamWOptions{.learning_rate = 1}, .readable_versions = 2}, device());
+  TrainedModel& trained = testing::trained(*policy);
+  const at::Tensor& weights = trained.optimizer().parameters().weight_buffer();
+  const auto on_own_stream = [&](const std::function<void()>& work) {
+    std::jthread([&] {
+      models::use_own_streams({device().str()}, models::StreamOrder::kUsual);
+      work();
+    });
+  };
+  for (int version = 1; version <= 20; ++version) {
+    fake::set_schedule(static_cast<uint64_t>(version));
+    on_own_stream([&] {
+      const at::NoGradGuard no_gradient;
+      weights.fill_(version);
+      trained.optimizer().parameters().gradient_buffer().fill_(1);
+      trained.step(1);
+      // AdamW's step of a steady gradient is the learning rate.
+      std::jthread([&] { EXPECT_TRUE(weights.to(at::kCPU).sub(version - 1).abs().lt(1e-3).all().item<bool>()); });
+      trained.publisher().publish(version);
+      std::jthread([&] {
+        for (const auto& [name, tensor] : policy->sampled().at(version).on_device().named())
+          EXPECT_TRUE(tensor.to(at::kCPU).sub(version - 1).abs().lt(1e-3).all().item<bool>()) << name;
+      });
+    });
+  }
+  fake::set_schedule(1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, NodesOnDevice, ::testing::Values("cuda:0"), models::devices::PlainName());

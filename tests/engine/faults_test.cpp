@@ -45,7 +45,7 @@ class FaultsTest : public ::testing::Test {
   }
 
   RunSummary run(const Plan& plan, const fs::path& folder, ReplaceableParts seams = {},
-                 std::function<void(int)> on_executor_start = {}) {
+                 std::function<void(const ExecutorStart&)> on_executor_start = {}) {
     const fs::path checkpoint = newest_checkpoint(folder);
     if (checkpoint.empty()) start_over(folder);
     return engine::Run(plan, {.folder = folder,
@@ -163,7 +163,7 @@ TEST_F(FaultsTest, AnExecutorThatCannotBeHad) {
     EXPECT_THAT(message_of<UserError>([&] { std::rethrow_exception(without_thread.error); }),
                 ::testing::AllOf(HasSubstr(who), HasSubstr("Resource temporarily unavailable")));
     std::atomic<int> started = 0;
-    const RunSummary without_device = run(plan, folder, {}, [&](int) {
+    const RunSummary without_device = run(plan, folder, {}, [&](const ExecutorStart&) {
       if (started++ == missing) throw std::runtime_error("no such device");
     });
     EXPECT_EQ(without_device.end, RunEnd::kFailed);

@@ -70,6 +70,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     const size_t next = devices()[static_cast<size_t>(index)].given_out++ % (kStreams - 1);
     return stream(index, static_cast<c10::StreamId>(next) + 1);
   }
+  void* getStreamNativeHandle(c10::Stream of) const override { return of.id() == 0 ? nullptr : &stream_of(of); }
   c10::Stream exchangeStream(c10::Stream next) const override {
     auto& current = of_thread().streams[static_cast<size_t>(next.device_index())];
     return stream(next.device_index(), std::exchange(current, next.id()));

@@ -55,6 +55,7 @@ World& world() {
 }
 
 thread_local int depth = 0;
+thread_local void* last_stream = nullptr;
 thread_local std::vector<Call> calls;
 
 int send_now(const Call& call) {
@@ -141,11 +142,16 @@ int ncclCommDestroy(Communicator* communicator) {
   return kSuccess;
 }
 
-int ncclSend(const void* from, size_t count, int type, int rank, Communicator* communicator, void*) {
+// Not NCCL's: the stream of the calling thread's last piece.
+void* fake_nccl_stream() { return last_stream; }
+
+int ncclSend(const void* from, size_t count, int type, int rank, Communicator* communicator, void* stream) {
+  last_stream = stream;
   return add({.sends = true, .from = from, .count = count, .other = rank, .communicator = communicator}, type);
 }
 
-int ncclRecv(void* to, size_t count, int type, int rank, Communicator* communicator, void*) {
+int ncclRecv(void* to, size_t count, int type, int rank, Communicator* communicator, void* stream) {
+  last_stream = stream;
   return add({.to = to, .count = count, .other = rank, .communicator = communicator}, type);
 }
 

@@ -33,7 +33,7 @@ class DevicesInThreads {
    public:
     OfRank(DevicesInThreads& all, int rank) : all_(all), rank_(rank) {}
 
-    void exchange(std::span<const Piece> to, std::span<const Piece> from) override {
+    void exchange(std::span<const Piece> to, std::span<const Piece> from, void* /*stream*/) override {
       all_.sent_[static_cast<size_t>(rank_)] = {to.begin(), to.end()};
       for (const Piece& piece : to) floats += piece.count;
       all_.met_.arrive_and_wait();

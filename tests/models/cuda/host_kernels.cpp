@@ -159,7 +159,7 @@ constexpr StepKernels kStep{
     .gated_product = [](const GatedProductArguments& in) { return done(in, in.of.stream, &multiply_and_gate); },
     .begin_recording = [](int32_t, void** stream) -> const char* { return *stream = new Recording, nullptr; },
     .end_recording = [](int32_t, void* stream, void** recording) -> const char* { return *recording = stream, nullptr; },
-    .play = [](int32_t, void* recording) -> const char* {
+    .play = [](int32_t, void* recording, void*) -> const char* {
       for (const auto& work : *static_cast<Recording*>(recording)) work();
       return nullptr;
     },
