@@ -176,6 +176,7 @@ Json series_of(const fs::path& run_folder) {
 
 void write_export(const CheckpointsArguments& arguments, const ResumePoint& point, const std::string& model, const fs::path& to) {
   const RecordedPipeline pipeline(point.manifest);
+  const auto registry = make_registry();
   const std::string head = pipeline.text("models." + pipeline.described_by(model), "head");
   const fs::path whole = point.place.folder / model, from = chosen_part(whole, arguments.save);
   const Conversion conversion{.dtype = arguments.dtype, .value_head = head == "policy+value" && is_there(from / "config.json")};
@@ -190,7 +191,7 @@ void write_export(const CheckpointsArguments& arguments, const ResumePoint& poin
   name_base(to / kAdapterFolder / kAdapterConfig, base);
   const bool is_adapter = is_there(to / kAdapterConfig), is_scorer = head == "value";
   if (!is_adapter && !is_scorer)
-    write_file_atomically(to / "generation_config.json", generation_config(to, pipeline, model).dump(2) + "\n");
+    write_file_atomically(to / "generation_config.json", generation_config(to, pipeline, model, *registry).dump(2) + "\n");
   const fs::path& target = arguments.target;
   const ExportedModel exported{.manifest = point.manifest,
                                .series = series_of(arguments.run_folder),
@@ -201,7 +202,7 @@ void write_export(const CheckpointsArguments& arguments, const ResumePoint& poin
                                .has_template = text::ChatTemplate::is_in(to),
                                .base = base,
                                .license = arguments.license};
-  write_file_atomically(to / "README.md", model_card(exported, *make_registry()));
+  write_file_atomically(to / "README.md", model_card(exported, *registry));
   sync_folder(to);
 }
 

@@ -13,18 +13,20 @@ namespace fs = std::filesystem;
 namespace {
 
 // The first that does not always take the likeliest token: paths that measure often do.
-std::optional<RecordedPipeline::Node> rollout_of(const RecordedPipeline& pipeline, const std::string& model) {
+std::optional<RecordedPipeline::Node> rollout_of(const RecordedPipeline& pipeline, const std::string& model,
+                                                 const engine::Registry& registry) {
   std::optional<RecordedPipeline::Node> greedy;
   for (const RecordedPipeline::Node& node : pipeline.nodes()) {
     if (node.type != "generate" || pipeline.text(node.table(), "model") != model) continue;
-    if (pipeline.number(node.table(), "temperature", 1.0) > 0) return node;
+    if (pipeline.last_number(node.table(), "temperature", 1.0, registry) > 0) return node;
     if (!greedy) greedy = node;
   }
   return greedy;
 }
 
-void add_sampling(const RecordedPipeline& pipeline, const RecordedPipeline::Node& node, Json& config) {
-  const double temperature = pipeline.number(node.table(), "temperature", 1.0);
+void add_sampling(const RecordedPipeline& pipeline, const RecordedPipeline::Node& node, const engine::Registry& registry,
+                  Json& config) {
+  const double temperature = pipeline.last_number(node.table(), "temperature", 1.0, registry);
   config["do_sample"] = temperature > 0;
   for (const char* key : {"temperature", "top_p", "top_k"}) config.erase(key);
   if (temperature > 0) {
@@ -62,7 +64,8 @@ void add_special_id(const fs::path& folder, const text::Tokenizer& tokenizer, co
 
 }  // namespace
 
-Json generation_config(const fs::path& folder, const RecordedPipeline& pipeline, const std::string& model) {
+Json generation_config(const fs::path& folder, const RecordedPipeline& pipeline, const std::string& model,
+                       const engine::Registry& registry) {
   const fs::path file = folder / "generation_config.json";
   Json config = is_there(file) ? read_json(file) : Json::object();
   if (!config.is_object()) config = Json::object();
@@ -71,7 +74,7 @@ Json generation_config(const fs::path& folder, const RecordedPipeline& pipeline,
     add_end_of_sequence(folder, tokenizer, config);
     for (const char* name : {"bos", "pad"}) add_special_id(folder, tokenizer, name, config);
   }
-  if (const auto node = rollout_of(pipeline, model)) add_sampling(pipeline, *node, config);
+  if (const auto node = rollout_of(pipeline, model, registry)) add_sampling(pipeline, *node, registry, config);
   return config;
 }
 

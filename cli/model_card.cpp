@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/strings.h"
+#include "base/url_passwords.h"
 #include "base/user_path.h"
 #include "cli/card_metrics.h"
 
@@ -206,7 +207,7 @@ std::string model_card(const ExportedModel& model, const engine::Registry& regis
   return front_matter(model, pipeline) + introduction(model, pipeline) + loading(model) + algorithm(model, pipeline, registry) +
          data(model.manifest, pipeline) + metrics(model, pipeline) +
          "\n## Pipeline\n\n<details>\n<summary>All of its keys, with the values that the run had</summary>\n\n" +
-         block("toml", pipeline.toml(environment_value("HOME"))) + "\n</details>\n";
+         block("toml", without_passwords(pipeline.toml(environment_value("HOME")))) + "\n</details>\n";
 }
 
 }  // namespace sluice::cli

@@ -1,8 +1,11 @@
 #include "cli/recorded_pipeline.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "base/strings.h"
+#include "dsl/toml_source.h"
+#include "engine/contract/schedule_params.h"
 
 namespace sluice::cli {
 namespace {
@@ -26,10 +29,12 @@ std::string without_home(std::string text, const std::string& home) {
 
 }  // namespace
 
-Json RecordedPipeline::value(const std::string& table, const std::string& key) const {
+std::string RecordedPipeline::toml_of(const std::string& table, const std::string& key) const {
   const auto found = std::ranges::find_if(keys_, [&](const auto& one) { return one.table == table && one.key == key; });
-  return found == keys_.end() ? Json() : json_of_toml(found->text);
+  return found == keys_.end() ? std::string() : found->text;
 }
+
+Json RecordedPipeline::value(const std::string& table, const std::string& key) const { return json_of_toml(toml_of(table, key)); }
 
 std::string RecordedPipeline::text(const std::string& table, const std::string& key) const {
   const Json found = value(table, key);
@@ -39,6 +44,19 @@ std::string RecordedPipeline::text(const std::string& table, const std::string& 
 double RecordedPipeline::number(const std::string& table, const std::string& key, double otherwise) const {
   const Json found = value(table, key);
   return found.is_number() ? found.get<double>() : otherwise;
+}
+
+double RecordedPipeline::last_number(const std::string& table, const std::string& key, double otherwise,
+                                     const engine::Registry& registry) const {
+  const std::string text = key + " = " + toml_of(table, key);
+  Problems problems;
+  const auto source = std::make_shared<const SourceText>(SourceText{.name = table, .text = text});
+  const auto read = dsl::parse_toml(text, source, {}, problems);
+  const engine::Entry* const written = read ? read->find(key) : nullptr;
+  if (written == nullptr) return otherwise;
+  const auto iterations = static_cast<int64_t>(number("pipeline", "iterations", 0));
+  const auto found = engine::scheduled_number(written->value, iterations, registry);
+  return found ? found->at(std::max<int64_t>(0, manifest_.iterations - 1)) : otherwise;
 }
 
 std::string RecordedPipeline::described_by(const std::string& model) const {

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "engine/checkpoint/manifest.h"
+#include "engine/contract/registry.h"
 
 namespace sluice::cli {
 
@@ -12,7 +13,7 @@ namespace sluice::cli {
 /// each for itself (`optimizer.learning_rate`). No plugin and no file that it names need be there. Borrows the manifest.
 class RecordedPipeline {
  public:
-  explicit RecordedPipeline(const engine::Manifest& manifest) : keys_(manifest.pipeline) {}
+  explicit RecordedPipeline(const engine::Manifest& manifest) : manifest_(manifest), keys_(manifest.pipeline) {}
 
   /// Null where the key is not there or not set; what is neither text, number, truth value nor a list of those is its TOML text.
   Json value(const std::string& table, const std::string& key) const;
@@ -22,6 +23,9 @@ class RecordedPipeline {
 
   /// Likewise, of a number.
   double number(const std::string& table, const std::string& key, double otherwise) const;
+
+  /// Likewise, of a number that may have a schedule: what it was in the last iteration before the checkpoint.
+  double last_number(const std::string& table, const std::string& key, double otherwise, const engine::Registry& registry) const;
 
   /// The model whose keys say what `model` is: the one that it is a moving average of, or itself.
   std::string described_by(const std::string& model) const;
@@ -41,6 +45,9 @@ class RecordedPipeline {
   std::string toml(const std::string& home) const;
 
  private:
+  std::string toml_of(const std::string& table, const std::string& key) const;
+
+  const engine::Manifest& manifest_;
   const std::vector<engine::EffectiveKey>& keys_;
 };
 

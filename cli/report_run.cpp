@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
+#include "base/url_passwords.h"
 #include "cli/damaged_lines.h"
 #include "cli/file_of_run.h"
 #include "cli/load.h"
@@ -26,20 +27,6 @@ constexpr int64_t kMostPipelineBytes = 1 << 20;  // as of any pipeline file
 Json read_if_there(const fs::path& folder, const char* name, Problems& damage) {
   const auto file = file_of_run(folder, name);
   return file ? read_or_note([&] { return read_json(*file); }, damage).value_or(Json()) : Json();
-}
-
-// With ://***@host for ://user:secret@host: a report may be handed on.
-std::string without_passwords(const std::string& text) {
-  constexpr std::string_view kBegin = "://", kHidden = "***";
-  std::string shown;
-  size_t done = 0;
-  for (size_t found = text.find(kBegin); found != std::string::npos; found = text.find(kBegin, done)) {
-    const size_t begin = found + kBegin.size(), end = std::min(text.find_first_of("/?# \t\r\n", begin), text.size());
-    const size_t at = text.substr(begin, end - begin).rfind('@');
-    shown += text.substr(done, begin - done) + std::string(at == std::string::npos ? "" : kHidden);
-    done = at == std::string::npos ? begin : begin + at;
-  }
-  return shown + text.substr(done);
 }
 
 Json report_note(Severity severity, std::string text) {

@@ -199,4 +199,13 @@ bool read_scheduled(const Value& value, ScheduledNumber& out, BindContext& conte
 }
 
 }  // namespace detail
+
+std::optional<ScheduledNumber> scheduled_number(const Value& written, int64_t iterations, const Registry& registry) {
+  Problems problems;
+  BindContext context{registry, problems, "what was written", {}, iterations};
+  ScheduledNumber number;
+  if (!detail::read_scheduled(written, number, context, {.name = "the number"})) return std::nullopt;
+  return number;
+}
+
 }  // namespace sluice::engine

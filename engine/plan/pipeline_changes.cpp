@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "base/url_passwords.h"
+
 namespace sluice::engine {
 
 std::vector<EffectiveKey> keys_to_compare(const Plan& plan) {
@@ -42,7 +44,7 @@ std::vector<PipelineChange> pipeline_changes(const std::vector<EffectiveKey>& be
 }
 
 std::string change_text(const PipelineChange& change) {
-  const auto shown = [](const std::string& text) { return text.empty() ? std::string("not set") : text; };
+  const auto shown = [](const std::string& text) { return text.empty() ? std::string("not set") : without_passwords(text); };
   return "[" + change.table + "] " + change.key + ": " + shown(change.before) + " -> " + shown(change.after) +
          (change.why.empty() ? "" : " (" + change.why + ")");
 }

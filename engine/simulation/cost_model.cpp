@@ -1,17 +1,17 @@
 #include "engine/simulation/cost_model.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/strings.h"
 #include "engine/checkpoint/checkpoint_schedule.h"
 #include "engine/simulation/simulated_nodes.h"
+#include "engine/simulation/simulated_time.h"
 
 namespace sluice::engine {
 namespace {
 
-int64_t nanoseconds(double us) { return std::llround(us * 1e3); }
+int64_t nanoseconds(double us) { return simulated_ns(us * 1e3); }
 
 int threads_of(const Plan& plan, const PlanNode& node) {
   const auto executor = std::ranges::find(plan.executors, node.executor, &PlanExecutor::name);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/observe/engine_metrics.h"
+#include "engine/simulation/simulated_time.h"
 #include "engine/simulation/simulated_weights.h"
 
 namespace sluice::engine {
@@ -94,7 +95,7 @@ RankSimulation::RankSimulation(const Plan& plan, const Costs& costs, const Virtu
                                .clock = clock_,
                                .costs = costs_,
                                .next_step = [this](int path) { return simulated_.next_step[static_cast<size_t>(path)](); },
-                               .gap_ns = std::llround(costs.gap_us * 1e3)}));
+                               .gap_ns = simulated_ns(costs.gap_us * 1e3)}));
   }
   if (rank == 0) in_flight_.emplace();
 }

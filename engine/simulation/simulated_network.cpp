@@ -1,12 +1,12 @@
 #include "engine/simulation/simulated_network.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "engine/plan/cluster_work.h"
 #include "engine/ranks/rank_tree.h"
 #include "engine/simulation/simulated_links.h"
+#include "engine/simulation/simulated_time.h"
 #include "engine/simulation/simulated_weights.h"
 
 namespace sluice::engine {
@@ -48,7 +48,7 @@ SimulatedNetwork::Link SimulatedNetwork::slowest_link(int ranks) const {
   const bool several_hosts = ranks > network_.ranks_per_host;
   const double between = several_hosts ? network_.gigabytes_per_second : network_.host_gigabytes_per_second;
   const double latency = several_hosts ? network_.latency_microseconds : network_.host_latency_microseconds;
-  return {.latency_ns = std::llround(latency * 1e3), .bytes_per_ns = std::min(between, network_.host_gigabytes_per_second)};
+  return {.latency_ns = simulated_ns(latency * 1e3), .bytes_per_ns = std::min(between, network_.host_gigabytes_per_second)};
 }
 
 Reductions& SimulatedNetwork::of_rank(int rank) { return *ranks_[static_cast<size_t>(rank)]; }
@@ -59,7 +59,7 @@ int64_t SimulatedNetwork::transfer_ns(int from, int to, int64_t bytes) const {
   const bool on_one_host = from / network_.ranks_per_host == to / network_.ranks_per_host;
   const double latency = on_one_host ? network_.host_latency_microseconds : network_.latency_microseconds;
   const double rate = on_one_host ? network_.host_gigabytes_per_second : network_.gigabytes_per_second;
-  return std::llround(latency * 1e3 + static_cast<double>(bytes) / rate);
+  return simulated_ns(latency * 1e3 + static_cast<double>(bytes) / rate);
 }
 
 void SimulatedNetwork::later(int rank, int64_t ns, std::function<void()> come) {
@@ -79,7 +79,7 @@ void SimulatedNetwork::carry_columns(int to, int64_t ns, int64_t bytes, std::fun
 }
 
 void SimulatedNetwork::carry_weights(const std::vector<int>& receivers, int64_t bytes, std::function<void()> come) {
-  const int64_t ns = all_.latency_ns + std::llround(static_cast<double>(bytes) / all_.bytes_per_ns);
+  const int64_t ns = all_.latency_ns + simulated_ns(static_cast<double>(bytes) / all_.bytes_per_ns);
   versions_.add(clock_.now_ns(), ns, bytes);
   for (const int rank : receivers) ++change(rank).weights;
   on_the_way_.emplace(clock_.now_ns() + ns, [this, receivers, come = std::move(come)] {
@@ -89,7 +89,7 @@ void SimulatedNetwork::carry_weights(const std::vector<int>& receivers, int64_t 
 }
 
 int64_t SimulatedNetwork::sum_ns(const ModelFacts& facts) const {
-  return 2 * owners_.latency_ns + std::llround(static_cast<double>(sent_in_a_step(plan_, facts)) / owners_.bytes_per_ns);
+  return 2 * owners_.latency_ns + simulated_ns(static_cast<double>(sent_in_a_step(plan_, facts)) / owners_.bytes_per_ns);
 }
 
 void SimulatedNetwork::combine(int rank, const Reductions::Key& key, const Contribution& mine, Reductions::Done done) {

@@ -8,6 +8,7 @@
 #include "engine/observe/monitor.h"
 #include "engine/simulation/rank_simulation.h"
 #include "engine/simulation/simulated_network.h"
+#include "engine/simulation/simulated_time.h"
 
 namespace sluice::engine {
 namespace {
@@ -60,6 +61,7 @@ class Simulation {
     const int64_t next = std::min(events_.empty() ? kNever : events_.top().first, network_.next_ns());
     if (next == kNever) return false;
     if (samplers_at_work_ > 0 && trainers_at_work_ > 0) both_at_work_ns_ += next - clock_.now_ns();
+    check_simulated_time(next);
     clock_.set(next);
     while (!events_.empty() && events_.top().first == next) {
       const int rank = events_.top().second;

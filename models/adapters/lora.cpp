@@ -51,6 +51,10 @@ void check_targets(const std::vector<std::string>& names, const std::vector<std:
   std::set<std::string> known{kAllLinear};
   for (const std::string& name : names) known.insert(without_part(name.substr(name.rfind('.') + 1)));
   const std::vector<std::string> candidates(known.begin(), known.end());
+  if (targets.empty()) {
+    throw UserError("targets is empty: nothing would be trained",
+                    "name matrices (" + join(candidates, ", ") + "), or leave lora out to train all weights");
+  }
   const auto means_any = [](const std::string& target, const std::vector<std::string>& of) {
     return std::any_of(of.begin(), of.end(), [&](const std::string& name) { return is_target(name, {target}); });
   };

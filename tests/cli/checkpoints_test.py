@@ -282,6 +282,29 @@ class Export(Checkpoints):
         self.assertEqual(run("run", PPO, "--run-dir", self.run_folder, *small).returncode, DONE)
         self.assertIn('license: "other"\nlicense_name: "own"\nlicense_link: "LICENSE"\n', self.card())
 
+    def exported_after(self, **settings):
+        self.run_folder = self.folder / "other"
+        self.assertEqual(run("run", PPO, "--run-dir", self.run_folder, *sets(**SMALL | settings)).returncode, DONE)
+        self.output("export", self.run_folder, "--model", "actor", "--to", self.folder / "exported")
+        return self.folder / "exported"
+
+    # Of any text that a file may have such a thing in; a scorer's needs a server.
+    def test_no_password_goes_out(self):
+        card = (self.exported_after(**{"pipeline.iterations": 1, "nodes.generate.stop": '["http://me:s3cret@host"]'}) / "README.md").read_text()
+        self.assertIn('"http://***@host"', card)
+        self.assertNotIn("s3cret", card)
+
+    def test_a_scheduled_temperature_is_that_of_the_end(self):
+        for iterations, last in ((2, 1.0), (4, 0.8)):
+            with self.subTest(iterations=iterations):
+                alike = {f"nodes.{node}.temperature": "{from=1.2,to=0.8,over=2}" for node in ("generate", "reference", "train")}
+                folder = self.exported_after(**{"pipeline.iterations": iterations}, **alike)
+                rows = [json.loads(line) for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
+                self.assertAlmostEqual(rows[-1]["rollout/temperature"], last)
+                self.assertAlmostEqual(json.loads((folder / "generation_config.json").read_text())["temperature"], last)
+                shutil.rmtree(folder)
+                shutil.rmtree(self.run_folder)
+
     def test_a_model_of_the_hub_is_named(self):
         self.assertNotIn("\nbase_model:", self.card())
         self.assertIn('\nbase_model: "org/tiny"\n', self.card("--base-model", "org/tiny"))

@@ -205,6 +205,12 @@ class Refused(SimulateCase):
         self.assertEqual(done.returncode, WRONG_PIPELINE)
         self.assertIn("with --what-if nodes.generate.max_new_tokens=2000", done.stderr)
 
+    # Times are whole nanoseconds: beyond centuries there are no more.
+    def test_refuses_to_simulate_centuries(self):
+        for speed, says in (("1e-10", "takes more than a year"), ("1e-5", "takes more than a hundred years")):
+            with self.subTest(speed):
+                self.assert_refused(run("simulate", PPO, "--gflops", speed, "--iterations", "10000"), says)
+
     def test_a_speed_beside_measured_costs(self):
         self.assertEqual(run("simulate", PPO, "--costs", self.folder, "--gflops", "3").returncode, WRONG_USAGE)
 

@@ -209,6 +209,7 @@ TEST(Lora, TargetsAreEndsOfNames) {
 
 TEST(Lora, ATargetThatMeansNothingIsRefused) {
   const std::vector<std::string> names{"model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.v_proj"};
+  EXPECT_THAT(message_of<UserError>([&] { check_targets(names, {}); }), HasSubstr("targets is empty"));
   EXPECT_THAT(message_of<UserError>([&] { check_targets(names, {"v_proj", "q_prj"}); }), HasSubstr("did you mean \"q_proj\"?"));
 }
 
