@@ -2,14 +2,19 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <string>
 
 namespace sluice::engine {
 
 /// What nodes of a run do outside of it: they wait for servers and processes, each wait with a limit of its own. The run learns that
-/// they do not hang, and they learn what nobody needs any more. One a run. Thread-safe.
+/// they do not hang, and they learn what nobody needs any more. It also knows what runs on threads of the nodes' own and may never
+/// come back (OutsideCall). One a run. Thread-safe.
 class OutsideWork {
  public:
   /// Grows while somebody waits.
@@ -22,11 +27,46 @@ class OutsideWork {
     }
   }
 
+  /// "the reply of its environment to turn 0 of sample 1, for 4 s so far": the oldest call of that node that is under way. Empty: none
+  /// is.
+  std::string waits_for(const std::string& node) const;
+
+  /// Waits for: no call being under way. Ends when: none is, or `longest` has passed; then it is false.
+  bool wait_for_calls(std::chrono::milliseconds longest) const;
+
  private:
   friend class OutsideWait;
+  friend class OutsideCall;
+
+  struct Call {
+    std::string node, what;
+    std::chrono::steady_clock::time_point since;
+  };
+
+  int64_t begin(Call call);
+  void end(int64_t call);
 
   std::atomic<int64_t> looks_{0};
   std::atomic<int64_t> last_{std::numeric_limits<int64_t>::max()};
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::condition_variable ended_;
+  std::map<int64_t, Call> calls_;  // under way, by number: the oldest first
+  int64_t next_call_ = 0;
+};
+
+/// As long as it lives, a thread of a node's own is in other people's code, which may never come back: a run that ends waits for it a
+/// while, and a run that has failed names it. Made and destroyed on that thread.
+class OutsideCall {
+ public:
+  /// `work` outlives this; null: nobody is to know. `what` is waited for, by `node`.
+  OutsideCall(OutsideWork* work, std::string node, std::string what);
+  ~OutsideCall();
+  OutsideCall(const OutsideCall&) = delete;
+  OutsideCall& operator=(const OutsideCall&) = delete;
+
+ private:
+  OutsideWork* const work_;
+  int64_t number_ = 0;
 };
 
 /// An iteration is dropped for which a node waits. It passes that on: the run takes it for no failure.

@@ -62,6 +62,7 @@ struct Run::Impl {
   Driver::Parts driver_parts(Workload workload);
   std::optional<StopRule> stop_rule() const;
   void wait_for_the_end();
+  bool leaves_a_call_behind();
   std::vector<WorkObserver*> observers();
   std::string tell();
   void hear(const std::string& told);
@@ -358,6 +359,14 @@ void Run::Impl::wait_for_the_end() {
   }
 }
 
+// Behind the end of the run, when all is saved: a call that nobody can end would keep the program for ever.
+bool Run::Impl::leaves_a_call_behind() {
+  if (driver->wait_for_calls(stalled || failed_outside ? Patience::kAfterStall : Patience::kAfterFailure)) return false;
+  const std::string call = driver->call_under_way();
+  if (!stalled && !call.empty()) warn(call + ": it is left behind, since it has not come back");
+  return !call.empty();
+}
+
 // Also of a run that has failed, of which the failure is the one to tell.
 void Run::Impl::complete_files() {
   if (!files) return;
@@ -446,6 +455,7 @@ RunSummary Run::execute() {
       // The first failure is the one to tell.
     }
   }
+  summary.hangs = impl.leaves_a_call_behind() || summary.hangs;
   summary.iterations = impl.driver->state().log.reported();
   summary.stopped = impl.driver->stopped_because();
   summary.seconds = static_cast<double>(impl.clock.now_ns() - start_ns) * 1e-9;

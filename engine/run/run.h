@@ -94,7 +94,7 @@ struct RunSummary {
   std::exception_ptr error;  // kCutShort, kFailed, kStalled: a UserError (as OutOfMemory) or InternalError that names the place
   int64_t iterations = 0;    // complete ones, those before a resume included
   std::string stopped;       // why [pipeline] stop_when has ended it; empty: it has not
-  bool hangs = false;        // some node may still be at work in its thread, see Run::execute
+  bool hangs = false;        // some node may still be at work in a thread, see Run::execute
   double seconds = 0;
   MemoryReport memory;
   std::filesystem::path last_checkpoint;  // empty: none
@@ -111,7 +111,7 @@ class Run {
   ~Run();
 
   /// Once. A failure is in the summary; what was saved stays whole. Where summary.hangs a node is still at work in its executor's
-  /// thread, and the destructor waits for it: a program that wants to end calls std::_Exit.
+  /// thread or one of its own, and the destructor waits for it: a program that wants to end calls std::_Exit.
   RunSummary execute();
 
   /// No new groups are admitted. What is in flight is finished within [runtime] grace_seconds, or else dropped up to the last

@@ -426,6 +426,16 @@ std::string Driver::stopped_because() const { return impl_->stop_rule ? impl_->s
 
 int64_t Driver::work_done() const { return impl_->state.work_done() + impl_->workload.outside->looks(); }
 
+bool Driver::wait_for_calls(std::chrono::milliseconds longest) const { return impl_->workload.outside->wait_for_calls(longest); }
+
+std::string Driver::call_under_way() const {
+  for (const PlanNode& node : impl_->state.plan.nodes) {
+    const std::string what = impl_->workload.outside->waits_for(node.name);
+    if (!what.empty()) return "'" + node.name + "' waits for " + what;
+  }
+  return {};
+}
+
 Activity& Driver::activity() { return impl_->state.activity; }
 WorkInProgress& Driver::pending() { return impl_->state.pending; }
 RunState& Driver::state() { return impl_->state; }

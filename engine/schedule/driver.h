@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -67,6 +68,12 @@ class Driver {
   /// its place, and is to be let in. From any thread.
   void lose(int rank, const std::string& why);
   void take_back(int rank, int64_t incarnation);
+
+  /// What nodes do on threads of their own has ended (OutsideWork::wait_for_calls), or `longest` has passed; then it is false.
+  bool wait_for_calls(std::chrono::milliseconds longest) const;
+
+  /// Of the first node that has a call under way: "'generate' waits for the reply of its environment ...". Empty: none has.
+  std::string call_under_way() const;
 
   /// Who waits to be let in is told that the run is over. Before the mail is closed.
   void end_waiting();

@@ -30,6 +30,7 @@ RunStatus::Node Driver::Impl::status_of(size_t node) const {
   const int index = static_cast<int>(node);
   const PlanNode& plan = state.plan.nodes[node];
   const Traffic::Amount done = state.traffic.through(index);
+  const std::string outside = workload.outside->waits_for(plan.name);
   const bool at_work = state.activity.current(executor_index(state.plan, plan.executor)).node == index;
   return {.name = plan.name,
           .executor = plan.executor,
@@ -38,7 +39,7 @@ RunStatus::Node Driver::Impl::status_of(size_t node) const {
           .busy_seconds = state.activity.busy_seconds_of_node(index),
           .queued = state.traffic.queued(index),
           .held = state.traffic.held(index),
-          .waits_for = at_work ? std::string() : waits_for(node)};
+          .waits_for = at_work || !outside.empty() ? outside : waits_for(node)};
 }
 
 // Of the nodes on that executor, or of all.

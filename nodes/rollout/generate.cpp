@@ -68,14 +68,15 @@ std::shared_ptr<const Environment> environment_of(const GenerateParams& params, 
 }
 
 TurnRules rules_of(const GenerateParams& params, const std::shared_ptr<const ModelText>& text,
-                   std::vector<int64_t> end_of_sequence, engine::OutsideWork* outside) {
+                   std::vector<int64_t> end_of_sequence, const engine::NodeResources& resources) {
   return {.stop = params.stop,
           .turn_ends = all_turn_ends(params),
           .environment = environment_of(params, text),
           .max_turns = params.max_turns,
           .max_new_tokens = params.max_new_tokens,
           .end_of_sequence = std::move(end_of_sequence),
-          .outside = outside};
+          .outside = resources.outside,
+          .node = resources.node};
 }
 
 // The step of one sample takes as long as reading the weights, and a few rows more hardly longer. Those of several samples cost more,
@@ -134,7 +135,7 @@ Generate::Generate(const GenerateParams& params, engine::NodeResources& resource
       metrics_(*resources.metrics),
       engine_(sampled_->config(), options_of(params, *sampled_, draft_.get(), *text_),
               limits_of(params, *sampled_, draft_.get(), resources)),
-      turns_(rules_of(params, text_, ends_of(params, *sampled_, *text_), resources.outside), text_->tokenizer()),
+      turns_(rules_of(params, text_, ends_of(params, *sampled_, *text_), resources), text_->tokenizer()),
       on_demand_(resources.admission == engine::Admission::kOnDemand),
       credit_(kCreditRoom, engine::order_of_groups(resources.world)),
       weights_(sampled_, resources.update),

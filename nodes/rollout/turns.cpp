@@ -46,7 +46,7 @@ std::string place(const Turn& turn) {
 }  // namespace
 
 Turns::Turns(TurnRules rules, const text::Tokenizer& tokenizer) : rules_(std::move(rules)), tokenizer_(tokenizer) {
-  if (rules_.environment) calls_ = std::make_unique<EnvironmentCalls>(rules_.environment);
+  if (rules_.environment) calls_ = std::make_unique<EnvironmentCalls>(rules_.environment, rules_.outside, rules_.node);
 }
 
 bool Turns::is_end(int64_t id) const { return std::ranges::find(rules_.end_of_sequence, id) != rules_.end_of_sequence.end(); }

@@ -34,6 +34,7 @@ struct TurnRules {
   int64_t max_new_tokens = 0;                      // of a sample: turns and replies together
   std::vector<int64_t> end_of_sequence;            // ids that end a turn
   engine::OutsideWork* outside = nullptr;          // hears that the environment waits; null: nobody does
+  std::string node;                                // whose turns they are
 };
 
 /// Follows the texts of running samples: finds where they stop and where their turns end, has the environment asked, and says how

@@ -4,10 +4,11 @@ leaks nothing and keeps its last checkpoint whole, from which it goes on once th
 import json
 import os
 import resource
+import subprocess
 import unittest
 
-from fault_case import FaultCase
-from support import DONE, FAILED, PPO, ROOT, SMALL, Case, run, sets
+from fault_case import SETTINGS, FaultCase
+from support import DONE, FAILED, PPO, ROOT, SMALL, TERMINATED, Case, run, sets, start, wait_for
 
 PLUGIN = os.environ.get("SLUICE_TEST_PLUGINS", str(ROOT / "build/release/tests/plugins")) + "/libfaults.so"
 os.environ["SLUICE_PLUGINS"] = PLUGIN  # the pipelines of the tests lie elsewhere
@@ -121,6 +122,35 @@ fault = "%s"
                 result, folder, seconds = self.run_faulty(self.pipeline(f"rollout-{fault}", text), but=unknown)
                 self.assert_ends_well(result, folder, seconds, "draw", said)
                 self.assert_goes_on_without(result, folder, "draw")
+
+    def with_environment(self, fault):
+        text = f'[nodes.generate]\nenvironment = {{ type = "faulty_environment", fault = "{fault}" }}\n'
+        return self.pipeline(f"environment-{fault}", text)
+
+    # It is called on a thread of the rollout's own, which nobody can end.
+    def test_an_environment_of_a_plugin_that_goes_wrong(self):
+        for fault, said in {"throw": "a fault, as asked", "hang": "'generate' waits for the reply of its environment to turn 0 of sample "}.items():
+            with self.subTest(fault):
+                result, folder, seconds = self.run_faulty(self.with_environment(fault))
+                self.assert_ends_well(result, folder, seconds, "generate", said)
+                self.assertIn("iteration 2", result.stderr)
+                self.assert_goes_on(result, folder, "--accept-changes", *sets(**{"nodes.generate.environment.at": -1}))
+
+    def test_an_interrupted_run_saves_and_leaves_an_environment_behind_that_hangs(self):
+        folder = self.folder / "run"
+        settings = SETTINGS | {"runtime.stall_seconds": 600, "runtime.grace_seconds": 1}
+        process = start("run", self.with_environment("hang"), "--run-dir", folder, *sets(**settings), stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        status = folder / "status.json"
+        wait_for("what hangs", lambda: status.exists() and "the reply of its environment" in status.read_text())
+        process.terminate()
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, TERMINATED, out + err)
+        self.assertRegex(err, "warning: 'generate' waits for the reply of its environment to turn 0 .*: it is left behind")
+        done = len((folder / "metrics.jsonl").read_text().splitlines())
+        self.assertEqual((folder / "checkpoint").resolve().name, str(done))
+        self.assertEqual(run("checkpoints", "verify", folder).returncode, DONE)
 
 
 class DiskThatRefuses(Case):

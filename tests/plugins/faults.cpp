@@ -10,6 +10,7 @@
 #include "engine/contract/node.h"
 #include "engine/contract/plugin.h"
 #include "engine/contract/registry.h"
+#include "nodes/rollout/environments/environment.h"
 
 namespace faults {
 
@@ -150,10 +151,29 @@ class FaultyRollout final : public engine::Rollout {
   std::vector<engine::Group> groups_;
 };
 
+/// Replies that every sample is done. It waits for nothing with a limit, so no call of it can be given up.
+class FaultyEnvironment final : public nodes::Environment {
+ public:
+  static void describe(engine::Contract<FaultParams>& c) {
+    c.type("faulty_environment", "one turn, until there is none");
+    describe_params(c);
+  }
+  explicit FaultyEnvironment(const FaultParams& params) : params_(params) {}
+
+  nodes::Reply reply(const nodes::Turn& turn) const override {
+    if (turn.iteration == params_.at) go_wrong(params_);
+    return {.text = {}, .done = true, .reward = {}};
+  }
+
+ private:
+  const FaultParams params_;
+};
+
 void register_faults(engine::Registry& registry) {
   registry.add<FaultyNode>();
   registry.add<FaultySource>();
   registry.add<FaultyRollout>();
+  registry.add_component<nodes::Environment, FaultyEnvironment>();
 }
 
 }  // namespace faults

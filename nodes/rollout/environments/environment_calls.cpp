@@ -5,7 +5,17 @@
 
 namespace sluice::nodes {
 
-EnvironmentCalls::EnvironmentCalls(std::shared_ptr<const Environment> environment) : environment_(std::move(environment)) {}
+namespace {
+
+std::string reply_to(const Turn& turn) {
+  return "the reply of its environment to turn " + std::to_string(turn.index) + " of sample " + std::to_string(turn.sample) +
+         " of group " + std::to_string(turn.group) + " of iteration " + std::to_string(turn.iteration);
+}
+
+}  // namespace
+
+EnvironmentCalls::EnvironmentCalls(std::shared_ptr<const Environment> environment, engine::OutsideWork* outside, std::string node)
+    : environment_(std::move(environment)), outside_(outside), node_(std::move(node)) {}
 
 EnvironmentCalls::~EnvironmentCalls() {
   {
@@ -65,6 +75,7 @@ void EnvironmentCalls::work() {
 // Nothing: nobody needs it.
 std::optional<EnvironmentCalls::Answer> EnvironmentCalls::answer(Call call) const {
   Answer answer{.id = call.id, .turn = std::move(call.turn), .reply = {}, .error = nullptr};
+  const engine::OutsideCall call_of_node(outside_, node_, reply_to(answer.turn));
   try {
     answer.reply = environment_->reply(answer.turn);
   } catch (const engine::WorkDropped&) {

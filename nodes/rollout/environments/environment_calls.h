@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -25,10 +26,13 @@ class EnvironmentCalls {
     std::exception_ptr error;  // instead of a reply
   };
 
-  /// Threads come with the first calls, at most environment->most_calls() of them.
-  explicit EnvironmentCalls(std::shared_ptr<const Environment> environment);
+  /// Threads come with the first calls, at most environment->most_calls() of them. `outside` learns which calls of `node` are under
+  /// way, and outlives this; null: nobody does.
+  explicit EnvironmentCalls(std::shared_ptr<const Environment> environment, engine::OutsideWork* outside = nullptr,
+                            std::string node = {});
 
-  /// Forgets the calls that have not begun, and waits for those that have: an environment bounds them.
+  /// Forgets the calls that have not begun, and waits for those that have: an environment bounds them. Where one does not, a run has
+  /// learnt that from `outside`, and does not destroy this.
   ~EnvironmentCalls();
 
   EnvironmentCalls(const EnvironmentCalls&) = delete;
@@ -55,6 +59,8 @@ class EnvironmentCalls {
   std::optional<Answer> answer(Call call) const;
 
   const std::shared_ptr<const Environment> environment_;
+  engine::OutsideWork* const outside_;
+  const std::string node_;
   int64_t under_way_ = 0;  // asked and not taken; of the user's thread
   std::vector<std::thread> threads_;
 
