@@ -55,6 +55,11 @@ void ProcessEnvironment::describe(engine::Contract<ProcessEnvironmentParams>& c)
       .harmless()
       .unit("seconds")
       .doc("a reply that takes longer is an error");
+  c.param("start_timeout_seconds", &P::start_timeout_seconds)
+      .between(0, 1e6)
+      .harmless()
+      .unit("seconds")
+      .doc("how much longer the first reply of a process may take, since it starts");
   c.check([](const P& params, engine::Findings& findings) {
     if (params.command.empty() || params.command.front().empty())
       findings.error("command", "command names no program", "command = [\"python3\", \"env.py\"]");
@@ -92,51 +97,57 @@ Reply parse_reply(const std::string& line) {
 }
 
 Reply ProcessEnvironment::reply(const Turn& turn) const {
-  Subprocess& process = process_of_this_thread();
+  Worker& worker = worker_of_this_thread();
   try {
-    return parse_reply(answer(process, turn));
+    Reply reply = parse_reply(answer(worker, turn));
+    worker.has_replied = true;
+    return reply;
   } catch (const engine::WorkDropped&) {
     end_process_of_this_thread();  // it still works on the turn
     throw;
   } catch (const UserError& error) {
-    const std::string errors = process.errors();
+    const std::string errors = worker.process->errors();
     end_process_of_this_thread();
-    fail(error.problems().front().message, errors);
+    fail(error.problems().front(), errors);
   }
 }
 
-void ProcessEnvironment::fail(const std::string& what, const std::string& errors) const {
+void ProcessEnvironment::fail(const Problem& what, const std::string& errors) const {
   Problem problem;
-  problem.message = "environment process " + sluice::quoted(join(params_.command, " ")) + ": " + what;
+  problem.message = "environment process " + sluice::quoted(join(params_.command, " ")) + ": " + what.message;
   if (!trim(errors).empty()) problem.notes.push_back("its stderr ends with:\n" + end_of(errors));
+  problem.help = what.help;
   throw UserError(std::move(problem));
 }
 
 // One that has ended by itself since its last reply is replaced: it has no state that a turn could miss.
-Subprocess& ProcessEnvironment::process_of_this_thread() const {
-  std::unique_ptr<Subprocess>* place = nullptr;
+ProcessEnvironment::Worker& ProcessEnvironment::worker_of_this_thread() const {
+  Worker* worker = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    place = &processes_[std::this_thread::get_id()];
+    worker = &workers_[std::this_thread::get_id()];
   }
-  if (*place) exchange_with(**place, Subprocess::Clock::now());
-  if (!*place || (*place)->ended()) {
-    *place = std::make_unique<Subprocess>(SubprocessOptions{
+  if (worker->process) exchange_with(*worker->process, Subprocess::Clock::now());
+  if (!worker->process || worker->process->ended()) {
+    worker->has_replied = false;
+    worker->process = std::make_unique<Subprocess>(SubprocessOptions{
         .arguments = params_.command, .environment = {}, .folder = params_.folder, .inherited = {}, .user = {}});
   }
-  return **place;
+  return *worker;
 }
 
 void ProcessEnvironment::end_process_of_this_thread() const {
   const std::lock_guard lock(mutex_);
-  processes_.erase(std::this_thread::get_id());
+  workers_.erase(std::this_thread::get_id());
 }
 
-// Waits for: a line of its stdout. Ends when: one came, the process ended or wrote too much, timeout_seconds have passed, or nobody
-// needs the reply any more.
-std::string ProcessEnvironment::answer(Subprocess& process, const Turn& turn) const {
+// Waits for: a line of its stdout. Ends when: one came, the process ended or wrote too much, its time is over, or nobody needs the
+// reply any more.
+std::string ProcessEnvironment::answer(const Worker& worker, const Turn& turn) const {
   using Clock = Subprocess::Clock;
-  const auto until = Clock::now() + duration_cast<Clock::duration>(duration<double>(params_.timeout_seconds));
+  Subprocess& process = *worker.process;
+  const duration<double> limit(params_.timeout_seconds + (worker.has_replied ? 0 : params_.start_timeout_seconds));
+  const auto until = Clock::now() + duration_cast<Clock::duration>(limit);
   if (const auto early = process.take_line()) throw UserError("it wrote a line that no turn asked for: " + shown(*early));
   process.send(request_line(turn) + "\n");
   while (true) {
@@ -148,7 +159,16 @@ std::string ProcessEnvironment::answer(Subprocess& process, const Turn& turn) co
     exchange_with(process, std::min<Clock::time_point>(until, Clock::now() + engine::OutsideWait::kLook));
   }
   process.kill(kGrace);  // what it has to say of that is in its stderr
-  throw UserError("it did not reply within " + real_text(params_.timeout_seconds) + " seconds");
+  throw_late(worker);
+}
+
+void ProcessEnvironment::throw_late(const Worker& worker) const {
+  const std::string timeout = real_text(params_.timeout_seconds);
+  if (worker.has_replied) throw UserError("it did not reply within " + timeout + " seconds");
+  throw UserError(
+      "it did not reply within " + real_text(params_.start_timeout_seconds) + " + " + timeout + " seconds of its start",
+      "a larger start_timeout_seconds, if it only takes long to load; it must read lines from its stdin and flush "
+      "each that it writes");
 }
 
 }  // namespace sluice::nodes

@@ -17,7 +17,8 @@ namespace sluice::nodes {
 
 /// An environment that is another program, in any language.
 ///
-///   environment = { type = "process", command = ["python3", "env.py"], folder = ".", workers = 2, timeout_seconds = 60.0 }
+///   environment = { type = "process", command = ["python3", "env.py"], folder = ".", workers = 2, timeout_seconds = 60.0,
+///                   start_timeout_seconds = 120.0 }
 ///
 /// For each turn it reads one line from its stdin and writes one to its stdout (and flushes it); its stderr is for people:
 ///
@@ -26,12 +27,14 @@ namespace sluice::nodes {
 ///
 /// All keys of the reply may be left out: "", false, none. Strings are those of Turn. `workers` processes are started by the
 /// first turns that need them, and live until the run ends; any of them may get any turn. A process that ends, that does not
-/// reply within timeout_seconds, or whose line is no reply, ends the run with an error that holds the end of its stderr.
+/// reply within timeout_seconds, or whose line is no reply, ends the run with an error that holds the end of its stderr. While it
+/// starts it says nothing, so it is its first reply that may take start_timeout_seconds longer.
 struct ProcessEnvironmentParams {
   std::vector<std::string> command;
   std::filesystem::path folder;
   int64_t workers = 1;
   double timeout_seconds = 60;
+  double start_timeout_seconds = 120;
 };
 
 class ProcessEnvironment final : public Environment {
@@ -44,16 +47,22 @@ class ProcessEnvironment final : public Environment {
   int64_t most_calls() const override { return params_.workers; }
 
  private:
-  Subprocess& process_of_this_thread() const;
+  struct Worker {
+    std::unique_ptr<Subprocess> process;
+    bool has_replied = false;
+  };
+
+  Worker& worker_of_this_thread() const;
   void end_process_of_this_thread() const;
-  std::string answer(Subprocess& process, const Turn& turn) const;
-  [[noreturn]] void fail(const std::string& what, const std::string& errors) const;
+  std::string answer(const Worker& worker, const Turn& turn) const;
+  [[noreturn]] void throw_late(const Worker& worker) const;
+  [[noreturn]] void fail(const Problem& what, const std::string& errors) const;
 
   ProcessEnvironmentParams params_;
 
   // A process serves one turn at a time, so each caller has its own.
   mutable std::mutex mutex_;  // guards the map, not what is in it
-  mutable std::map<std::thread::id, std::unique_ptr<Subprocess>> processes_;
+  mutable std::map<std::thread::id, Worker> workers_;
 };
 
 /// The line for a turn, without its end.

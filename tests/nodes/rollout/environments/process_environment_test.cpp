@@ -24,11 +24,7 @@ ProcessEnvironmentParams shell(const std::string& script) {
   return params;
 }
 
-Reply reply_of(const std::string& script, double timeout_seconds = 60) {
-  ProcessEnvironmentParams params = shell(script);
-  params.timeout_seconds = timeout_seconds;
-  return ProcessEnvironment(params).reply({});
-}
+Reply reply_of(const std::string& script) { return ProcessEnvironment(shell(script)).reply({}); }
 
 const Turn kTurn{.prompt = "2+2=",
                  .label = "4",
@@ -85,8 +81,33 @@ TEST(ProcessEnvironment, AProcessThatDiesIsAnErrorWithTheEndOfItsStderr) {
 }
 
 TEST(ProcessEnvironment, AProcessThatHangsIsAnErrorWithItsStderr) {
-  EXPECT_THAT([] { reply_of("echo 'counting marbles' >&2; sleep 1000", 0.3); },
-              ThrowsMessage<UserError>(AllOf(HasSubstr("it did not reply within 0.3 seconds"), HasSubstr("counting marbles"))));
+  ProcessEnvironmentParams params = shell("read line; echo '{}'; echo 'counting marbles' >&2; sleep 1000");
+  params.timeout_seconds = 0.3;
+  const ProcessEnvironment environment(params);
+  environment.reply({});
+  EXPECT_THAT([&] { environment.reply({}); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("it did not reply within 0.3 seconds\n"), HasSubstr("counting marbles"))));
+}
+
+TEST(ProcessEnvironment, OneThatHangsWhileItStartsIsAnErrorThatSaysSo) {
+  ProcessEnvironmentParams params = shell("echo 'looking for marbles' >&2; sleep 1000");
+  params.timeout_seconds = 0.1;
+  params.start_timeout_seconds = 0.3;
+  EXPECT_THAT(
+      [&] { ProcessEnvironment(params).reply({}); },
+      ThrowsMessage<UserError>(AllOf(HasSubstr("it did not reply within 0.3 + 0.1 seconds of its start"),
+                                     HasSubstr("looking for marbles"), HasSubstr("help: "), HasSubstr("start_timeout_seconds"))));
+}
+
+TEST(ProcessEnvironment, TheFirstReplyOfEachProcessMayTakeItsStartLonger) {
+  ProcessEnvironmentParams params = shell("sleep 0.4; read line; echo '{}'");
+  params.timeout_seconds = 0.1;
+  params.start_timeout_seconds = 60;
+  const ProcessEnvironment environment(params);
+  for (int process = 0; process < 2; ++process) {
+    EXPECT_NO_THROW(environment.reply({}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it ends behind its reply
+  }
 }
 
 // Its limit would be reached in a quarter of an hour.
