@@ -7,10 +7,15 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "cli/report_page.h"
@@ -19,6 +24,7 @@ namespace sluice::cli {
 namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
+constexpr int kSecondsToAsk = 1;  // who has connected; then the connection is closed
 constexpr int kHttpOk = 200, kNotModified = 304, kForbidden = 403, kNotFound = 404, kNotAllowed = 405, kUnavailable = 503;
 
 void answer_refusal(httplib::Response& response, int status, const std::string& why) {
@@ -35,6 +41,56 @@ bool is_our_host(const httplib::Request& request, int port) {
     return host == name + ":" + std::to_string(port) || (port == 80 && host == name);
   });
 }
+
+// Connections for threads, the newest first. One on which nothing is asked holds a thread until its time is over. Who asks comes in front
+// of those that wait already, and so waits for one thread at most, however many there are. The library owns it.
+class NewestFirst final : public httplib::TaskQueue {
+ public:
+  NewestFirst() {
+    for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { work(); });
+  }
+
+  void enqueue(std::function<void()> connection) override {
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.push_back(std::move(connection));
+    }
+    wake_.notify_one();
+  }
+
+  // The library closes a connection where it is worked on: at once, when the server has stopped.
+  void shutdown() override {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  static constexpr int kThreads = 8;
+
+  // Waits for: a connection. Ends when: shutdown(), and none is left.
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      const std::function<void()> newest = std::move(waiting_.back());
+      waiting_.pop_back();
+      lock.unlock();
+      newest();
+      lock.lock();
+    }
+  }
+
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable wake_;
+  std::vector<std::function<void()>> waiting_;
+  bool ending_ = false;
+};
 
 [[noreturn]] void fail_to_listen(int code, uint16_t port) {
   const std::string place = "port " + std::to_string(port) + " of " + kLoopback;
@@ -75,9 +131,10 @@ class ReportServer::Http {
       const int yes = 1;
       ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     });
-    server_.new_task_queue = [] { return new httplib::ThreadPool(4); };  // the library deletes it
-    server_.set_keep_alive_max_count(1);                                 // nobody waits for an idle connection at the end
-    server_.set_read_timeout(1);
+    server_.new_task_queue = [] { return new NewestFirst; };  // the library deletes it
+    server_.set_keep_alive_max_count(1);                      // nobody waits for an idle connection at the end
+    server_.set_keep_alive_timeout(kSecondsToAsk);
+    server_.set_read_timeout(kSecondsToAsk);
     server_.set_payload_max_length(0);
     server_.set_default_headers({{"Content-Security-Policy", report_policy(PageIs::kServed) + "; frame-ancestors 'none'"},
                                  {"Cache-Control", "no-store"},

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import unittest
 import urllib.request
 
@@ -115,6 +116,30 @@ class Answers(Served):
                     if state == "0A" and int(local.rpartition(":")[2], 16) == port:
                         listening.add(local.rpartition(":")[0])
             self.assertEqual(listening, {"0100007F"})
+
+    def test_connections_on_which_nothing_is_asked_keep_nobody_waiting_and_are_closed(self):
+        folder = self.made_run()
+        with self.served(folder, "--serve") as (port, _), contextlib.ExitStack() as connections:
+            idle = [connections.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60)) for _ in range(300)]
+            idle[-1].sendall(b"GET / HTTP/1.1\r\nHost:")  # and no more
+            for _ in range(2):
+                asked = time.monotonic()
+                self.assertEqual(self.ask(port)[0], 200)
+                self.assertLess(time.monotonic() - asked, 10)
+            ended = idle[290:]
+            wait_for("their ends", lambda: all(self.is_closed(one) for one in ended))
+
+    @staticmethod
+    def is_closed(connection):
+        connection.setblocking(False)
+        try:
+            while connection.recv(1 << 16):
+                pass
+            return True
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:
+            return True
 
 
 class Follows(Served):
