@@ -103,12 +103,21 @@ void CheckpointWriter::complete(const Cut& cut) {
     manifest.oldest_version = std::min(manifest.oldest_version, saved.versions.saved_with(cut.iterations).oldest);
   for (const auto& [name, state] : cut.nodes) manifest.growing.insert(state.files.begin(), state.files.end());
   std::erase_if(manifest.growing, [this](const auto& file) { return is_gone_event_file(parts_.run_folder, file.first); });
-  for (const auto& [name, bytes] : manifest.growing) sync_file(parts_.run_folder / name, parts_.files);
+  for (const auto& [name, bytes] : manifest.growing) sync_growing(name);
   manifest.files = described_files(unfinished_);
   OutputFile file(unfinished_ / kManifestName, OutputFile::Mode::kTruncate, parts_.files);
   file.write(manifest_json(manifest));
   file.close();
   sync_folder(unfinished_, parts_.files);
+}
+
+// A run goes on without the end of an event file, so that is no reason to lose the checkpoint too.
+void CheckpointWriter::sync_growing(const std::string& name) {
+  try {
+    sync_file(parts_.run_folder / name, parts_.files);
+  } catch (const UserError&) {
+    if (!name.starts_with(kEventFilePrefix)) throw;
+  }
 }
 
 void CheckpointWriter::put_in_place(const fs::path& folder, const fs::path& place) {

@@ -63,6 +63,7 @@ class CheckpointWriter {
 
  private:
   void complete(const Cut& cut);
+  void sync_growing(const std::string& name);
   void put_in_place(const std::filesystem::path& folder, const std::filesystem::path& place);
   void tidy(const std::filesystem::path& folder) noexcept;
   void remove_superfluous(const std::filesystem::path& folder);

@@ -99,7 +99,7 @@ double wall_clock_seconds() { return std::chrono::duration<double>(std::chrono::
 
 EventFile::EventFile(const RunFolder& folder, double wall_time_seconds)
     : name_(file_name(folder.path, wall_time_seconds)), file_(folder.path / name_, OutputFile::Mode::kTruncate, *folder.files) {
-  file_.write(record(Message().real(kWallTime, wall_time_seconds).text(kFileVersion, "brain.Event:2")));
+  write(record(Message().real(kWallTime, wall_time_seconds).text(kFileVersion, "brain.Event:2")));
 }
 
 void EventFile::scalars(int64_t step, double wall_time_seconds, const MetricRow& row) {
@@ -107,7 +107,12 @@ void EventFile::scalars(int64_t step, double wall_time_seconds, const MetricRow&
   for (const auto& [name, value] : row) {
     summary.message(kValue, Message().text(kTag, name).real(kSimpleValue, static_cast<float>(value)));
   }
-  file_.write(record(Message().real(kWallTime, wall_time_seconds).integer(kStep, step).message(kSummary, summary)));
+  write(record(Message().real(kWallTime, wall_time_seconds).integer(kStep, step).message(kSummary, summary)));
+}
+
+void EventFile::write(const std::string& record) {
+  file_.write(record);
+  whole_ = file_.size();
 }
 
 }  // namespace sluice::engine

@@ -28,14 +28,17 @@ class EventFile {
 
   /// In its folder.
   const std::string& name() const { return name_; }
-  int64_t bytes() const { return file_.size(); }
+  int64_t bytes() const { return whole_; }  // of whole records: a write that failed may have left a part of one
 
   /// To the disk; later calls are a bug. The destructor closes silently.
   void close() { file_.close(); }
 
  private:
+  void write(const std::string& record);
+
   const std::string name_;
   OutputFile file_;
+  int64_t whole_ = 0;
 };
 
 }  // namespace sluice::engine

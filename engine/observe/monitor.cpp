@@ -88,7 +88,7 @@ void Monitor::loop() {
     try {
       write(status_());
     } catch (const std::exception&) {
-      // A disk that is full, or memory that is, fails the run where it matters: in the metrics, the trace, a checkpoint, a node.
+      // A disk that is full, or memory that is, fails the run where it matters: in the metrics, a checkpoint, a node.
     }
     watch(std::min(static_cast<double>(now_ns - std::exchange(last_ns, now_ns)) * 1e-9, kMostBetweenLooks));
     lock.lock();

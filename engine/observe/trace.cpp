@@ -109,9 +109,11 @@ TraceWriter::~TraceWriter() {
 
 void TraceWriter::flush() {
   const std::lock_guard lock(writing_);
-  if (broken_ || closed_) return;
-  write_finished(/*also_last=*/true);
-  file_.sync();
+  if (closed_) return;
+  unless_broken([this] {
+    write_finished(/*also_last=*/true);
+    file_.sync();
+  });
 }
 
 void TraceWriter::close() {
@@ -124,9 +126,10 @@ void TraceWriter::close() {
   flush();
   const std::lock_guard lock(writing_);
   closed_ = true;
-  if (broken_) return;  // told already
-  file_.write("\n]\n");
-  file_.close();
+  unless_broken([this] {
+    file_.write("\n]\n");
+    file_.close();
+  });
 }
 
 // Waits for: a quarter of a second to pass, or a chunk to be full. Ends when: close() or the destructor.
@@ -137,32 +140,42 @@ void TraceWriter::loop() {
     if (closing_) return;
     full_ = false;
     lock.unlock();
-    write_or_break();
+    {
+      const std::lock_guard writing(writing_);
+      unless_broken([this] { write_finished(/*also_last=*/false); });
+    }
     lock.lock();
   }
 }
 
-void TraceWriter::write_or_break() {
-  const std::lock_guard lock(writing_);
-  if (broken_) return;
+// What is half in the file is the last of it. What comes later is taken and forgotten, so that it does not pile up.
+void TraceWriter::unless_broken(const std::function<void()>& change) {
+  if (broken_) return forget_finished();
   try {
-    write_finished(/*also_last=*/false);
+    change();
   } catch (...) {
+    broken_ = true;
     on_error_();
   }
+}
+
+void TraceWriter::forget_finished() {
+  rows_.take(/*also_last=*/true, [](std::span<const Slice>) {});
+  const std::lock_guard lock(mutex_);
+  own_met_.clear();
 }
 
 void TraceWriter::write_finished(bool also_last) {
   rows_.take(also_last, [this](std::span<const Slice> slices) { write(pid_of(0), 0, slices); });
   text_.clear();
   meet_own();
-  if (!text_.empty()) write_text();
+  file_.write(text_);
 }
 
 void TraceWriter::write(int pid, int64_t shift_ns, std::span<const Slice> slices) {
   text_.clear();
   for (const Slice& slice : slices) append(pid, shift_ns, slice);
-  write_text();
+  file_.write(text_);
 }
 
 void TraceWriter::append(int pid, int64_t shift_ns, const Slice& slice) {
@@ -196,7 +209,7 @@ void TraceWriter::name_own_process(const std::string& name) {
   const std::lock_guard lock(writing_);
   text_.clear();
   name_process(0, name, {});
-  write_text();
+  unless_broken([this] { file_.write(text_); });
 }
 
 // Where all ranks have told of a point, arrows are drawn.
@@ -217,7 +230,11 @@ void TraceWriter::check(const RankSlices& piece) const {
 void TraceWriter::add(const RankSlices& piece, int64_t shift_ns, const std::string& name) {
   check(piece);
   const std::lock_guard lock(writing_);
-  if (broken_ || closed_) return;
+  if (closed_) return;
+  unless_broken([&] { write_piece(piece, shift_ns, name); });
+}
+
+void TraceWriter::write_piece(const RankSlices& piece, int64_t shift_ns, const std::string& name) {
   const int pid = pid_of(piece.rank);
   text_.clear();
   if (named_.insert(piece.rank).second) {
@@ -230,7 +247,7 @@ void TraceWriter::add(const RankSlices& piece, int64_t shift_ns, const std::stri
   if (more > 0 && !piece.slices.empty()) note(pid, shift_ns, piece.slices.back(), plural(more, "slice") + " left out");
   meet_own();
   for (const Meeting& meeting : piece.meetings) meet(piece.rank, shift_ns, meeting);
-  write_text();
+  file_.write(text_);
 }
 
 // A moment at the end of a slice, with some words.
@@ -271,16 +288,6 @@ void TraceWriter::append(const Meetings::Arrow& arrow, const Meeting& meeting) {
   };
   end("\"s\"", arrow.from);
   end("\"f\",\"bp\":\"e\"", arrow.to);
-}
-
-// What is half in the file is the last of it.
-void TraceWriter::write_text() {
-  try {
-    file_.write(text_);
-  } catch (...) {
-    broken_ = true;
-    throw;
-  }
 }
 
 }  // namespace sluice::engine

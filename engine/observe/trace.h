@@ -26,8 +26,9 @@ namespace sluice::engine {
 /// into a buffer; a thread of its own writes them four times a second, or once a buffer is full. Memory does not grow with the run.
 class TraceWriter final : public WorkObserver {
  public:
-  /// `on_error` is called in a catch block when the file cannot be written, such as on a full disk; nothing is written after
-  /// that. `begin_ns`: where on the trace's time the run begins. Above 0 the file goes on, which cut_trace() has left.
+  /// Throws UserError where it cannot begin. `on_error` is called in a catch block, once, when the file cannot be written later,
+  /// such as on a full disk; nothing is written after that. `begin_ns`: where on the trace's time the run begins. Above 0 the file
+  /// goes on, which cut_trace() has left.
   TraceWriter(const std::filesystem::path& path, const Plan& plan, int64_t begin_ns, std::function<void()> on_error,
               FileSystem& files);
   ~TraceWriter() override;
@@ -35,23 +36,22 @@ class TraceWriter final : public WorkObserver {
   void ended(const Slice& slice) override { rows_.ended(slice); }
   void met(const Meeting& meeting) override;
 
-  /// Brings all slices that have ended to the disk. Without effect after close(). From any thread. Throws UserError.
+  /// Brings all slices that have ended to the disk. Without effect after close(). From any thread.
   void flush();
 
   /// Of a run on several ranks: this one's process is called so.
   void name_own_process(const std::string& name);
 
   /// Adds what another rank has done, as a process of its own that is called `name`. `shift_ns` is added to its times: then they
-  /// are those of this rank's run. Without effect after close(). From any thread. Throws UserError; InternalError on slices of
-  /// another plan.
+  /// are those of this rank's run. Without effect after close(). From any thread. Throws InternalError on slices of another plan.
   void add(const RankSlices& piece, int64_t shift_ns, const std::string& name);
 
-  /// Completes the file; once, when no work is under way. Throws UserError.
+  /// Completes the file; once, when no work is under way.
   void close();
 
  private:
   void loop();
-  void write_or_break();
+  void unless_broken(const std::function<void()>& change);
   void write_finished(bool also_last);
   void write(int pid, int64_t shift_ns, std::span<const Slice> slices);
   void append(int pid, int64_t shift_ns, const Slice& slice);
@@ -60,7 +60,8 @@ class TraceWriter final : public WorkObserver {
   void meet_own();
   void meet(int rank, int64_t shift_ns, Meeting meeting);
   void append(const Meetings::Arrow& arrow, const Meeting& meeting);
-  void write_text();
+  void write_piece(const RankSlices& piece, int64_t shift_ns, const std::string& name);
+  void forget_finished();
   void name_process(int rank, const std::string& name, const std::string& label);
   void name_threads(int pid);
 

@@ -57,12 +57,14 @@ struct Run::Impl {
   void rewind();
   void judge_unusable_state(const Problems& problems);
   void warn(const std::string& warning);
+  void warn_of_file(const std::string& warning);
   void open_files();
   void begin_checkpoints(SavedModels models);
   Driver::Parts driver_parts(Workload workload);
   std::optional<StopRule> stop_rule() const;
   void wait_for_the_end();
   bool leaves_a_call_behind();
+  void tell_last(RunStatus last);
   std::vector<WorkObserver*> observers();
   std::string tell();
   void hear(const std::string& told);
@@ -173,12 +175,17 @@ void Run::Impl::warn(const std::string& warning) {
   if (options.on_warning) options.on_warning(warning);
 }
 
+// The first failure is the one to tell.
+void Run::Impl::warn_of_file(const std::string& warning) {
+  if (!driver || !driver->state().stopping()) warn(warning);
+}
+
 void Run::Impl::open_files() {
   files.emplace(RunFiles::Parts{.plan = plan,
                                 .folder = folder,
                                 .trace_begin_ns = trace_begin_ns,
                                 .grown = manifest ? manifest->growing : std::map<std::string, int64_t>(),
-                                .on_failure = [this] { driver->state().failure.capture(); }});
+                                .on_warning = [this](const std::string& warning) { warn_of_file(warning); }});
   if (plan.ranks > 1) files->name_process_in_trace(name_of_rank(0));
 }
 
@@ -373,11 +380,21 @@ void Run::Impl::complete_files() {
   try {
     {
       const std::lock_guard lock(memory_mutex);
-      write_file_atomically(options.folder / kMemoryFile, memory_json(memory(), memory_of_others), confined);
+      files->write_memory(memory_json(memory(), memory_of_others));
     }
     files->close();
   } catch (...) {
     driver->state().failure.capture();
+  }
+}
+
+// That the file says otherwise changes nothing of the run.
+void Run::Impl::tell_last(RunStatus last) {
+  const std::string state = last.state;
+  try {
+    monitor->finish(std::move(last));
+  } catch (const UserError& error) {
+    warn_of_file("status.json does not say that the run is " + state + ": " + error.problems().front().message);
   }
 }
 
@@ -443,18 +460,12 @@ RunSummary Run::execute() {
     const RunState& state = impl.driver->state();
     summary.end = end_of(state);
     if (summary.end == RunEnd::kCutShort) summary.error = explained(state.cut_short.error(), impl.plan, impl.memory());
-    last.state = state_text(summary.end);
-    impl.monitor->finish(std::move(last));
   } catch (...) {
     summary.end = impl.stalled ? RunEnd::kStalled : RunEnd::kFailed;
     summary.error = explained(std::current_exception(), impl.plan, impl.memory());
-    last.state = state_text(summary.end);
-    try {
-      impl.monitor->finish(std::move(last));
-    } catch (const UserError&) {
-      // The first failure is the one to tell.
-    }
   }
+  last.state = state_text(summary.end);
+  impl.tell_last(std::move(last));
   summary.hangs = impl.leaves_a_call_behind() || summary.hangs;
   summary.iterations = impl.driver->state().log.reported();
   summary.stopped = impl.driver->stopped_because();

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/error.h"
 #include "base/json.h"
 
 namespace sluice::engine {
@@ -34,15 +35,18 @@ std::map<std::string, int64_t> event_files(std::map<std::string, int64_t> files)
 RunFiles::RunFiles(Parts parts)
     : folder_(parts.folder),
       earlier_(event_files(std::move(parts.grown))),
+      on_warning_(std::move(parts.on_warning)),
       metrics_(folder_.path / kMetricsFile, OutputFile::Mode::kAppend, *folder_.files),
       events_(folder_),
       recorder_(parts.plan),
-      trace_(folder_.path / kTraceFile, parts.plan, parts.trace_begin_ns, std::move(parts.on_failure), *folder_.files) {}
+      trace_(
+          folder_.path / kTraceFile, parts.plan, parts.trace_begin_ns, [this] { warn_of_loss(kTraceFile); }, *folder_.files) {}
 
 void RunFiles::write(const IterationReport& report) {
   recorder_.reported(report);
   metrics_.write(line_of(report));
-  events_.scalars(report.iteration, wall_clock_seconds(), report.metrics);
+  if (!events_go_on_) return;
+  events_go_on_ = unless_lost(events_.name(), [&] { events_.scalars(report.iteration, wall_clock_seconds(), report.metrics); });
 }
 
 std::map<std::string, int64_t> RunFiles::lengths() const {
@@ -54,12 +58,40 @@ std::map<std::string, int64_t> RunFiles::lengths() const {
 void RunFiles::close() {
   trace_.close();
   metrics_.close();
-  events_.close();
+  if (events_go_on_) unless_lost(events_.name(), [this] { events_.close(); });
 }
 
 void RunFiles::write_costs() const {
   const Costs costs = recorder_.costs();
-  if (!costs.lengths.empty()) write_file_atomically(folder_.path / kCostsFile, costs_json(costs), *folder_.files);
+  if (costs.lengths.empty()) return;
+  unless_lost(kCostsFile, [&] { write_file_atomically(folder_.path / kCostsFile, costs_json(costs), *folder_.files); });
+}
+
+void RunFiles::write_memory(const std::string& json) const {
+  unless_lost(kMemoryFile, [&] { write_file_atomically(folder_.path / kMemoryFile, json, *folder_.files); });
+}
+
+bool RunFiles::unless_lost(const std::string& name, const std::function<void()>& write) const {
+  try {
+    write();
+    return true;
+  } catch (const UserError&) {
+    warn_of_loss(name);
+    return false;
+  }
+}
+
+// In a catch block.
+void RunFiles::warn_of_loss(const std::string& name) const {
+  std::string why;
+  try {
+    throw;
+  } catch (const UserError& error) {
+    why = error.problems().front().message;
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  if (on_warning_) on_warning_(name + " is given up, and the run goes on: " + why);
 }
 
 }  // namespace sluice::engine

@@ -18,7 +18,9 @@
 namespace sluice::engine {
 
 /// What a run writes of itself into its folder while it goes on: metrics.jsonl and an event file, an entry an iteration;
-/// trace.json; costs.json at its end. Owned by the run. Everything throws UserError where a file cannot be written.
+/// trace.json; memory.json and costs.json at its end. Owned by the run. The constructor throws UserError where a file cannot be
+/// written, and later what concerns metrics.jsonl, the result of the run. The other files only show it: one that cannot be written,
+/// as where the disk is full, is told of once, and the run goes on without.
 class RunFiles {
  public:
   struct Parts {
@@ -26,7 +28,7 @@ class RunFiles {
     RunFolder folder;                      // exists
     int64_t trace_begin_ns = 0;            // see TraceWriter
     std::map<std::string, int64_t> grown;  // lengths of files of the folder, as the checkpoint has them that the run goes on from
-    std::function<void()> on_failure;      // called in a catch block on the thread that writes the trace
+    std::function<void(const std::string&)> on_warning;  // which file is given up, and why; from any thread
   };
 
   explicit RunFiles(Parts parts);
@@ -56,11 +58,19 @@ class RunFiles {
   /// Likewise: what the work has cost, if there was any.
   void write_costs() const;
 
+  /// Likewise: memory.json.
+  void write_memory(const std::string& json) const;
+
  private:
+  void warn_of_loss(const std::string& name) const;
+  bool unless_lost(const std::string& name, const std::function<void()>& write) const;
+
   const RunFolder folder_;
   std::map<std::string, int64_t> earlier_;  // event files of earlier parts of the run, which grow no more
+  const std::function<void(const std::string&)> on_warning_;
   OutputFile metrics_;
   EventFile events_;
+  bool events_go_on_ = true;
   CostRecorder recorder_;
   TraceWriter trace_;
 };

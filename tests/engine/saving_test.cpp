@@ -300,5 +300,34 @@ TEST_F(SavingTest, OnADiskThatIsFullForEverythingTheRunFailsAndNamesTheFile) {
   }
 }
 
+// They only show the run. Whichever of their operations fails, the run goes on, and says once which file it gives up.
+TEST_F(SavingTest, OnADiskThatHasNoRoomForWhatOnlyShowsTheRunItGoesOn) {
+  const std::map<std::string, int64_t> operations_before{// the run, which does not begin if they fail
+                                                         {"trace.json", 2},
+                                                         {"events.out.tfevents.", 2},
+                                                         {"memory.json", 0},
+                                                         {"costs.json", 0},
+                                                         {"status.json", 0}};
+  for (const auto& [file, before] : operations_before) {
+    for (const int64_t at : {before, before + 1, before + 2}) {
+      SCOPED_TRACE(file + " " + std::to_string(at));
+      fs::remove_all(folder_.path());
+      fs::create_directories(folder_.path());
+      FaultyFileSystem full({.kind = Fault::Kind::kDiskIsFull, .at = at, .error = ENOSPC}, unsynced_disk());
+      SplitFileSystem files(file, full, unsynced_disk());
+      std::vector<std::string> warnings;
+      RunOptions options{.files = files, .on_warning = [&](const std::string& text) { warnings.push_back(text); }};
+      const RunSummary summary = run({{"every_iterations", int64_t{2}}}, std::move(options), /*pause_us=*/5'000);
+      EXPECT_EQ(summary.end, RunEnd::kDone) << message_of(summary);
+      EXPECT_EQ(summary.last_checkpoint, folder_.path() / "checkpoints" / "8");
+      EXPECT_TRUE(all_intact(folder_.path()));
+      if (!full.struck()) continue;  // it had fewer operations
+      ASSERT_EQ(warnings.size(), 1u) << "once, " << ::testing::PrintToString(warnings);
+      EXPECT_THAT(warnings.front(),
+                  ::testing::AllOf(HasSubstr((folder_.path() / file).string()), HasSubstr("No space left on device")));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sluice::engine::saving_test

@@ -3,17 +3,18 @@
 #include <filesystem>
 #include <mutex>
 #include <set>
+#include <string>
 
 #include "base/file_system.h"
 
 namespace sluice {
 
-/// One file system for what has a folder of this name on its path, another for the rest: the disk of the checkpoints can be full
-/// while that of the run folder is not. Both outlive it. A rename or exchange goes by its second path. Thread-safe.
+/// One file system for what has a folder or file on its path whose name begins so, another for the rest: the disk of the checkpoints
+/// can be full while that of the run folder is not. Both outlive it. A rename or exchange goes by its second path. Thread-safe.
 class SplitFileSystem final : public FileSystem {
  public:
-  SplitFileSystem(std::filesystem::path folder, FileSystem& inside, FileSystem& outside)
-      : folder_(std::move(folder)), inside_(inside), outside_(outside) {}
+  SplitFileSystem(std::string name, FileSystem& inside, FileSystem& outside)
+      : name_(std::move(name)), inside_(inside), outside_(outside) {}
 
   int open(const std::filesystem::path& path, int flags) override {
     const int descriptor = of(path).open(path, flags);
@@ -46,7 +47,7 @@ class SplitFileSystem final : public FileSystem {
  private:
   bool is_inside(const std::filesystem::path& path) const {
     for (const std::filesystem::path& part : path) {
-      if (part == folder_) return true;
+      if (part.string().starts_with(name_)) return true;
     }
     return false;
   }
@@ -56,7 +57,7 @@ class SplitFileSystem final : public FileSystem {
     return opened_inside_.contains(descriptor) ? inside_ : outside_;
   }
 
-  const std::filesystem::path folder_;
+  const std::string name_;
   FileSystem& inside_;
   FileSystem& outside_;
   std::mutex mutex_;

@@ -18,7 +18,10 @@ using ::testing::SizeIs;
 class RunFilesTest : public ::testing::Test {
  protected:
   RunFiles opened(std::map<std::string, int64_t> grown = {}) {
-    return RunFiles({.plan = plan_, .folder = {.path = folder_.path()}, .grown = std::move(grown), .on_failure = [] { FAIL(); }});
+    return RunFiles({.plan = plan_,
+                     .folder = {.path = folder_.path()},
+                     .grown = std::move(grown),
+                     .on_warning = [](const std::string& warning) { FAIL() << warning; }});
   }
 
   std::string content(const std::string& name) const { return read_file(folder_.path() / name); }
@@ -60,7 +63,7 @@ TEST_F(RunFilesTest, AreWholeOnceTheyAreClosed) {
 }
 
 TEST_F(RunFilesTest, NeedTheFolder) {
-  EXPECT_THROW(RunFiles({.plan = plan_, .folder = {.path = folder_.path() / "nowhere"}, .grown = {}, .on_failure = {}}),
+  EXPECT_THROW(RunFiles({.plan = plan_, .folder = {.path = folder_.path() / "nowhere"}, .grown = {}, .on_warning = {}}),
                UserError);
 }
 
