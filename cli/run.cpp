@@ -71,7 +71,7 @@ int run_from_the_beginning(const LoadedPipeline& loaded, const RunStart& start, 
     return conduct_run(loaded, start);
   } catch (const UserError&) {
     lock.release();
-    remove_run_folder(start.folder);
+    remove_run_folder(start.folder, loaded.plan);
     throw;
   }
 }

@@ -63,7 +63,12 @@ void clear_run_folder(const fs::path& folder, const engine::Plan& plan) {
   sync_folder(folder);
 }
 
-void remove_run_folder(const fs::path& folder) {
+void remove_run_folder(const fs::path& folder, const engine::Plan& plan) {
+  const fs::path metrics = folder / engine::kMetricsFile;
+  if (is_there(metrics) && file_bytes(metrics) == 0) {  // it was to begin, and there was no room for the rest of its files
+    clear_run_folder(folder, plan);
+    disk().remove_file(folder / engine::kTraceFile);
+  }
   disk().remove_file(folder / engine::kPipelineFile);
   disk().remove_file(folder / engine::kPipelineGraphFile);
   seal_plugins(folder, {});

@@ -22,7 +22,7 @@ void write_pipeline(const std::filesystem::path& folder, const engine::Plan& pla
 /// Removes what a run of `plan` has appended to, so that it can start over.
 void clear_run_folder(const std::filesystem::path& folder, const engine::Plan& plan);
 
-/// Takes back what was made for a run that could not be set up; anything else in the folder stays, and then the folder too.
-void remove_run_folder(const std::filesystem::path& folder);
+/// Takes back what was made for a run of `plan` that could not be set up; anything else in the folder stays, and then the folder too.
+void remove_run_folder(const std::filesystem::path& folder, const engine::Plan& plan);
 
 }  // namespace sluice::cli

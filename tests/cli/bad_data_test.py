@@ -7,7 +7,7 @@ import subprocess
 import unittest
 import zlib
 
-from support import DONE, FAILED, MODEL, PPO, SMALL, Case, read_safetensors, run, sets, small_disk, start, wait_for
+from support import DONE, FAILED, MODEL, PPO, SMALL, WRONG_PIPELINE, Case, read_safetensors, run, sets, small_disk, start, wait_for
 
 GOOD = '{"prompt": "1+1=", "label": "2"}\n'
 
@@ -195,6 +195,18 @@ class FullDisk(Case):
         self.assertNotIn("internal error", done.stderr)
         self.assertLessEqual(len(done.stderr.splitlines()), 12, done.stderr)
         self.assertRegex(done.stderr, rf"\Awarning: the disk of {self.folder}/disk/run has .* left; a checkpoint takes ")
+
+    # Whichever file finds no room: nothing was run and nothing is left in the way of the next start, or the run has begun and failed.
+    def test_a_disk_that_is_full_before_the_run_begins_is_refused_and_leaves_nothing(self):
+        codes = []
+        for pages in range(1, 11):
+            with self.subTest(pages=pages), small_disk(self.folder / f"disk-{pages}", 4096 * pages) as disk:
+                done = run("run", PPO, "--run-dir", disk / "run", *sets(**SMALL))
+                codes.append(done.returncode)
+                self.assertIn("No space left on device", done.stderr)
+                self.assertEqual(done.returncode == WRONG_PIPELINE, not (disk / "run").exists(), done.stderr)
+        self.assertEqual(codes, sorted(codes, reverse=True), "either 78 or 1")
+        self.assertEqual(set(codes), {WRONG_PIPELINE, FAILED})
 
     def test_a_disk_that_holds_no_checkpoint_stops_the_run(self):
         done, weights = self.run_on(int(1.5 * self.checkpoint_bytes()))
