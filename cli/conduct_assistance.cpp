@@ -45,7 +45,8 @@ std::string what_it_does(const engine::Plan& plan, int rank) {
 }  // namespace
 
 int conduct_assistance(const engine::Plan& plan, const RunStart& start) {
-  const RunSignals signals;
+  RunSignals signals;
+  int64_t save_requests = 0;
   engine::Assistance assistance(plan, options_of(plan, start));
   models::TensorPool::of_process().keep_freed();
   const StopSignals stop_signals;
@@ -53,9 +54,11 @@ int conduct_assistance(const engine::Plan& plan, const RunStart& start) {
   start.ranks.watch({.failed = [&](const std::exception_ptr& error) { assistance.fail(error); },
                      .sign =
                          [&] {
+                           save_requests += signals.take_save_request();
                            return engine::RankSign{.doing = doing,
                                                    .resident_bytes = engine::resident_bytes(),
-                                                   .interrupted = stop_signals.seen() != 0};
+                                                   .interrupted = stop_signals.seen() != 0,
+                                                   .save_requests = save_requests};
                          },
                      .lost = {},
                      .back = {}});

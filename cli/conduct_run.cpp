@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/path_kind.h"
@@ -44,6 +46,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(50);  // of a rank without a display, for signals
+
+// In which all ranks of a job that get a signal together have told rank 0 of it, with signs that come once a second.
+constexpr auto kOneRequest = std::chrono::seconds(3);
 
 // Of the first line.
 std::string what_failed(const std::exception_ptr& error) {
@@ -158,6 +163,8 @@ class Conduct {
   void start_trackers();
   bool an_assisting_rank_is_interrupted() const;
   void forward_signals();
+  void forward_save_requests();
+  bool another_rank_was_asked_to_save();
   void say(const std::string& line);
   void warn(const std::string& warning);
   engine::RankSign sign() const;
@@ -174,7 +181,11 @@ class Conduct {
   std::optional<StopSignals> stop_signals_;
   std::optional<Display> display_;    // while the run goes on
   std::optional<Trackers> trackers_;  // likewise
-  bool interrupted_ = false;          // of the display's thread, or the one that stands for it
+  std::atomic<int64_t> save_requests_{0};
+  // Of the display's thread, or the one that stands for it.
+  bool interrupted_ = false;
+  int64_t save_requests_of_others_ = 0;
+  std::chrono::steady_clock::time_point asked_to_save_at_;
 };
 
 Conduct::Conduct(const engine::Plan& plan, const RunStart& start)
@@ -278,7 +289,8 @@ engine::RankSign Conduct::sign() const {
   return {.doing = (nodes.empty() ? "idle" : nodes) + ", iteration " + std::to_string(status.iterations_done),
           .iterations_done = status.iterations_done,
           .tokens_in_flight = status.tokens_in_flight,
-          .resident_bytes = status.resident_bytes};
+          .resident_bytes = status.resident_bytes,
+          .save_requests = save_requests_};
 }
 
 std::string Conduct::how_to_go_on() const { return "resume with: " + command_to_go_on(plan_, start_.folder); }
@@ -291,13 +303,28 @@ bool Conduct::an_assisting_rank_is_interrupted() const {
   return std::ranges::any_of(start_.ranks.seen(), is_told);
 }
 
+bool Conduct::another_rank_was_asked_to_save() {
+  int64_t requests = 0;
+  for (const engine::RankSeen& rank : start_.ranks.seen()) requests += rank.rank == 0 ? 0 : rank.last.save_requests;
+  return requests > std::exchange(save_requests_of_others_, requests);
+}
+
+// Rank 0 saves for all; the others tell it with their signs. `launch` and schedulers signal all of them: that is one request.
+void Conduct::forward_save_requests() {
+  const bool asked_here = signals_.take_save_request();
+  if (asked_here) ++save_requests_;
+  if (!start_.ranks.leads()) return;
+  const auto now = std::chrono::steady_clock::now();
+  const bool asked_elsewhere = another_rank_was_asked_to_save() && now - asked_to_save_at_ > kOneRequest;
+  if (!asked_here && !asked_elsewhere) return;
+  asked_to_save_at_ = now;
+  run_->save_now();
+  say("asked to save: the first iteration is saved whose groups are not all drawn yet");
+}
+
 // Some times a second.
 void Conduct::forward_signals() {
-  // `launch` passes the signal on to each rank, and rank 0 decides for all.
-  if (signals_.take_save_request() && start_.ranks.leads()) {
-    run_->save_now();
-    say("asked to save: the first iteration is saved whose groups are not all drawn yet");
-  }
+  forward_save_requests();
   if (interrupted_ || (stop_signals_->seen() == 0 && !an_assisting_rank_is_interrupted())) return;
   interrupted_ = true;
   run_->interrupt();

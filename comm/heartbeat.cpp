@@ -19,13 +19,15 @@ constexpr const char* kLossKey = "loss";
 
 void write_sign(ByteWriter& bytes, const engine::RankSign& sign) {
   bytes.text(shortened(sign.doing, kMostDoing));
-  for (const int64_t number : {sign.iterations_done, sign.tokens_in_flight, sign.resident_bytes}) bytes.number(number);
+  for (const int64_t number : {sign.iterations_done, sign.tokens_in_flight, sign.resident_bytes, sign.save_requests})
+    bytes.number(number);
   bytes.number(static_cast<uint8_t>(sign.interrupted));
 }
 
 engine::RankSign read_sign(ByteReader& bytes) {
   engine::RankSign sign{.doing = std::string(bytes.text())};
-  for (int64_t* number : {&sign.iterations_done, &sign.tokens_in_flight, &sign.resident_bytes}) *number = bytes.whole_number();
+  for (int64_t* number : {&sign.iterations_done, &sign.tokens_in_flight, &sign.resident_bytes, &sign.save_requests})
+    *number = bytes.whole_number();
   sign.interrupted = bytes.number<uint8_t>() == 1;
   return sign;
 }

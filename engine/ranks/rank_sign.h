@@ -11,7 +11,8 @@ struct RankSign {
   int64_t iterations_done = 0;
   int64_t tokens_in_flight = 0;
   int64_t resident_bytes = 0;
-  bool interrupted = false;  // it was asked to end, and has no other way to tell
+  bool interrupted = false;   // it was asked to end, and has no other way to tell
+  int64_t save_requests = 0;  // how often it was asked to save the run, which is for rank 0 to do
 };
 
 /// A rank as another one sees it. A plain value.

@@ -41,12 +41,6 @@ constexpr auto kLastWriteAfterStall = std::chrono::seconds(4), kLastWrite = Pati
 // How often a run that is driven looks at whether it has been interrupted or has failed.
 constexpr auto kLook = std::chrono::milliseconds(50);
 
-bool samples_on(const Plan& plan, const std::string& executor) {
-  return std::ranges::any_of(plan.paths, [&](const PlanPath& path) {
-    return path.rollout && !path.measures() && plan.nodes[static_cast<size_t>(*path.rollout)].executor == executor;
-  });
-}
-
 }  // namespace
 
 struct Run::Impl {
@@ -332,7 +326,7 @@ std::unique_ptr<Executor> Run::Impl::make_executor(int index) {
   const auto on_start = [this, &planned] {
     try {
       if (options.on_executor_start)
-        options.on_executor_start({.threads = planned.threads, .samples = samples_on(plan, planned.name)});
+        options.on_executor_start(executor_start(plan, planned));
     } catch (...) {
       driver->state().failure.capture("executor '" + planned.name + "'");
     }

@@ -19,16 +19,11 @@
 #include "engine/plan/plan.h"
 #include "engine/ranks/rank_clock.h"
 #include "engine/ranks/rank_links.h"
+#include "engine/run/executor_start.h"
 #include "engine/run/run_end.h"
 #include "engine/schedule/replaceable_parts.h"
 
 namespace sluice::engine {
-
-/// An executor whose thread begins.
-struct ExecutorStart {
-  int threads = 1;       // cores that it may use
-  bool samples = false;  // what is trained is sampled here, maybe while it is trained elsewhere
-};
 
 struct RunOptions {
   /// An existing folder that gets metrics.jsonl, trace.json, status.json, costs.json, memory.json, checkpoints/ and what nodes

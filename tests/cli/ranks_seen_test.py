@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 import unittest
 
 from support import DONE, INTERRUPTED, PPO, Case, metrics_so_far, run, sets, start, wait_for, wait_for_iteration
@@ -54,6 +55,22 @@ class RanksSeen(Case):
         with self.subTest("display"):
             self.assertRegex(out, r"^ppo on 2 ranks  iteration 1/4000 ")
             self.assertRegex(out, r"(?m)^ppo interrupted: \d+ iterations on 2 ranks in ")
+
+    def test_any_rank_may_be_asked_to_save_and_all_of_them_together_ask_once(self):
+        launched = self.launch(**{"pipeline.iterations": 4000})
+        wait_for_iteration(self.folder / "run")
+        wait_for("signs", lambda: len(self.status()["ranks"]) == 2)
+        os.kill(self.status()["ranks"][1]["pid"], signal.SIGUSR1)
+        wait_for("a checkpoint", (self.folder / "run/checkpoint").exists)
+        time.sleep(3)
+        launched.send_signal(signal.SIGUSR1)
+        first = (self.folder / "run/checkpoint").resolve()
+        wait_for("another one", lambda: (self.folder / "run/checkpoint").resolve() != first)
+        time.sleep(2)  # in which the sign of rank 1 comes
+        launched.send_signal(signal.SIGINT)
+        out, said = launched.communicate(timeout=60)
+        self.assertEqual(launched.returncode, INTERRUPTED, out + said)
+        self.assertEqual(out.count("asked to save: "), 2, out)
 
     def trace(self):
         """The slices of each process."""

@@ -89,7 +89,7 @@ TEST_F(HeartbeatTest, TellsOfARankThatBeatsNoLonger) {
   beat.number(uint64_t{1});
   beat.number(uint8_t{0});
   beat.text("in 'train'");
-  for (const int64_t number : {7, 128, 1'000'000}) beat.number(number);
+  for (const int64_t number : {7, 128, 1'000'000, 0}) beat.number(number);
   beat.number(uint8_t{0});
   stores_[2]->connect()->set(beat_key(2, 0), beat.take());
   start(0);
