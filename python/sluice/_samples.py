@@ -13,7 +13,8 @@ def rows_of(file: pathlib.Path) -> list[dict[str, Any]]:
     """The whole lines of a file, which may still grow."""
     if not file.exists():
         return []
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
+    with file.open("rb") as lines:  # as bytes: splitlines() of a text also cuts at what Unicode ends lines with, such as U+2028
+        return [json.loads(line) for line in lines if line.endswith(b"\n")]
 
 
 def columns_of(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -137,6 +137,18 @@ class Samples(Case):
             self.assertIsInstance(samples["tokens"][0], numpy.ndarray)
             self.assertAlmostEqual(samples["score"][samples["iteration"] == 2].mean(), run.metrics()[2]["reward/score_mean"], places=6)
 
+    def test_a_text_may_hold_what_unicode_ends_lines_with(self):
+        for end in ("\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c"):
+            rows = [{"prompt": f"1+1={end}2", "sample": sample} for sample in range(2)]
+            samples = self.samples_of(*(json.dumps(row, ensure_ascii=False) for row in rows))
+            self.assertEqual(list(samples["prompt"]), [row["prompt"] for row in rows], ascii(end))
+
+    def samples_of(self, *lines):
+        """What is read of a run folder with these lines in samples.jsonl."""
+        (self.folder / "pipeline.toml").touch()
+        (self.folder / "samples.jsonl").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        return sluice.Run(self.folder).samples()
+
     def test_a_run_without_them_has_none(self):
         self.assertEqual(sluice.run("builtin:grpo", SMALL).wait().samples(), {})
 
