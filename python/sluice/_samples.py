@@ -6,7 +6,8 @@ import json
 import pathlib
 from typing import Any
 
-_NOT_FINITE = ("nan", "inf", "-inf")  # how JSON lines of a run write them
+_NOT_FINITE = ("nan", "inf", "-inf")  # how JSON lines of a run write these numbers
+_SCORES = ("score", "environment_score", "baseline_score")  # the columns of one number a sample or prompt that may have no finite one
 
 
 def rows_of(file: pathlib.Path) -> list[dict[str, Any]]:
@@ -20,15 +21,28 @@ def rows_of(file: pathlib.Path) -> list[dict[str, Any]]:
 def columns_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """{name: one entry a row}: NumPy arrays, or lists where NumPy is not installed.
 
-    Numbers are float64 or int64. Texts, and lists of which each row has one of its own length, are arrays of objects.
+    Numbers are float64 or int64, also those that a line can only write as a text ("nan"). Texts, and lists of which each row has one of
+    its own length, are arrays of objects.
     """
     names = dict.fromkeys(name for row in rows for name in row)
-    return {name: _array([_value(row.get(name)) for row in rows]) for name in names}
+    return {name: _column(name, [row.get(name) for row in rows]) for name in names}
 
 
-def _value(value: Any) -> Any:
+def _column(name: str, values: list[Any]) -> Any:
+    return _array([_as_number(value) for value in values] if _has_numbers(name, values) else values)
+
+
+def _has_numbers(name: str, values: list[Any]) -> bool:
+    """A label may well be "nan". So where no entry is a finite number, only scores and lists are taken for numbers."""
+    entries = (entry for value in values for entry in (value if isinstance(value, list) else [value]))
+    if any(isinstance(entry, str) and entry not in _NOT_FINITE for entry in entries):
+        return False
+    return name in _SCORES or any(isinstance(one, (int, float, list)) for one in values)
+
+
+def _as_number(value: Any) -> Any:
     if isinstance(value, list):
-        return [_value(one) for one in value]
+        return [_as_number(one) for one in value]
     return float(value) if value in _NOT_FINITE else value
 
 

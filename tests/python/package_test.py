@@ -143,6 +143,23 @@ class Samples(Case):
             samples = self.samples_of(*(json.dumps(row, ensure_ascii=False) for row in rows))
             self.assertEqual(list(samples["prompt"]), [row["prompt"] for row in rows], ascii(end))
 
+    def test_a_text_that_says_nan_stays_one(self):
+        texts = ("nan", "inf", "-inf")
+        samples = self.samples_of(*(json.dumps({"prompt": text, "label": text, "mine": text, "score": 1.0}) for text in texts))
+        for name in ("prompt", "label", "mine"):
+            self.assertEqual(list(samples[name]), list(texts), name)
+
+    def test_numbers_that_are_not_finite_are_numbers(self):
+        rows = [{"score": "nan", "margin": 0.5, "steps": ["nan", "nan"]}, {"score": "nan", "margin": "-inf", "steps": ["nan", 0.5]}]
+        samples = self.samples_of(*map(json.dumps, rows))
+        self.assertEqual([str(float(value)) for value in samples["score"]], ["nan", "nan"])
+        self.assertEqual(list(samples["margin"]), [0.5, float("-inf")])
+        self.assertEqual([str(float(value)) for steps in samples["steps"] for value in steps], ["nan", "nan", "nan", "0.5"])
+
+    def test_a_list_of_texts_stays_one(self):
+        samples = self.samples_of(json.dumps({"tools": ["nan", "search"]}), json.dumps({"tools": ["inf"]}))
+        self.assertEqual([list(value) for value in samples["tools"]], [["nan", "search"], ["inf"]])
+
     def samples_of(self, *lines):
         """What is read of a run folder with these lines in samples.jsonl."""
         (self.folder / "pipeline.toml").touch()
