@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import numbers
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -10,12 +10,14 @@ from typing import Any
 
 def text_of(value: Any) -> str:
     """One value, on one line."""
+    if hasattr(value, "tolist"):  # of NumPy: a scalar or an array
+        value = value.tolist()
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else str(value)
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    if isinstance(value, numbers.Real):
+        return repr(float(value))  # a subclass may show itself otherwise
     if isinstance(value, os.PathLike):
         return text_of(os.fspath(value))
     if isinstance(value, str):
@@ -24,8 +26,6 @@ def text_of(value: Any) -> str:
         return "{ " + ", ".join(f"{_key(key)} = {text_of(one)}" for key, one in value.items()) + " }" if value else "{}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(text_of(one) for one in value) + "]"
-    if hasattr(value, "item"):  # a scalar of NumPy
-        return text_of(value.item())
     raise TypeError(f"a pipeline has no value of type {type(value).__name__}: {value!r}")
 
 
