@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from sluice import _pipeline, _rewards, _samples
+from sluice import _lines, _pipeline, _rewards, _samples
 from sluice._program import environment, program
 from sluice.errors import error_of
 
@@ -44,12 +44,11 @@ class Run:
         self.stop()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        read = 0
+        self._check_folder()
+        file = _lines.GrowingFile(self.folder / "metrics.jsonl")
         while True:
             running = self.running  # before the look, so that what was written last is seen
-            rows = self.metrics()
-            yield from rows[read:]
-            read = len(rows)
+            yield from file.new_rows()
             if not running:
                 break
             time.sleep(_POLL)
@@ -72,7 +71,7 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """The metrics of each iteration that has ended, as metrics.jsonl has them. Raises FileNotFoundError where the folder is of no run."""
         self._check_folder()
-        return _samples.rows_of(self.folder / "metrics.jsonl")
+        return _lines.rows_of(self.folder / "metrics.jsonl")
 
     def samples(self, file: str | None = None) -> dict[str, Any]:
         """The columns of what a node of type write_jsonl has written, as NumPy arrays; lists where NumPy is not installed.
@@ -84,7 +83,7 @@ class Run:
         opened = (self.folder / "status.json").exists()  # which a run writes when it has opened the files of its nodes
         if file is not None and opened and not path.exists():
             raise FileNotFoundError(f"{self.folder} has no {file}: no node of type write_jsonl has written it")
-        return _samples.columns_of(_samples.rows_of(path))
+        return _samples.columns_of(_lines.rows_of(path))
 
     def wait(self) -> Run:
         """Until it has ended, by itself or by stop().

@@ -1,21 +1,11 @@
-"""Lines of JSON as columns."""
+"""Rows of lines of JSON as columns."""
 
 from __future__ import annotations
 
-import json
-import pathlib
 from typing import Any
 
 _NOT_FINITE = ("nan", "inf", "-inf")  # how JSON lines of a run write these numbers
 _SCORES = ("score", "environment_score", "baseline_score")  # the columns of one number a sample or prompt that may have no finite one
-
-
-def rows_of(file: pathlib.Path) -> list[dict[str, Any]]:
-    """The whole lines of a file, which may still grow."""
-    if not file.exists():
-        return []
-    with file.open("rb") as lines:  # as bytes: splitlines() of a text also cuts at what Unicode ends lines with, such as U+2028
-        return [json.loads(line) for line in lines if line.endswith(b"\n")]
 
 
 def columns_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
