@@ -17,6 +17,7 @@ from sluice._program import environment, program
 from sluice.errors import error_of
 
 _POLL = 0.05  # seconds between two looks at a file that grows
+_STATUS = "status.json"  # which a run writes when its models are loaded, and the files of its nodes opened
 
 
 class Run:
@@ -44,7 +45,6 @@ class Run:
         self.stop()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        self._check_folder()
         file = _lines.GrowingFile(self.folder / "metrics.jsonl")
         while True:
             running = self.running  # before the look, so that what was written last is seen
@@ -53,6 +53,7 @@ class Run:
                 break
             time.sleep(_POLL)
         self.wait()
+        self._check_folder()  # now: what the program says of a folder that is gone comes first
 
     @property
     def running(self) -> bool:
@@ -80,7 +81,7 @@ class Run:
         """
         self._check_folder()
         path = self.folder / (file or "samples.jsonl")
-        opened = (self.folder / "status.json").exists()  # which a run writes when it has opened the files of its nodes
+        opened = (self.folder / _STATUS).exists()
         if file is not None and opened and not path.exists():
             raise FileNotFoundError(f"{self.folder} has no {file}: no node of type write_jsonl has written it")
         return _samples.columns_of(_lines.rows_of(path))
@@ -130,10 +131,14 @@ class Run:
         atexit.register(self.stop)
 
     def _wait_for_start(self, before: tuple[int, int] | None) -> None:
-        """Until it has written its pipeline. Raises what was found wrong before."""
-        while self.running and _mark(self.folder / "pipeline.toml") == before:
-            time.sleep(_POLL)
-        if not self.running:
+        """Until it has begun. Raises what was found wrong before; what goes wrong afterwards is for who follows it."""
+        try:
+            while self.running and _mark(self.folder / _STATUS) == before:
+                time.sleep(_POLL)
+        except BaseException:  # such as KeyboardInterrupt: nobody has the run yet to stop it
+            self.stop()
+            raise
+        if _mark(self.folder / _STATUS) == before:
             self.wait()
 
     def _end(self) -> None:
@@ -169,7 +174,7 @@ def run(pipeline: _pipeline.Pipeline, overrides: Mapping[str, Any] | None = None
     options += ["--resume", "auto"] if resume else []
     options += ["--accept-changes"] if accept_changes else []
     with _pipeline.file_of(pipeline) as file:
-        before = _mark(folder / "pipeline.toml")
+        before = _mark(folder / _STATUS)
         command = ["run"] if ranks == 1 else ["launch", "--ranks", str(ranks)]
         started._start([*command, file, *options], rewards, show)
         started._wait_for_start(before)
@@ -181,7 +186,7 @@ def resume(folder: str | os.PathLike[str], overrides: Mapping[str, Any] | None =
     """Goes on with a run from its newest intact checkpoint, by the pipeline that its folder keeps. A run with `rewards` needs them again.
     Changes that change results need `accept_changes`."""
     going_on = Run(folder)
-    before = _mark(going_on.folder / "pipeline.toml")
+    before = _mark(going_on.folder / _STATUS)
     words = _pipeline.words_of({**(overrides or {}), **_rewards.overrides_for(rewards or {})})
     accepted = ["--accept-changes"] if accept_changes else []
     going_on._start(["resume", str(folder), *words, *accepted], rewards, show)

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import unittest.mock
 from multiprocessing.connection import Client
@@ -382,6 +383,39 @@ class Errors(Case):
         for code, name in ((-9, "SIGKILL"), (-40, "40")):
             self.assertEqual(str(error_of("", code)), f"rlhf-run was killed by signal {name}, and said nothing")
         self.assertEqual(str(error_of("", 143)), "rlhf-run was interrupted by signal SIGTERM, and said nothing")
+
+    def test_what_is_found_wrong_after_the_pipeline_was_written_is_raised_before_run_returns(self):
+        with self.assertRaisesRegex(sluice.PipelineError, "parameters of no known convention"):
+            sluice.run("builtin:grpo", SMALL, run_dir="run", rewards={"score": lambda a, b: 0.0})
+        with self.program("mkdir run; touch run/pipeline.toml; sleep 0.5; rm -r run; echo error: the model is cut off >&2; exit 78"):
+            with self.assertRaisesRegex(sluice.PipelineError, "^error: the model is cut off$"):
+                sluice.run("p.toml", run_dir="run")
+
+    def test_a_run_that_fails_when_its_folder_is_gone_says_why(self):
+        with self.program("mkdir run; touch run/pipeline.toml run/status.json; until [ -e go ]; do sleep 0.1; done; rm -r run; sleep 0.5; echo error: no folder >&2; exit 1"):
+            run = sluice.run("p.toml", run_dir="run")
+        (self.folder / "go").touch()
+        while run.folder.exists():
+            time.sleep(0.01)
+        with self.assertRaisesRegex(sluice.RunError, "^error: no folder$"):
+            list(run)
+
+    def test_who_interrupts_the_start_leaves_no_run_behind(self):
+        with self.program("echo $$ > pid; exec sleep 60"), self.assertRaises(KeyboardInterrupt):
+            with unittest.mock.patch("time.sleep", side_effect=self.interrupt_when_there_is_a_pid):
+                sluice.run("p.toml", run_dir="run")
+        self.assertFalse(pathlib.Path("/proc", (self.folder / "pid").read_text().strip()).exists())
+
+    def interrupt_when_there_is_a_pid(self, _):
+        if (self.folder / "pid").exists() and (self.folder / "pid").read_text():
+            raise KeyboardInterrupt
+
+    def program(self, script):
+        """A program that does this in place of rlhf-run, meanwhile."""
+        path = self.folder / "program"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return unittest.mock.patch.dict(os.environ, SLUICE_PROGRAM=str(path))
 
     def test_a_value_that_no_pipeline_has_names_its_type(self):
         with self.assertRaisesRegex(TypeError, "value of type object"):
