@@ -35,11 +35,14 @@ class Problem(TypedDict):
 
 @contextlib.contextmanager
 def file_of(pipeline: Pipeline) -> Iterator[str]:
-    """A name that the program takes. A dictionary is a file of the current folder meanwhile."""
+    """A name that the program takes. A dictionary is a file of the current folder meanwhile.
+
+    What has no name is called after its file, up to the last dot: `pipeline`, whatever follows.
+    """
     if not isinstance(pipeline, Mapping):
         yield os.fspath(pipeline)
         return
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=".", prefix="pipeline-", suffix=".toml") as file:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=".", prefix="pipeline.") as file:
         file.write(_toml.document_of(pipeline))
         file.flush()
         yield os.path.basename(file.name)
@@ -61,16 +64,26 @@ def _called(command: str, pipeline: Pipeline, words: Sequence[str]) -> subproces
                               encoding="utf-8", errors="replace", env=environment(), check=False)
 
 
+def _planned(pipeline: Pipeline, words: Sequence[str]) -> dict[str, Any]:
+    done = _called("plan", pipeline, [*words, "--format", "json"])
+    if done.returncode != 0:
+        raise error_of(done.stderr, done.returncode)
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def name_of(file: str, words: Sequence[str], ranks: int) -> str:
+    """What the program calls this pipeline. Raises PipelineError where it is wrong."""
+    plan = _planned(file, [*words, *(["--ranks", str(ranks)] if ranks != 1 else [])])
+    return str(plan["pipeline"]["name"])
+
+
 def plan(pipeline: Pipeline, overrides: Mapping[str, Any] | None = None, *, plugins: Sequence[Path] = ()) -> dict[str, Any]:
     """What would run where, in which order and with how much memory, as `rlhf-run plan --format json` says it.
 
     Raises PipelineError with the text of the command line where the pipeline is wrong.
     """
-    done = _called("plan", pipeline, [*words_of(overrides, plugins), "--format", "json"])
-    if done.returncode != 0:
-        raise error_of(done.stderr, done.returncode)
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+    return _planned(pipeline, words_of(overrides, plugins))
 
 
 def validate(pipeline: Pipeline, overrides: Mapping[str, Any] | None = None, *, data: bool = False,

@@ -158,8 +158,8 @@ def run(pipeline: _pipeline.Pipeline, overrides: Mapping[str, Any] | None = None
 
     pipeline   a file, "builtin:NAME", or the tables as a dictionary
     overrides  {"nodes.generate.max_new_tokens": 64}: as --set; None removes a key
-    run_dir    the run folder; default: runs/NAME-TIME
-    resume     with run_dir: goes on with what is in it, or starts
+    run_dir    the run folder; default: runs/NAME-TIME, with resume runs/NAME
+    resume     goes on with what is in the run folder, or starts
     rewards    {NODE: function}: that node scores with a function of this process (docs/python.md)
     ranks      processes of this machine
     plugins    libraries to load
@@ -168,15 +168,15 @@ def run(pipeline: _pipeline.Pipeline, overrides: Mapping[str, Any] | None = None
 
     Raises PipelineError where the pipeline, a model or data are wrong.
     """
-    folder = pathlib.Path(run_dir) if run_dir is not None else _new_folder(pipeline)
-    started = Run(folder)
-    options = [*_pipeline.words_of({**(overrides or {}), **_rewards.overrides_for(rewards or {})}, plugins), "--run-dir", str(folder)]
-    options += ["--resume", "auto"] if resume else []
-    options += ["--accept-changes"] if accept_changes else []
+    words = _pipeline.words_of({**(overrides or {}), **_rewards.overrides_for(rewards or {})}, plugins)
+    options = [*(["--resume", "auto"] if resume else []), *(["--accept-changes"] if accept_changes else [])]
     with _pipeline.file_of(pipeline) as file:
-        before = _mark(folder / _STATUS)
+        if run_dir is None:
+            run_dir = pathlib.Path("runs", _pipeline.name_of(file, words, ranks)) if resume else _new_folder(pipeline)
+        started = Run(run_dir)
+        before = _mark(started.folder / _STATUS)
         command = ["run"] if ranks == 1 else ["launch", "--ranks", str(ranks)]
-        started._start([*command, file, *options], rewards, show)
+        started._start([*command, file, *words, "--run-dir", os.fspath(run_dir), *options], rewards, show)
         started._wait_for_start(before)
     return started
 

@@ -95,6 +95,23 @@ class Runs(Case):
         self.assertEqual([row["iteration"] for row in going_on], list(range(done + 2)))
         self.assertEqual(len(sluice.Run("run").metrics()), done + 2)
 
+    def test_one_that_may_go_on_has_the_folder_that_the_command_line_would_take(self):
+        (self.folder / "mine.toml").write_text('extends = "builtin:grpo"\n[pipeline]\nname = "yours"\n')
+        for pipeline, more, name in (("builtin:grpo", {}, "grpo"), ("mine.toml", {}, "yours"), ("mine.toml", {"pipeline.name": "ours"}, "ours"),
+                                     ({"extends": "builtin:grpo"}, {"pipeline.name": None}, "pipeline")):
+            first = sluice.run(pipeline, {**SMALL, **more}, resume=True).wait()
+            again = sluice.run(pipeline, {**SMALL, **more}, resume=True).wait()
+            self.assertEqual((first.folder, again.folder), (pathlib.Path("runs", name),) * 2)
+            self.assertIn(f"{name} is complete: 3 iterations", again.output)
+        with self.assertRaisesRegex(sluice.PipelineError, "did you mean max_new_tokens?"):
+            sluice.run("builtin:grpo", {"nodes.generate.max_new_token": 64}, resume=True)
+
+    def test_an_empty_text_is_no_run_folder(self):
+        for call in (lambda: sluice.run("builtin:grpo", SMALL, run_dir=""), lambda: sluice.resume("")):
+            with self.assertRaisesRegex(sluice.PipelineError, "an empty text names no file and no folder"):
+                call()
+        self.assertEqual(list(self.folder.iterdir()), [])
+
     def test_a_dictionary_is_a_pipeline_and_leaves_no_file(self):
         run = sluice.run({"extends": "builtin:grpo", "pipeline": {"name": "mine"}}, SMALL).wait()
         self.assertTrue(run.folder.name.startswith("mine-"))
