@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import pathlib
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -199,7 +201,13 @@ def _keep(stream: IO[str], kept: list[str], show: bool) -> None:
         for line in stream:
             kept.append(line)
             if show:
-                print(line, end="", flush=True)
+                _show(line)
+
+
+def _show(line: str) -> None:
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    with contextlib.suppress(OSError, ValueError):  # it was closed, or nobody reads it any more: the run goes on
+        print(line.encode(encoding, "backslashreplace").decode(encoding), end="", flush=True)
 
 
 def _mark(file: pathlib.Path) -> tuple[int, int] | None:

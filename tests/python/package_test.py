@@ -63,6 +63,13 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.addCleanup(os.chdir, self.before)
 
+    def program(self, script):
+        """A program that does this in place of rlhf-run, meanwhile."""
+        path = self.folder / "program"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return unittest.mock.patch.dict(os.environ, SLUICE_PROGRAM=str(path))
+
 
 class Runs(Case):
     def test_metrics_come_while_it_goes_on_and_are_those_of_the_file(self):
@@ -127,6 +134,29 @@ class Runs(Case):
         error = killed(sluice.run("builtin:grpo", {**LONG, "runtime.cores": 4096}))
         self.assertRegex(str(error), r"\Arlhf-run was killed by signal SIGKILL; it said before:\n(?s:.*)warning: .*cores = 4096")
         self.assertEqual(error.code, -signal.SIGKILL)
+
+
+class Shown(Case):
+    TALKS = "mkdir run; touch run/pipeline.toml run/status.json; i=0; while [ $i -lt 3000 ]; do echo score — $i, and more; i=$((i + 1)); done"
+
+    def shown_on(self, stream):
+        with self.program(self.TALKS), contextlib.redirect_stdout(stream):
+            return sluice.run("p.toml", run_dir="run", show=True).wait().output
+
+    def test_what_the_program_prints_is_printed(self):
+        stream = io.StringIO()
+        self.assertEqual(self.shown_on(stream), stream.getvalue())
+        self.assertIn("score — 2999, and more\n", stream.getvalue())
+
+    def test_characters_that_an_output_has_not_are_escaped_there(self):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
+        self.assertIn("score — 2999, and more\n", self.shown_on(stream))
+        self.assertIn(b"score \\u2014 2999, and more\n", stream.buffer.getvalue())
+
+    def test_an_output_that_is_gone_does_not_end_the_run(self):
+        stream = io.StringIO()
+        stream.close()
+        self.assertIn("score — 2999, and more\n", self.shown_on(stream))
 
 
 class Folders(Case):
@@ -426,13 +456,6 @@ class Errors(Case):
     def interrupt_when_there_is_a_pid(self, _):
         if (self.folder / "pid").exists() and (self.folder / "pid").read_text():
             raise KeyboardInterrupt
-
-    def program(self, script):
-        """A program that does this in place of rlhf-run, meanwhile."""
-        path = self.folder / "program"
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
-        return unittest.mock.patch.dict(os.environ, SLUICE_PROGRAM=str(path))
 
     def test_a_value_that_no_pipeline_has_names_its_type(self):
         with self.assertRaisesRegex(TypeError, "value of type object"):
