@@ -173,8 +173,10 @@ def run(pipeline: _pipeline.Pipeline, overrides: Mapping[str, Any] | None = None
     words = _pipeline.words_of({**(overrides or {}), **_rewards.overrides_for(rewards or {})}, plugins)
     options = [*(["--resume", "auto"] if resume else []), *(["--accept-changes"] if accept_changes else [])]
     with _pipeline.file_of(pipeline) as file:
-        if run_dir is None:
-            run_dir = pathlib.Path("runs", _pipeline.name_of(file, words, ranks)) if resume else _new_folder(pipeline)
+        if run_dir is None and resume:
+            run_dir = pathlib.Path("runs", _pipeline.name_of(file, words, ranks))
+        elif run_dir is None:
+            run_dir = _new_folder(_likely_name(pipeline, overrides or {}))
         started = Run(run_dir)
         before = _mark(started.folder / _STATUS)
         command = ["run"] if ranks == 1 else ["launch", "--ranks", str(ranks)]
@@ -219,11 +221,17 @@ def _mark(file: pathlib.Path) -> tuple[int, int] | None:
     return told.st_ino, told.st_mtime_ns
 
 
-def _new_folder(pipeline: _pipeline.Pipeline) -> pathlib.Path:
-    if isinstance(pipeline, Mapping):
-        name = str(pipeline.get("pipeline", {}).get("name", "pipeline"))
-    else:
-        name = pathlib.Path(os.fspath(pipeline).removeprefix("builtin:")).stem
+def _likely_name(pipeline: _pipeline.Pipeline, overrides: Mapping[str, Any]) -> str:
+    """As far as it shows from here: the file, or one that it extends, may say another."""
+    if overrides.get("pipeline.name"):
+        return str(overrides["pipeline.name"])
+    if not isinstance(pipeline, Mapping):
+        return pathlib.Path(os.fspath(pipeline).removeprefix("builtin:")).stem
+    table = pipeline.get("pipeline")
+    return str(table.get("name", "pipeline")) if isinstance(table, Mapping) else "pipeline"
+
+
+def _new_folder(name: str) -> pathlib.Path:
     wanted = pathlib.Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder, number = wanted, 1
     while folder.exists():

@@ -113,6 +113,10 @@ class Runs(Case):
         with self.assertRaisesRegex(sluice.PipelineError, "did you mean max_new_tokens?"):
             sluice.run("builtin:grpo", {"nodes.generate.max_new_token": 64}, resume=True)
 
+    def test_a_new_folder_is_called_after_the_name_that_an_override_gives(self):
+        run = sluice.run({"extends": "builtin:grpo", "pipeline": {"name": "mine"}}, {**SMALL, "pipeline.name": "ours"}).wait()
+        self.assertTrue(run.folder.name.startswith("ours-"), run.folder)
+
     def test_an_empty_text_is_no_run_folder(self):
         for call in (lambda: sluice.run("builtin:grpo", SMALL, run_dir=""), lambda: sluice.resume("")):
             with self.assertRaisesRegex(sluice.PipelineError, "an empty text names no file and no folder"):
@@ -430,6 +434,12 @@ class Errors(Case):
         for code, name in ((-9, "SIGKILL"), (-40, "40")):
             self.assertEqual(str(error_of("", code)), f"rlhf-run was killed by signal {name}, and said nothing")
         self.assertEqual(str(error_of("", 143)), "rlhf-run was interrupted by signal SIGTERM, and said nothing")
+
+    def test_tables_that_are_none_are_a_wrong_pipeline(self):
+        for table in (3, {"name": 3}):
+            with self.assertRaises(sluice.PipelineError):
+                sluice.run({"extends": "builtin:grpo", "pipeline": table})
+        self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_what_is_found_wrong_after_the_pipeline_was_written_is_raised_before_run_returns(self):
         with self.assertRaisesRegex(sluice.PipelineError, "parameters of no known convention"):
