@@ -254,6 +254,14 @@ class WhatGoesWrong(Case):
         self.assert_one_warning(self.program("track", "run", "--to", "wandb", code=1), "metrics.jsonl, line 2 is damaged")
         self.assertEqual(self.steps(), [0, 2])
 
+    def test_files_of_someone_else_are_left_out(self):
+        self.client()
+        self.run_pipeline(trackers=())
+        for name, line in (("a", '{"iteration": "first"}'), ("b", '{"iteration": null}'), ("c", "[1]")):
+            (self.folder / f"run/{name}.jsonl").write_text(line + "\n")
+        self.assertEqual(self.program("track", "run", "--to", "wandb").stderr, "")
+        self.assertEqual(self.steps(), [0, 1, 2])
+
     def test_a_client_that_is_not_installed(self):
         done = self.run_pipeline(trackers=("swanlab",))
         self.assert_one_warning(done, "swanlab is not told of this run", "No module named 'swanlab'", "-m pip install swanlab")

@@ -72,8 +72,8 @@ class RunFiles:
                 continue
             by_iteration = self._samples.setdefault(path.stem, {})
             for row in self._files.setdefault(path.stem, GrowingFile(path, self._warn)).new_rows():
-                if not isinstance(row, dict) or "iteration" not in row:
+                if not isinstance(row, dict) or not isinstance(row.get("iteration"), int):
                     break  # a file of someone else
-                rows = by_iteration.setdefault(int(row["iteration"]), [])
+                rows = by_iteration.setdefault(row["iteration"], [])
                 if len(rows) < _SHOWN:
                     rows.append(row)
