@@ -66,7 +66,7 @@ class Case(unittest.TestCase):
     def program(self, script):
         """A program that does this in place of rlhf-run, meanwhile."""
         path = self.folder / "program"
-        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         path.chmod(0o755)
         return unittest.mock.patch.dict(os.environ, SLUICE_PROGRAM=str(path))
 
