@@ -26,7 +26,6 @@ if os.environ.get("SLUICE_INSTALLED") != "1":
     sys.path.insert(0, str(ROOT / "python"))
 import sluice  # noqa: E402
 from sluice import _pipeline, _toml  # noqa: E402
-from sluice._lines import GrowingFile, _whole_lines  # noqa: E402
 from sluice._rewards import RewardServer  # noqa: E402
 from sluice.errors import error_of  # noqa: E402
 
@@ -183,54 +182,6 @@ class Folders(Case):
         with unittest.mock.patch("json.loads", wraps=json.loads) as loads:
             self.assertEqual([row["iteration"] for row in run], [0, 1, 2])
         self.assertEqual(loads.call_count, 3)
-
-
-class GrowingLines(Case):
-    def setUp(self):
-        super().setUp()
-        self.file = self.folder / "metrics.jsonl"
-        self.lines = GrowingFile(self.file)
-
-    def write(self, text, mode="a"):
-        with self.file.open(mode) as file:
-            file.write(text)
-
-    def new(self):
-        return [row["iteration"] for row in self.lines.new_rows()]
-
-    def test_each_comes_once_and_when_it_is_whole(self):
-        self.assertEqual(self.new(), [])
-        self.write('{"iteration": 0}\n{"iteration": 1}\n{"itera')
-        self.assertEqual(self.new(), [0, 1])
-        self.assertEqual(self.new(), [])
-        self.write('tion": 2}\n')
-        self.assertEqual(self.new(), [2])
-
-    def test_a_line_that_is_written_in_parts_while_it_is_read_is_not_two(self):
-        grows = iter([b'{"iteration": 0}\n', b'{"itera', b'tion": 1}\n'])
-        self.assertEqual(list(_whole_lines(grows)), [b'{"iteration": 0}\n'])
-
-    def test_what_a_resume_has_cut_off_comes_when_it_is_written_again(self):
-        self.write("".join(f'{{"iteration": {i}}}\n' for i in range(4)))
-        self.assertEqual(self.new(), [0, 1, 2, 3])
-        os.truncate(self.file, 2 * len('{"iteration": 0}\n'))
-        self.assertEqual(self.new(), [])
-        self.write('{"iteration": 2, "again": true}\n')
-        self.assertEqual(self.new(), [2])
-
-    def test_one_that_was_cut_and_grew_between_two_looks_is_read_from_where_it_differs(self):
-        self.write('{"iteration": 0}\n{"iteration": 1}\n{"iteration": 2}\n')
-        self.assertEqual(self.new(), [0, 1, 2])
-        self.write('{"iteration": 0}\n{"iteration": 1, "again": true}\n{"iteration": 2, "again": true}\n', "w")
-        self.assertEqual(self.new(), [1, 2])
-
-    def test_a_file_that_is_gone_is_read_anew_when_it_is_back(self):
-        self.write('{"iteration": 0}\n')
-        self.assertEqual(self.new(), [0])
-        self.file.unlink()
-        self.assertEqual(self.new(), [])
-        self.write('{"iteration": 0}\n{"iteration": 1}\n')
-        self.assertEqual(self.new(), [1])
 
 
 class Samples(Case):
