@@ -48,12 +48,17 @@ void warn_of_damaged(const std::vector<engine::DamagedCheckpoint>& damaged, cons
 // What a run has saved is not where it was: on a disk that is not mounted, perhaps. Only who knows that it is lost may start over.
 void refuse_lost_checkpoints(const fs::path& run_folder) {
   const fs::path all = run_folder / engine::kCheckpointsFolder, newest = run_folder / engine::kNewestCheckpointLink;
-  const bool leads_nowhere = name_kind(all) == PathKind::kLink && !is_there(all);
-  if (!leads_nowhere && name_kind(newest) != PathKind::kLink) return;
-  const std::string link = (leads_nowhere ? all : newest).string();
+  std::vector<fs::path> lead_nowhere;
+  for (const fs::path& link : {all, newest})
+    if (name_kind(link) == PathKind::kLink && !is_there(link)) lead_nowhere.push_back(link);
+  if (lead_nowhere.empty()) return;
+  std::string links;
+  for (const fs::path& link : lead_nowhere) links += (links.empty() ? "" : " and ") + shell_word(link.string());
   throw DamagedCheckpoint(
-      run_folder.string() + " has saved checkpoints, and they are gone: " + link + " leads to nothing",
-      "put them back, as by mounting the disk that they are on; or remove " + shell_word(link) + " to start over");
+      run_folder.string() + " has saved checkpoints, and they are gone: " + lead_nowhere.front().string() + " leads to nothing",
+      "put them back, as by mounting the disk that they are on; where they were moved, say so with --set "
+      "checkpoint.folder=FOLDER, in which " +
+          run_folder.filename().string() + "/ is; or remove " + links + " to start over");
 }
 
 std::string counts_text(const std::vector<CheckpointPlace>& places) {

@@ -21,6 +21,7 @@
 #include "cli/run_folder.h"
 #include "cli/run_lock.h"
 #include "comm/left_behind.h"
+#include "engine/checkpoint/checkpoint_writer.h"
 #include "engine/contract/run_folder.h"
 #include "engine/observe/status.h"
 #include "engine/observe/stop_rule.h"
@@ -145,7 +146,9 @@ int lead(const LoadedPipeline& loaded, const RunArguments& arguments, Ranks& ran
   RunLock lock(folder);
   RunStart start{.ranks = ranks, .folder = folder, .show_samples_every = arguments.show_samples_every};
   if (arguments.may_go_on) {
+    engine::follow_moved_checkpoints(folder, loaded.plan.checkpoint, disk());
     start.from = newest_point(folder);
+    if (!start.from) engine::checkpoints_folder(folder, loaded.plan.checkpoint);  // refuses that of another run
     start.accept_changes = arguments.accept_changes;
     return go_on(loaded, start, lock);
   }
@@ -153,12 +156,14 @@ int lead(const LoadedPipeline& loaded, const RunArguments& arguments, Ranks& ran
     throw UserError("the run folder " + folder.string() + " already holds a run",
                     "choose another --run-dir, remove that one, or go on with it: --resume auto");
   }
+  engine::checkpoints_folder(folder, loaded.plan.checkpoint);  // likewise
   return run_from_the_beginning(loaded, start, lock);
 }
 
 int lead_on(const LoadedPipeline& loaded, const ResumeArguments& arguments, Ranks& ranks) {
   const fs::path& folder = arguments.run_folder;
   RunLock lock(folder);
+  engine::follow_moved_checkpoints(folder, loaded.plan.checkpoint, disk());
   const auto point = arguments.from ? std::optional(point_at(folder, *arguments.from)) : newest_point(folder);
   return go_on(loaded,
                {.ranks = ranks,

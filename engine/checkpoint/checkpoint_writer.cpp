@@ -42,6 +42,13 @@ bool same_place(const fs::path& one, const fs::path& other) {
   return fs::weakly_canonical(one, missing) == fs::weakly_canonical(other, missing) && !missing;
 }
 
+// Of a run whose folder leads nowhere yet.
+void refuse_others(const fs::path& folder) {
+  if (!is_folder(folder) || entries_of(folder).empty()) return;
+  throw UserError(folder.string() + " already holds the checkpoints of another run",
+                  "choose another folder with --set checkpoint.folder=..., or remove that one");
+}
+
 // What [checkpoint] folder must have been, for RUN/checkpoints to be this link.
 std::string folder_of_link(const fs::path& link) {
   std::error_code none;
@@ -56,6 +63,7 @@ void CheckpointWriter::begin(int64_t iterations) {
   if (begun_ == iterations) return;
   drop();
   folder_ = make_checkpoints_folder(parts_.run_folder, parts_.plan.checkpoint, parts_.files);
+  tidy(folder_);  // a run that goes on may keep fewer than it did, so that there is room
   unfinished_ = unfinished_checkpoint(parts_.run_folder, parts_.plan.checkpoint, iterations);
   remove_tree(unfinished_, parts_.files);
   make_folders(unfinished_, parts_.files);
@@ -164,12 +172,23 @@ fs::path checkpoints_folder(const fs::path& run_folder, const CheckpointSettings
   if (there == PathKind::kFolder || (there == PathKind::kNothing && !settings.folder)) return own;
   if (there == PathKind::kNothing || there == PathKind::kLink) {
     const fs::path target = settings.folder ? place_in(*settings.folder, run_folder) : fs::path();
-    if (there == PathKind::kNothing || (!target.empty() && same_place(own, target))) return target;
+    if (there == PathKind::kNothing) {
+      refuse_others(target);
+      return target;
+    }
+    if (!target.empty() && same_place(own, target)) return target;
   }
   throw UserError(
       own.string() + " leads out of the run folder" + (settings.folder ? ", not to " + settings.folder->string() : ""),
       "if that is where this run has its checkpoints, say so: --set checkpoint.folder=" + folder_of_link(own) +
           ", or checkpoints prune --folder");
+}
+
+void follow_moved_checkpoints(const fs::path& run_folder, const CheckpointSettings& settings, FileSystem& files) {
+  const fs::path own = run_folder / kCheckpointsFolder;
+  if (!settings.folder || name_kind(own) != PathKind::kLink || is_there(own)) return;
+  const fs::path target = place_in(*settings.folder, run_folder);
+  if (is_folder(target)) replace_link(target, own, files);
 }
 
 fs::path make_checkpoints_folder(const fs::path& run_folder, const CheckpointSettings& settings, FileSystem& files) {
@@ -178,10 +197,6 @@ fs::path make_checkpoints_folder(const fs::path& run_folder, const CheckpointSet
   if (folder == own) {
     make_folders(folder, files);
     return folder;
-  }
-  if (name_kind(own) == PathKind::kNothing && is_folder(folder) && !entries_of(folder).empty()) {
-    throw UserError(folder.string() + " already holds the checkpoints of another run",
-                    "choose another folder with --set checkpoint.folder=..., or remove that one");
   }
   make_folders(folder, files);
   if (name_kind(own) == PathKind::kNothing) replace_link(folder, own, files);

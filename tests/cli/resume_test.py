@@ -367,10 +367,21 @@ class Resume(Survival):
         for done in (self.resume(**{"checkpoint.folder": str(elsewhere)}), run(*self.words(self.run_folder))):
             self.assertEqual(done.returncode, FAILED, done.stdout + done.stderr)
             self.assertIn(f"{self.run_folder}/checkpoints leads to nothing", done.stderr)
-            self.assertIn(f"remove {self.run_folder}/checkpoints to start over", done.stderr)
+            self.assertIn(f"remove {self.run_folder}/checkpoints and {self.run_folder}/checkpoint to start over", done.stderr)
+            self.assertIn("where they were moved, say so with --set checkpoint.folder=FOLDER", done.stderr)
         self.assertEqual((self.run_folder / "metrics.jsonl").read_text(), before)
-        away.rename(elsewhere)
-        self.assert_goes_on(self.resume(**{"checkpoint.folder": str(elsewhere)}), 2)
+        self.assert_goes_on(self.resume(**{"checkpoint.folder": str(away)}), 2)
+
+    def test_checkpoints_of_another_run_are_refused_before_anything_is_done(self):
+        elsewhere = self.folder / "scratch"
+        self.settings["checkpoint.folder"] = str(elsewhere)
+        self.run_for(2)
+        other = self.folder / "other" / self.run_folder.name
+        words = [other if str(word) == str(self.run_folder) else word for word in self.words(self.run_folder)]
+        for _ in range(2):
+            done = run(*words)
+            self.assert_refused(done, f"{elsewhere}/{self.run_folder.name} already holds the checkpoints of another run")
+            self.assertFalse((other / "metrics.jsonl").exists())
 
     def test_a_run_whose_checkpoints_were_removed_starts_over_when_it_is_told_to(self):
         self.run_for(2)
