@@ -7,4 +7,4 @@ for line in sys.stdin:
     turn = json.loads(line)
     call = re.search(r"\((\d+)\+(\d+)\)$", turn["last"])
     reply = {"text": str(int(call[1]) + int(call[2]))} if call else {"done": True}
-    print(json.dumps(reply), flush=True)
+    print(json.dumps({"id": turn["id"], **reply}), flush=True)

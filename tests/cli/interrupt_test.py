@@ -44,7 +44,7 @@ for line in sys.stdin:
     if os.path.exists("slow"):
         open("hangs", "w").close()
         time.sleep(1000)
-    print(json.dumps({"done": True}), flush=True)
+    print(json.dumps({"id": json.loads(line)["id"], "done": True}), flush=True)
 """
 
 TAKES_LONG = """
@@ -56,10 +56,10 @@ def score(queries, prompts, labels):
 
 
 ENVIRONMENT_TAKES_LONG = """
-import sys, time
+import json, sys, time
 for line in sys.stdin:
     time.sleep(3)
-    print('{"done": true}', flush=True)
+    print(json.dumps({"id": json.loads(line)["id"], "done": True}), flush=True)
 """
 
 

@@ -47,7 +47,8 @@ ENVIRONMENT = PROGRAM + '''
 for line in sys.stdin:
     kind = fault()
     go_wrong(kind)
-    print({"nonsense": "no JSON", "wrong_reply": '{"reward": "much"}'}.get(kind, '{"done": true}'), flush=True)
+    of_turn = '{"id": %d, ' % json.loads(line)["id"]
+    print({"nonsense": "no JSON", "wrong_reply": of_turn + '"reward": "much"}'}.get(kind, of_turn + '"done": true}'), flush=True)
 '''
 
 GENERAL = {"throws": "ValueError: a fault, as asked", "hangs": "did not answer within 1.0 s", "exits": "exited with code 7",

@@ -41,6 +41,16 @@ void exchange_with(Subprocess& process, Subprocess::Clock::time_point until) {
   Subprocess::exchange({&only, 1}, until);
 }
 
+// Without it a line too many would be taken for the reply to the next turn, and so would each one behind it.
+void check_id(int64_t id, const Json& reply, const std::string& line) {
+  constexpr const char* kHelp = "each reply has the \"id\" of its turn; write nothing else to stdout";
+  const auto found = reply.find("id");
+  if (found == reply.end()) throw UserError("its reply has no \"id\": " + shown(line), kHelp);
+  if (*found != id)
+    throw UserError("its reply is to the turn with id " + shown(*found) + ", and " + std::to_string(id) + " was asked for",
+                    kHelp);
+}
+
 }  // namespace
 
 void ProcessEnvironment::describe(engine::Contract<ProcessEnvironmentParams>& c) {
@@ -66,14 +76,20 @@ void ProcessEnvironment::describe(engine::Contract<ProcessEnvironmentParams>& c)
   });
 }
 
-std::string request_line(const Turn& turn) {
-  const Json line = {{"prompt", turn.prompt}, {"label", turn.label},  {"transcript", turn.transcript},
-                     {"last", turn.last},     {"turn", turn.index},   {"iteration", turn.iteration},
-                     {"group", turn.group},   {"sample", turn.sample}};
+std::string request_line(int64_t id, const Turn& turn) {
+  const Json line = {{"id", id},
+                     {"prompt", turn.prompt},
+                     {"label", turn.label},
+                     {"transcript", turn.transcript},
+                     {"last", turn.last},
+                     {"turn", turn.index},
+                     {"iteration", turn.iteration},
+                     {"group", turn.group},
+                     {"sample", turn.sample}};
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Reply parse_reply(const std::string& line) {
+Reply parse_reply(int64_t id, const std::string& line) {
   Json object;
   try {
     object = parse_json(line, "its reply");
@@ -81,8 +97,10 @@ Reply parse_reply(const std::string& line) {
     throw UserError("its reply is no JSON: " + shown(line));
   }
   if (!object.is_object()) throw UserError("its reply is no JSON object: " + shown(line));
+  check_id(id, object, line);
   Reply reply;
   for (const auto& [key, value] : object.items()) {
+    if (key == "id") continue;
     if (key == "text") {
       reply.text = expect(value, value.is_string(), key, "a string").get<std::string>();
     } else if (key == "done") {
@@ -90,7 +108,7 @@ Reply parse_reply(const std::string& line) {
     } else if (key == "reward") {
       if (!value.is_null()) reply.reward = expect(value, value.is_number(), key, "a number or null").get<double>();
     } else {
-      throw UserError("its reply has a key " + shown(key), "a reply has \"text\", \"done\" and \"reward\"");
+      throw UserError("its reply has a key " + shown(key), "a reply has \"id\", \"text\", \"done\" and \"reward\"");
     }
   }
   return reply;
@@ -99,8 +117,9 @@ Reply parse_reply(const std::string& line) {
 Reply ProcessEnvironment::reply(const Turn& turn) const {
   Worker& worker = worker_of_this_thread();
   try {
-    Reply reply = parse_reply(answer(worker, turn));
-    worker.has_replied = true;
+    const int64_t id = worker.replies;
+    Reply reply = parse_reply(id, answer(worker, request_line(id, turn), turn.wait));
+    ++worker.replies;
     return reply;
   } catch (const engine::WorkDropped&) {
     end_process_of_this_thread();  // it still works on the turn
@@ -129,7 +148,7 @@ ProcessEnvironment::Worker& ProcessEnvironment::worker_of_this_thread() const {
   }
   if (worker->process) exchange_with(*worker->process, Subprocess::Clock::now());
   if (!worker->process || worker->process->ended()) {
-    worker->has_replied = false;
+    worker->replies = 0;
     worker->process = std::make_unique<Subprocess>(SubprocessOptions{
         .arguments = params_.command, .environment = {}, .folder = params_.folder, .inherited = {}, .user = {}});
   }
@@ -143,19 +162,19 @@ void ProcessEnvironment::end_process_of_this_thread() const {
 
 // Waits for: a line of its stdout. Ends when: one came, the process ended or wrote too much, its time is over, or nobody needs the
 // reply any more.
-std::string ProcessEnvironment::answer(const Worker& worker, const Turn& turn) const {
+std::string ProcessEnvironment::answer(const Worker& worker, const std::string& request, const engine::OutsideWait& wait) const {
   using Clock = Subprocess::Clock;
   Subprocess& process = *worker.process;
-  const duration<double> limit(params_.timeout_seconds + (worker.has_replied ? 0 : params_.start_timeout_seconds));
+  const duration<double> limit(params_.timeout_seconds + (worker.replies > 0 ? 0 : params_.start_timeout_seconds));
   const auto until = Clock::now() + duration_cast<Clock::duration>(limit);
   if (const auto early = process.take_line()) throw UserError("it wrote a line that no turn asked for: " + shown(*early));
-  process.send(request_line(turn) + "\n");
+  process.send(request + "\n");
   while (true) {
     if (auto reply = process.take_line()) return *reply;
     if (process.ended()) throw UserError("it " + process.how_it_ended() + " before it replied");
     if (process.overflowed()) throw UserError("it wrote more than 64 MiB without an end of a line");
     if (Clock::now() >= until) break;
-    turn.wait.go_on();
+    wait.go_on();
     exchange_with(process, std::min<Clock::time_point>(until, Clock::now() + engine::OutsideWait::kLook));
   }
   process.kill(kGrace);  // what it has to say of that is in its stderr
@@ -164,7 +183,7 @@ std::string ProcessEnvironment::answer(const Worker& worker, const Turn& turn) c
 
 void ProcessEnvironment::throw_late(const Worker& worker) const {
   const std::string timeout = real_text(params_.timeout_seconds);
-  if (worker.has_replied) throw UserError("it did not reply within " + timeout + " seconds");
+  if (worker.replies > 0) throw UserError("it did not reply within " + timeout + " seconds");
   throw UserError(
       "it did not reply within " + real_text(params_.start_timeout_seconds) + " + " + timeout + " seconds of its start",
       "a larger start_timeout_seconds, if it only takes long to load; it must read lines from its stdin and flush "

@@ -22,10 +22,10 @@ namespace sluice::nodes {
 ///
 /// For each turn it reads one line from its stdin and writes one to its stdout (and flushes it); its stderr is for people:
 ///
-///   {"prompt": "...", "label": "...", "transcript": "...", "last": "...", "turn": 0, "iteration": 0, "group": 3, "sample": 1}
-///   {"text": "...", "done": false, "reward": 0.5}
+///   {"id": 0, "prompt": "...", "label": "...", "transcript": "...", "last": "...", "turn": 0, "iteration": 0, "group": 3, "sample": 1}
+///   {"id": 0, "text": "...", "done": false, "reward": 0.5}
 ///
-/// All keys of the reply may be left out: "", false, none. Strings are those of Turn. `workers` processes are started by the
+/// All keys of the reply but the id, which says what it replies to, may be left out: "", false, none. Strings are those of Turn. `workers` processes are started by the
 /// first turns that need them, and live until the run ends; any of them may get any turn. A process that ends, that does not
 /// reply within timeout_seconds, or whose line is no reply, ends the run with an error that holds the end of its stderr. While it
 /// starts it says nothing, so it is its first reply that may take start_timeout_seconds longer.
@@ -49,12 +49,12 @@ class ProcessEnvironment final : public Environment {
  private:
   struct Worker {
     std::unique_ptr<Subprocess> process;
-    bool has_replied = false;
+    int64_t replies = 0;  // that have come: the id of the next turn
   };
 
   Worker& worker_of_this_thread() const;
   void end_process_of_this_thread() const;
-  std::string answer(const Worker& worker, const Turn& turn) const;
+  std::string answer(const Worker& worker, const std::string& request, const engine::OutsideWait& wait) const;
   [[noreturn]] void throw_late(const Worker& worker) const;
   [[noreturn]] void fail(const Problem& what, const std::string& errors) const;
 
@@ -65,10 +65,10 @@ class ProcessEnvironment final : public Environment {
   mutable std::map<std::thread::id, Worker> workers_;
 };
 
-/// The line for a turn, without its end.
-std::string request_line(const Turn& turn);
+/// The line for a turn, without its end. `id`: of the turn, for the process that gets it.
+std::string request_line(int64_t id, const Turn& turn);
 
-/// What a process replied. Throws UserError when it is no reply.
-Reply parse_reply(const std::string& line);
+/// What a process replied to the turn with this id. Throws UserError when it is no reply to it.
+Reply parse_reply(int64_t id, const std::string& line);
 
 }  // namespace sluice::nodes

@@ -15,6 +15,7 @@ namespace sluice::nodes::process_environment_test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -40,37 +41,37 @@ TEST(ProcessEnvironment, EachTurnIsALineAndSoIsEachReply) {
   folder.write("env.py", R"(
 import json, sys
 for count, line in enumerate(sys.stdin):
-    print(json.dumps({"text": f"{count} " + line.strip(), "reward": 0.5}), flush=True)
+    print(json.dumps({"id": json.loads(line)["id"], "text": f"{count} " + line.strip(), "reward": 0.5}), flush=True)
 )");
   ProcessEnvironmentParams params;
   params.command = {"python3", "env.py"};
   params.folder = folder.path();
   const ProcessEnvironment environment(params);
-  const std::string seen = R"({"prompt":"2+2=","label":"4","transcript":"is it \"3\"?\nno\n5","last":"5","turn":1,)"
+  const std::string seen = R"("prompt":"2+2=","label":"4","transcript":"is it \"3\"?\nno\n5","last":"5","turn":1,)"
                            R"("iteration":7,"group":3,"sample":2})";
   for (const std::string count : {"0 ", "1 "}) {  // of one process
     const Reply reply = environment.reply(kTurn);
-    EXPECT_EQ(reply.text, count + seen);
+    EXPECT_EQ(reply.text, count + "{\"id\":" + count.front() + "," + seen);
     EXPECT_FALSE(reply.done);
     EXPECT_EQ(reply.reward, 0.5);
   }
 }
 
 TEST(ProcessEnvironment, KeysOfAReplyMayBeLeftOut) {
-  const Reply nothing = reply_of("read line; echo '{}'");
+  const Reply nothing = reply_of("read line; echo '{\"id\": 0}'");
   EXPECT_EQ(nothing.text, "");
   EXPECT_FALSE(nothing.done);
   EXPECT_FALSE(nothing.reward.has_value());
-  EXPECT_TRUE(reply_of("read line; echo '{\"done\": true, \"reward\": null}'").done);
+  EXPECT_TRUE(reply_of("read line; echo '{\"id\": 0, \"done\": true, \"reward\": null}'").done);
 }
 
 TEST(ProcessEnvironment, ALineThatIsNoReplyIsAnErrorThatShowsIt) {
   const auto error_of = [](const std::string& reply) { return [reply] { reply_of("read line; echo '" + reply + "'"); }; };
   EXPECT_THAT(error_of("debug: 3"), ThrowsMessage<UserError>(HasSubstr("its reply is no JSON: \"debug: 3\"")));
   EXPECT_THAT(error_of("[1]"), ThrowsMessage<UserError>(HasSubstr("its reply is no JSON object: \"[1]\"")));
-  EXPECT_THAT(error_of("{\"txt\": \"\"}"), ThrowsMessage<UserError>(HasSubstr("its reply has a key \"txt\"")));
-  EXPECT_THAT(error_of("{\"done\": 1}"), ThrowsMessage<UserError>(HasSubstr("\"done\" = 1, expected true or false")));
-  EXPECT_THAT(error_of("{\"text\": null}"), ThrowsMessage<UserError>(HasSubstr("\"text\" = null, expected a string")));
+  EXPECT_THAT(error_of("{\"id\": 0, \"txt\": \"\"}"), ThrowsMessage<UserError>(HasSubstr("its reply has a key \"txt\"")));
+  EXPECT_THAT(error_of("{\"id\": 0, \"done\": 1}"), ThrowsMessage<UserError>(HasSubstr("\"done\" = 1, expected true or false")));
+  EXPECT_THAT(error_of("{\"id\": 0, \"text\": null}"), ThrowsMessage<UserError>(HasSubstr("\"text\" = null, expected a string")));
 }
 
 TEST(ProcessEnvironment, AProcessThatDiesIsAnErrorWithTheEndOfItsStderr) {
@@ -81,7 +82,7 @@ TEST(ProcessEnvironment, AProcessThatDiesIsAnErrorWithTheEndOfItsStderr) {
 }
 
 TEST(ProcessEnvironment, AProcessThatHangsIsAnErrorWithItsStderr) {
-  ProcessEnvironmentParams params = shell("read line; echo '{}'; echo 'counting marbles' >&2; sleep 1000");
+  ProcessEnvironmentParams params = shell("read line; echo '{\"id\": 0}'; echo 'counting marbles' >&2; sleep 1000");
   params.timeout_seconds = 0.3;
   const ProcessEnvironment environment(params);
   environment.reply({});
@@ -100,7 +101,7 @@ TEST(ProcessEnvironment, OneThatHangsWhileItStartsIsAnErrorThatSaysSo) {
 }
 
 TEST(ProcessEnvironment, TheFirstReplyOfEachProcessMayTakeItsStartLonger) {
-  ProcessEnvironmentParams params = shell("sleep 0.4; read line; echo '{}'");
+  ProcessEnvironmentParams params = shell("sleep 0.4; read line; echo '{\"id\": 0}'");
   params.timeout_seconds = 0.1;
   params.start_timeout_seconds = 60;
   const ProcessEnvironment environment(params);
@@ -113,7 +114,7 @@ TEST(ProcessEnvironment, TheFirstReplyOfEachProcessMayTakeItsStartLonger) {
 // Its limit would be reached in a quarter of an hour.
 TEST(ProcessEnvironment, AReplyThatNobodyNeedsIsNotWaitedForAndTheNextTurnGetsAnotherProcess) {
   const TemporaryFolder folder;
-  ProcessEnvironmentParams params = shell("read line; if [ -e slow ]; then touch asked; sleep 1000; fi; echo '{}'");
+  ProcessEnvironmentParams params = shell("read line; if [ -e slow ]; then touch asked; sleep 1000; fi; echo '{\"id\": 0}'");
   params.folder = folder.path();
   params.timeout_seconds = 900;
   const ProcessEnvironment environment(params);
@@ -139,16 +140,31 @@ TEST(ProcessEnvironment, AProgramThatIsNotThereIsAnError) {
 }
 
 TEST(ProcessEnvironment, ALineThatNobodyAskedForIsAnError) {
-  const ProcessEnvironment environment(shell("while read line; do printf '{}\\n{}\\n'; done"));
+  const ProcessEnvironment environment(
+      shell("id=0; while read line; do printf '{\"id\": %d}\\n{\"id\": %d}\\n' $id $id; id=$((id + 1)); done"));
   const auto some_turns = [&] {
     for (int turn = 0; turn < 100; ++turn) environment.reply({});
   };
-  EXPECT_THAT(some_turns, ThrowsMessage<UserError>(HasSubstr("a line that no turn asked for: \"{}\"")));
+  EXPECT_THAT(some_turns, ThrowsMessage<UserError>(AnyOf(HasSubstr("a line that no turn asked for: \"{\\\"id\\\": "),
+                                                         HasSubstr("and 1 was asked for"))));
+}
+
+// It may come when the next turn has been asked for.
+TEST(ProcessEnvironment, AReplyToAnotherTurnIsAnError) {
+  const ProcessEnvironment environment(
+      shell("read line; echo '{\"id\": 0, \"reward\": 1}'; read line; echo '{\"id\": 0, \"reward\": 31}'; echo '{\"id\": 1}'; "
+            "read line"));
+  EXPECT_EQ(environment.reply({}).reward, 1);
+  EXPECT_THAT(
+      [&] { environment.reply({}); },
+      ThrowsMessage<UserError>(AllOf(HasSubstr("its reply is to the turn with id 0, and 1 was asked for"), HasSubstr("help: "))));
+  EXPECT_THAT([] { reply_of("read line; echo '{\"done\": true}'"); },
+              ThrowsMessage<UserError>(HasSubstr("its reply has no \"id\": ")));
 }
 
 TEST(ProcessEnvironment, BrokenCharactersOfATurnAreReplaced) {
-  EXPECT_EQ(request_line({.prompt = "\xC3", .label = {}, .transcript = {}, .last = {}}).substr(0, 18),
-            "{\"prompt\":\"\uFFFD\",\"l");
+  EXPECT_EQ(request_line(7, {.prompt = "\xC3", .label = {}, .transcript = {}, .last = {}}).substr(0, 25),
+            "{\"id\":7,\"prompt\":\"\uFFFD\",\"l");
 }
 
 }  // namespace
