@@ -23,6 +23,7 @@
 #include "cli/conduct_assistance.h"
 #include "cli/display.h"
 #include "cli/exit_codes.h"
+#include "cli/exit_guard.h"
 #include "cli/input_marks.h"
 #include "cli/nvtx_ranges.h"
 #include "cli/run_decision.h"
@@ -173,6 +174,7 @@ class Conduct {
   const engine::Plan& plan_;
   const RunStart& start_;
   RunHistory history_;
+  const ExitGuard exit_guard_;
   RunSignals signals_;  // from before the run starts programs such as scorers
   models::TensorMemory tensors_;
   std::optional<RangeObserver> ranges_;

@@ -127,6 +127,13 @@ fault = "%s"
         text = f'[nodes.generate]\nenvironment = {{ type = "faulty_environment", fault = "{fault}" }}\n'
         return self.pipeline(f"environment-{fault}", text)
 
+    # As a library may that knows no better: a scheduler would take the run for done.
+    def test_code_that_calls_exit_does_not_end_the_run_as_if_it_were_done(self):
+        result, folder, _ = self.run_faulty(self.behind("advantages", "exit"))
+        self.assertEqual(result.returncode, FAILED, result.stdout)
+        self.assertIn("called exit(0) while the run was under way", result.stderr)
+        self.assertEqual(run("resume", folder, "--accept-changes", *sets(**{"nodes.faulty.at": -1})).returncode, DONE)
+
     # It is called on a thread of the rollout's own, which nobody can end.
     def test_an_environment_of_a_plugin_that_goes_wrong(self):
         for fault, said in {"throw": "a fault, as asked", "hang": "'generate' waits for the reply of its environment to turn 0 of sample "}.items():

@@ -2,6 +2,7 @@
 // ("grow": keeps memory, in every iteration).
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -16,15 +17,16 @@ namespace faults {
 
 using namespace sluice;
 
-enum class Fault { kThrow, kHang, kMissingColumn, kUndeclaredColumn, kSlow, kLeak, kGrow };
-constexpr std::array<std::pair<Fault, const char*>, 7> enum_names(Fault) {
+enum class Fault { kThrow, kHang, kMissingColumn, kUndeclaredColumn, kSlow, kLeak, kGrow, kExit };
+constexpr std::array<std::pair<Fault, const char*>, 8> enum_names(Fault) {
   return {{{Fault::kThrow, "throw"},
            {Fault::kHang, "hang"},
            {Fault::kMissingColumn, "missing_column"},
            {Fault::kUndeclaredColumn, "undeclared_column"},
            {Fault::kSlow, "slow"},
            {Fault::kLeak, "leak"},
-           {Fault::kGrow, "grow"}}};
+           {Fault::kGrow, "grow"},
+           {Fault::kExit, "exit"}}};
 }
 
 struct FaultParams {
@@ -54,6 +56,7 @@ void go_wrong(const FaultParams& params) {
     volatile char* lost = new char[1000];
     lost[0] = 1;
   }
+  if (params.fault == Fault::kExit) std::exit(0);
   while (params.fault == Fault::kHang) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
