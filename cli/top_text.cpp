@@ -185,6 +185,7 @@ std::string metrics_heading(const engine::MetricRow& metrics) {
   for (const auto& [name, value] : metrics) {
     if (name == "iteration") text = "iteration " + value_text(value);
     if (name == "policy_version") text += ", sampled with version " + value_text(value);
+    if (name == "engine/weight_updates") text += " and later ones";
   }
   return text;
 }

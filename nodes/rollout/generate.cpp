@@ -350,7 +350,19 @@ void Generate::hand_on(std::map<int64_t, RunningGroup>::iterator complete, Sink&
 // Of a group as a whole, and nothing else between: what is recorded goes with it to the rank that it was made for.
 void Generate::record(const RunningGroup& group) {
   if (params_.prompt_too_long == TooLong::kDrop) metrics_.sum(kDroppedPrompts, 0);
-  for (int64_t sample = 0; sample < params_.samples_per_prompt; ++sample) record(group.responses[static_cast<size_t>(sample)]);
+  for (int64_t sample = 0; sample < params_.samples_per_prompt; ++sample) {
+    record(group.responses[static_cast<size_t>(sample)]);
+    if (weights_.may_change()) record_lag(group.responses[static_cast<size_t>(sample)], group.group.iteration);
+  }
+}
+
+void Generate::record_lag(const Response& response, int64_t iteration) {
+  std::vector<int64_t> actions;
+  actions_of(response.result, /*prompt=*/0, actions);
+  for (const int64_t token : actions) {
+    const int64_t version = version_of(response.versions, static_cast<size_t>(token));
+    metrics_.mean("rollout/policy_lag_mean", static_cast<double>(iteration - version));
+  }
 }
 
 void Generate::record(const Response& response) {

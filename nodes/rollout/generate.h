@@ -188,6 +188,7 @@ class Generate final : public engine::Rollout {
   void hand_on(std::map<int64_t, RunningGroup>::iterator complete, Sink& sink);
   void record(const RunningGroup& group);
   void record(const Response& response);
+  void record_lag(const Response& response, int64_t iteration);
   void check_declared(const std::string& count) const;
   void record_drafts(const models::StepWork& work);
   engine::Group completed(RunningGroup running) const;

@@ -196,6 +196,9 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
            "groups that were dropped because of their prompt, with prompt_too_long = \"drop\"");
   c.metric("engine/weight_updates", engine::Metric::kSum,
            "times that samples which run went on with newer weights, with [schedule] update = \"immediately\"");
+  c.metric("rollout/policy_lag_mean", engine::Metric::kMean,
+           "mean over the actions of how many versions older than the trainer's the weights were that sampled it, with "
+           "[schedule] update = \"immediately\"");
   c.metric("engine/preempted_samples", engine::Metric::kSum,
            "samples that lost their credit to older ones, where it is taken on demand");
   c.metric("engine/recomputed_tokens", engine::Metric::kSum, "tokens of these that are to be read again");
