@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "cli/guess_rules.h"
 #include "cli/spec_places.h"
 #include "models/config/config.h"
 #include "text/tokenizer.h"
@@ -70,6 +71,13 @@ Problem problem(const char* kind, const DraftUse& use, const std::string& messag
       .kind = kind, .message = "'" + use.node.name + "' guesses with model '" + use.draft.name + "', " + message, .help = help};
 }
 
+Problem guesses_nothing(const engine::PlanNode& node, const engine::PipelineSpec& spec) {
+  return {.kind = "setting-without-effect",
+          .where = place_in_node(spec, node.name, "speculation"),
+          .message = "'" + node.name + "' guesses, but with admission = \"on_demand\" nothing is guessed",
+          .help = "remove speculation, or admission in [budget]"};
+}
+
 std::optional<Problem> problem_of(const engine::Plan& plan, const DraftUse& use) {
   const std::string& draft = use.draft.name;
   if (const engine::PlanNode* trainer = trainer_of(plan, draft))
@@ -96,8 +104,11 @@ std::optional<Problem> problem_of(const engine::Plan& plan, const DraftUse& use)
 
 Problems check_drafts(const engine::Plan& plan, const engine::PipelineSpec& spec) {
   Problems problems;
+  const auto guesses = guess_rules(plan);
   for (const engine::PlanNode& node : plan.nodes) {
     const std::optional<DraftUse> use = draft_use(plan, node);
+    if (!use && guesses.contains(node.name) && engine::takes_on_demand(plan.budget, *node.type, node.needs))
+      problems.push_back(guesses_nothing(node, spec));
     if (!use) continue;
     std::optional<Problem> found = problem_of(plan, *use);
     if (!found) continue;

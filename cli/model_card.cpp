@@ -182,9 +182,9 @@ std::string data(const engine::Manifest& manifest, const RecordedPipeline& pipel
     if (fingerprint == nullptr) continue;
     char digits[24];
     std::snprintf(digits, sizeof digits, "%08" PRIx64, static_cast<uint64_t>(*fingerprint));
-    const int64_t* drawn = integer("rows_drawn");
+    const int64_t* drawn = integer("rows_drawn");  // 0 of a path that measures: it begins anew each time
     rows += "| `" + node.name + "` | " + cell(file_names(pipeline.value(node.table(), "path"))) + " | `" + digits + "` | " +
-            (drawn == nullptr ? "" : std::to_string(*drawn)) + " |\n";
+            (drawn == nullptr || *drawn == 0 ? "" : std::to_string(*drawn)) + " |\n";
   }
   if (rows.empty()) return {};
   return "\n## Data\n\n| source | files | fingerprint of seed, order and rows | rows drawn |\n|---|---|---|---|\n" + rows;

@@ -21,6 +21,9 @@ const ColumnSpec kScore{"score", DType::kFloat32, Extent::kSample};
 
 constexpr size_t kShown = 2;
 
+// Cells, also where a line is longer for it than the terminal is wide: none would look like no text.
+constexpr size_t kLeastText = 8;
+
 // Where the samples are that are shown: which group of the micro-batch, which sample of it.
 std::vector<std::pair<size_t, size_t>> places(const engine::Layout& layout) {
   std::vector<std::pair<size_t, size_t>> found;
@@ -34,8 +37,8 @@ std::vector<std::pair<size_t, size_t>> places(const engine::Layout& layout) {
 
 std::string labelled(const char* label, const std::string& text, const std::string& behind, size_t width) {
   const std::string begin = std::string("  ") + label + "  ";
-  const size_t taken = begin.size() + behind.size();
-  return begin + shortened(text, width > taken ? width - taken : 0) + behind + "\n";
+  const size_t taken = begin.size() + behind.size(), left = width > taken ? width - taken : 0;
+  return begin + shortened(text, std::max(left, kLeastText)) + behind + "\n";
 }
 
 std::string score_text(const std::optional<float>& score) {

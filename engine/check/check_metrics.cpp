@@ -127,12 +127,24 @@ void check_stop_rule(Draft& draft, const StopWhen& rule, const SourceSpan& where
   }
 }
 
+// It says which value is the best, where nobody looks for that. As it is by default it may stand anywhere.
+void refuse_best(Draft& draft, Best best, const Table& table, const char* beside) {
+  const Entry* const written = table.find("best");
+  if (written == nullptr || best == Best::kHighest) return;
+  draft.error("setting-without-effect", written->key_where, std::string("best has no effect without ") + beside, {},
+              std::string("write ") + beside + ", or remove best");
+}
+
 }  // namespace
 
 void check_wanted_metrics(Draft& draft) {
   const auto& keep_best = draft.plan.checkpoint.keep_best;
   if (keep_best) check_recorded(draft, *keep_best, place_of(draft.spec.checkpoint, "keep_best", draft.spec.where));
+  if (!keep_best) refuse_best(draft, draft.plan.checkpoint.best, draft.spec.checkpoint, "keep_best");
   const auto& stop = draft.plan.pipeline.stop_when;
+  const Entry* const rule = draft.spec.pipeline.find("stop_when");
+  const auto* const written = rule == nullptr ? nullptr : std::get_if<Table>(&rule->value.data);
+  if (stop && !stop->patience && written != nullptr) refuse_best(draft, stop->best, *written, "patience");
   if (stop) check_stop_rule(draft, *stop, place_of(draft.spec.pipeline, "stop_when", draft.spec.where));
 }
 

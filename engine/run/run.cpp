@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -325,8 +324,7 @@ std::unique_ptr<Executor> Run::Impl::make_executor(int index) {
   const PlanExecutor& planned = plan.executors[static_cast<size_t>(index)];
   const auto on_start = [this, &planned] {
     try {
-      if (options.on_executor_start)
-        options.on_executor_start(executor_start(plan, planned));
+      if (options.on_executor_start) options.on_executor_start(executor_start(plan, planned));
     } catch (...) {
       driver->state().failure.capture("executor '" + planned.name + "'");
     }

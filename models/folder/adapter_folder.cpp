@@ -106,15 +106,39 @@ std::string target_of(const std::string& module) {
   return module.substr(begin);
 }
 
-Json config_of(const std::vector<Module>& modules, const fs::path& base, bool value_head) {
+// How often a module of the names within their layers is there.
+std::map<std::string, int> counts_of(const std::vector<std::string>& modules) {
+  std::map<std::string, int> counts;
+  for (const std::string& module : modules) ++counts[target_of(module)];
+  return counts;
+}
+
+// By which PEFT finds these modules and no others: their names within the layers, or whole names where some layers have no adapter.
+std::vector<std::string> targets_of(const std::vector<Module>& modules, const Weights& weights) {
+  std::vector<std::string> adapted, there;
+  for (const Module& module : modules) adapted.push_back(module.name);
+  for (const StoredSlot& slot : stored_slots(weights))
+    if (slot.name.ends_with(".weight")) there.push_back(module_name(slot.name));
+  const auto with_adapter = counts_of(adapted), all = counts_of(there);
+  std::vector<std::string> targets;
+  for (const std::string& name : adapted) {
+    const std::string within = target_of(name);
+    targets.push_back(with_adapter.at(within) == all.at(within) ? within : name);
+  }
+  return targets;
+}
+
+Json config_of(const std::vector<Module>& modules, const std::vector<std::string>& target_of_module, const fs::path& base,
+               bool value_head) {
   int64_t rank = modules.front().rank();
   for (const Module& module : modules) rank = std::min(rank, module.rank());
   const double scale = modules.front().scale();
   std::set<std::string> targets;
   Json ranks = Json::object(), alphas = Json::object();
   bool transposed = false;
-  for (const Module& module : modules) {
-    const std::string target = target_of(module.name);
+  for (size_t i = 0; i < modules.size(); ++i) {
+    const Module& module = modules[i];
+    const std::string& target = target_of_module[i];
     targets.insert(target);
     transposed = transposed || module.transposed;
     if (module.rank() == rank) continue;
@@ -191,7 +215,7 @@ void write_adapter(const Transformer& model, const fs::path& base, const fs::pat
   }
   if (weights.value_head.defined()) tensors.emplace_back(kValueHead, weights.value_head);
   make_folders(folder, files);
-  write_text(folder / kConfigFile, config_of(modules, base, critic).dump(2) + "\n", files);
+  write_text(folder / kConfigFile, config_of(modules, targets_of(modules, weights), base, critic).dump(2) + "\n", files);
   write_safetensors(folder / kTensorFile, tensors, files);
   sync_folder(folder, files);
 }

@@ -21,7 +21,10 @@ float margin_of(const Json& value) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), margin);
   if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(margin))
     throw UserError("the margin " + sluice::quoted(text) + " is not a number", "write a number, such as 0.5");
-  return static_cast<float>(margin);
+  const auto narrow = static_cast<float>(margin);
+  if (!std::isfinite(narrow))
+    throw UserError("the margin " + sluice::quoted(text) + " is too large", "a number of the size of scores, such as 0.5");
+  return narrow;
 }
 
 std::optional<RowCheck::Fault> fault_of_sample(const LearnedConversation& sample, const std::string& which, int64_t max_tokens) {

@@ -111,5 +111,15 @@ TEST(ShownSamples, AreEscapedAndCutAtTheWidth) {
             "  response  a response...  (score 1.000)\n");
 }
 
+// None would look like no text.
+TEST(ShownSamples, HaveSomeTextHoweverNarrowTheTerminalIs) {
+  ShownSamples samples(1);
+  const Batch batch({0, 1});
+  write_texts(samples, batch, 0, {"a", "b"}, {"short", "", "a response that is too long", ""});
+  write_scores(samples, batch, 0, {1, 1, 1, 1});
+  EXPECT_EQ(samples.take(0, 20),
+            "  prompt    a\n  response  short  (score 1.000)\n  prompt    b\n  response  a res...  (score 1.000)\n");
+}
+
 }  // namespace
 }  // namespace sluice::cli::shown_samples_test

@@ -81,6 +81,14 @@ TEST(AdapterFolder, HasTheNamesAndShapesOfPeft) {
   EXPECT_THAT(config["target_modules"].get<std::vector<std::string>>(), ElementsAre("self_attn.q_proj", "self_attn.v_proj"));
 }
 
+// A name within its layer would mean that of every layer.
+TEST(AdapterFolder, AModuleOfSomeLayersHasItsWholeName) {
+  const TemporaryFolder folder;
+  write_adapter(adapted("llama_gqa", {"layers.1.self_attn.q_proj", "v_proj"}, true), "base", folder.path());
+  EXPECT_THAT(read_json(folder.path() / "adapter_config.json")["target_modules"].get<std::vector<std::string>>(),
+              ElementsAre("model.layers.1.self_attn.q_proj", "self_attn.v_proj"));
+}
+
 // Query, key and value are one tensor of the file: one adapter of three times the rank, which counts as much.
 TEST(AdapterFolder, PartsOfATensorAreOneAdapter) {
   const TemporaryFolder folder;

@@ -97,6 +97,8 @@ TEST_F(PreferencePairsTest, MarginIsReadWhereItIsNamed) {
       0.5f);
   EXPECT_THAT(error("{\"prompt\": \"1\", \"chosen\": \"a\", \"rejected\": \"b\", \"m\": \"far\"}\n", {.margin_field = "m"}),
               HasSubstr("data.jsonl:1:1: error: the margin \"far\" is not a number"));
+  EXPECT_THAT(error("{\"prompt\": \"1\", \"chosen\": \"a\", \"rejected\": \"b\", \"m\": 1e39}\n", {.margin_field = "m"}),
+              HasSubstr("data.jsonl:1:1: error: the margin \"1e+39\" is too large"));
 }
 
 constexpr const char* kTemplate =
