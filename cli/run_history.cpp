@@ -7,10 +7,12 @@
 #include <span>
 #include <utility>
 
+#include "base/path_kind.h"
 #include "base/printable.h"
 #include "base/strings.h"
 #include "cli/run_words.h"
 #include "cli/shown_metrics.h"
+#include "engine/contract/run_folder.h"
 #include "engine/observe/engine_metrics.h"
 
 namespace sluice::cli {
@@ -156,6 +158,18 @@ std::string RunHistory::dropped_text() const {
          " rows left out: too long\n";
 }
 
+// Where the folder was removed or renamed, its status may have been written anew since, but nothing that a run begins with.
+std::string RunHistory::folder_text(const engine::RunSummary& run, const std::string& folder) const {
+  const std::string text = "  run folder  " + printable(folder);
+  if (!real_path(std::filesystem::path(folder) / engine::kPipelineFile))
+    return text + " (gone: removed or renamed while the run went on)";
+  if (run.last_checkpoint.empty()) return text;
+  const bool trains = std::ranges::any_of(plan_.models, [](const engine::PlanModel& model) { return model.usage.updated; });
+  const bool to_be_resumed = run.end == engine::RunEnd::kInterrupted;
+  return text + (trains ? " (checkpoint/ holds the trained models)" : "") +
+         (to_be_resumed ? "\n  resume with " + printable(command_to_go_on(plan_, folder)) : std::string());
+}
+
 std::string RunHistory::summary(const engine::RunSummary& run, const std::string& folder, const Abilities& able) const {
   const std::lock_guard lock(mutex_);
   const Totals& t = totals_;
@@ -189,12 +203,7 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
           human_count(static_cast<double>(plan_.token_capacity())) + " tokens in flight\n";
   const char* label = "  memory      ";
   for (const std::string& line : engine::memory_lines(run.memory)) text += std::exchange(label, "              ") + line + "\n";
-  text += "  run folder  " + printable(folder);
-  const bool trains = std::ranges::any_of(plan_.models, [](const engine::PlanModel& model) { return model.usage.updated; });
-  if (!run.last_checkpoint.empty() && trains) text += " (checkpoint/ holds the trained models)";
-  const bool to_be_resumed = run.end == engine::RunEnd::kInterrupted && !run.last_checkpoint.empty();
-  if (to_be_resumed) text += "\n  resume with " + printable(command_to_go_on(plan_, folder));
-  return text;
+  return text + folder_text(run, folder);
 }
 
 }  // namespace sluice::cli

@@ -55,6 +55,7 @@ class RunHistory {
   std::string score_text(const Abilities& able) const;
   static std::string measured_text(const Measured& measured);
   std::string dropped_text() const;
+  std::string folder_text(const engine::RunSummary& run, const std::string& folder) const;
 
   const engine::Plan& plan_;
   const int64_t before_;

@@ -171,6 +171,7 @@ class RunFolder(Case):
         self.assertEqual(process.returncode, FAILED, out)
         self.assertIn(f"error: the run folder {folder} is gone: it was removed or renamed while the run went on (", said)
         self.assertRegex(said, r"last checkpoint: \S+/checkpoints/\d+, while its folder was there\n")
+        self.assertTrue(out.endswith(f"\n  run folder  {folder} (gone: removed or renamed while the run went on)\n"), out)
         saved = json.loads((later / "checkpoint" / "manifest.json").read_text())["iterations"]
         resumed = run("resume", later, *sets(**{"pipeline.iterations": saved + 1}))
         self.assertEqual(resumed.returncode, DONE, resumed.stderr)
