@@ -51,11 +51,17 @@ SubprocessOptions Launch::options_of(int number) const {
 int Launch::wait() {
   while (!all_ended()) {
     children_.attend();  // passes signals on before ends are judged, which may be because of them
+    look_whether_it_begins();
     look_for_ends();
     hurry();
     end_stopped_ones();
   }
   return bad_code_ != kDone ? bad_code_ : asked_code_;
+}
+
+// A short run may have begun and ended: what it began with is looked for while rank 0 is there.
+void Launch::look_whether_it_begins() {
+  has_begun_ = has_begun_ || !options_.has_begun || options_.has_begun(ranks_.front().child->process->pid());
 }
 
 bool Launch::all_ended() const {
@@ -78,10 +84,18 @@ void Launch::judge_end(Rank& rank) {
     return;
   }
   if (bad_code_ != kDone) return judge_later_end(rank);
-  if (others_go_on_without(rank)) return go_on_without(rank);
+  if (others_go_on_without(rank)) return has_begun_ ? go_on_without(rank) : end_before_it_begins(rank);
   bad_code_ = code;
   ask_at_ = Clock::now() + options_.notice;
   children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + "\n");
+}
+
+// The ranks have not all met, and those that wait for this process would not take another one for it.
+void Launch::end_before_it_begins(const Rank& rank) {
+  bad_code_ = rank.child->process->shell_code();
+  children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() +
+                  " before the run has begun: nothing was run, and the other ranks are ended\n");
+  ask_all_to_end();
 }
 
 // Behind a bad one: a consequence of that, or a death of its own. What others ended of rank 0 may tell last.
@@ -137,17 +151,21 @@ void Launch::hurry() {
     end_late_ones();
   }
   if (ask_at_ && now >= *ask_at_) {
-    ask_at_.reset();
-    kill_at_ = now + options_.grace;
-    has_asked_ = true;
     children_.print("the other ranks have not ended: they are asked to\n");
-    children_.signal_all(SIGTERM);
+    ask_all_to_end();
   }
   if (kill_at_ && now >= *kill_at_) {
     kill_at_.reset();
     children_.print("they still have not: they are killed\n");
     children_.signal_all_groups(SIGKILL);
   }
+}
+
+void Launch::ask_all_to_end() {
+  ask_at_.reset();
+  kill_at_ = Clock::now() + options_.grace;
+  has_asked_ = true;
+  children_.signal_all(SIGTERM);
 }
 
 void Launch::kill(Rank& rank) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@ struct LaunchOptions {
   int port = 0;                              // of 127.0.0.1, where the ranks meet; 0: one that is free
   RankRange expendable = {};                 // these may be killed, and the others go on
   int restarts = 0;                          // how often each of these is started again
+  std::function<bool(int64_t)> has_begun{};  // with that process as rank 0; before, none may be lost. Empty: it has
   std::chrono::milliseconds notice{12'000};  // for the others to end by themselves, when one has ended badly, or rank 0
   std::chrono::milliseconds grace{5'000};    // from SIGTERM to SIGKILL, when they have not
 };
@@ -36,7 +39,7 @@ class Launch {
   /// Returns 0, or the code of the first that ended badly as a shell tells it, or that of rank 0 where it says that nothing was
   /// run. A rank that ended as a signal asked it to counts only where no other ended badly, and one that may be lost, and was
   /// killed or given up, counts for nothing. It is started again while the run goes on; where it was the last of these, the
-  /// others save and end by themselves.
+  /// others save and end by themselves. Before the run has begun the others still wait for that very process: all are ended.
   int wait();
 
  private:
@@ -53,6 +56,9 @@ class Launch {
   void look_for_ends();
   void judge_end(Rank& rank);
   void judge_later_end(const Rank& rank);
+  void look_whether_it_begins();
+  void end_before_it_begins(const Rank& rank);
+  void ask_all_to_end();
   static bool is_lost(const Rank& rank);
   bool others_go_on_without(const Rank& rank) const;
   bool some_other_samples() const;
@@ -69,6 +75,7 @@ class Launch {
   std::vector<Rank> ranks_;
   int asked_code_ = 0;         // of the first that ended because a signal was passed on
   int bad_code_ = 0;           // of the first that ended badly otherwise
+  bool has_begun_ = false;     // the run
   bool has_asked_ = false;     // them to end
   bool none_samples_ = false;  // of ranks that may be lost none is left: the others save and end
   std::optional<Clock::time_point> ask_at_, kill_at_, late_at_;

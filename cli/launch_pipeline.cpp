@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "cli/launch.h"
 #include "cli/load.h"
 #include "cli/run_folder.h"
+#include "cli/run_lock.h"
 #include "cli/run_words.h"
 #include "dsl/parse.h"
 #include "engine/contract/run_folder.h"
@@ -62,6 +65,11 @@ Checked checked_for_ranks(const LaunchArguments& arguments) {
                   [&] { return with_run_folder(arguments.run, arguments.ranks); });
 }
 
+// Rank 0 locks the folder when all ranks have met.
+std::function<bool(int64_t)> begins_in(const std::filesystem::path& folder) {
+  return [folder](int64_t rank_0) { return is_locked_by(rank_0, folder); };
+}
+
 // `words`: the command line of each rank, without the program.
 int started(std::vector<std::string> words, LaunchOptions options) {
   words.insert(words.begin(), program_path().string());
@@ -83,6 +91,7 @@ int launch_pipeline(const LaunchArguments& given) {
                                          .port = arguments.port,
                                          .expendable = checked.expendable,
                                          .restarts = arguments.restarts,
+                                         .has_begun = begins_in(checked.run.run_folder),
                                          .notice = checked.notice});
 }
 
@@ -112,6 +121,7 @@ int launch_again(const ResumeArguments& arguments) {
                                        .port = 0,
                                        .expendable = loaded.plan.expendable(),
                                        .restarts = LaunchArguments{}.restarts,
+                                       .has_begun = begins_in(arguments.run_folder),
                                        .notice = time_to_end(loaded.plan)});
 }
 

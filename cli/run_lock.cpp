@@ -104,4 +104,13 @@ bool RunLock::is_current() const {
          mine.st_dev == named.st_dev;
 }
 
+bool is_locked_by(int64_t pid, const fs::path& run_folder) {
+  try {
+    const Json owner = read_json(run_folder / engine::kLockFile);
+    return owner.at("pid").get<int64_t>() == pid && owner.at("host").get<std::string>() == host_name();
+  } catch (const std::exception&) {
+    return false;  // not there, or not written yet
+  }
+}
+
 }  // namespace sluice::cli

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 namespace sluice::cli {
@@ -26,5 +27,8 @@ class RunLock {
   const std::filesystem::path path_;
   int descriptor_ = -1;
 };
+
+/// Whether that process of this machine has the lock of the folder, as far as its file says. Of a folder that is not there it has not.
+bool is_locked_by(int64_t pid, const std::filesystem::path& run_folder);
 
 }  // namespace sluice::cli

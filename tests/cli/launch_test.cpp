@@ -234,6 +234,22 @@ TEST_F(Launched, AKilledRankEndsAll) {
   EXPECT_THAT(errors(), ::testing::ContainsRegex("^rank 1 \\(pid [0-9]+\\) was killed by signal 9 \\(KILL\\)\n"));
 }
 
+TEST_F(Launched, ARankThatMayBeLostEndsAllBeforeTheRunHasBegun) {
+  const LaunchOptions options{.expendable = {.first = 1, .count = 1}, .restarts = 1, .has_begun = [](int64_t) { return false; }};
+  EXPECT_EQ(run(2, "[ $RANK = 1 ] && kill -KILL $$; while true; do sleep 0.01; done", options), 137);
+  EXPECT_THAT(error_lines(), ElementsAre(MatchesRegex("rank 1 \\(pid [0-9]+\\) was killed by signal 9 \\(KILL\\) before the run "
+                                                      "has begun: nothing was run, and the other ranks are ended")));
+}
+
+TEST_F(Launched, OneThatIsLostLaterIsStartedAgain) {
+  const LaunchOptions options{.expendable = {.first = 1, .count = 2}, .restarts = 1, .has_begun = [](int64_t) { return true; }};
+  const std::string script =
+      "if [ $RANK = 1 ]; then [ -e \"$FOLDER/lost\" ] || { : > \"$FOLDER/lost\"; kill -KILL $$; }; : > \"$FOLDER/back\"; fi; "
+      "while ! [ -e \"$FOLDER/back\" ]; do sleep 0.01; done";
+  EXPECT_EQ(run(3, script, options), 0);
+  EXPECT_THAT(error_lines(), ElementsAre(HasSubstr("its role is elastic, and the others go on; it is started again")));
+}
+
 TEST_F(Launched, WhatDoesNotEndWhenAskedIsKilled) {
   const std::string script =
       "trap '' TERM; : > \"$FOLDER/ready$RANK\"; "
