@@ -44,8 +44,13 @@ Files parse_layers(std::string text, std::string name, const std::string& base_f
 /// "a.b.c=value" as a layer.
 std::optional<Layer> parse_override(const std::string& argument, Problems& problems);
 
-/// All layers as one tree. Tables merge key by key and keep the place where they were written first; everything else replaces.
-engine::Table merge_layers(std::vector<Layer> layers, Problems& problems);
+/// All layers as one tree. Tables merge key by key and keep the place where they were written first; everything else replaces, but no
+/// table of a pipeline: where something else stands in its place, it stays as it was, and what needs it finds it.
+struct Merged {
+  engine::Table root;
+  std::vector<engine::Name> removed;  // as PipelineSpec has it
+};
+Merged merge_layers(std::vector<Layer> layers, Problems& problems);
 
 /// Adds a problem for each top-level key that no pipeline has.
 void check_top_level(const engine::Table& root, Problems& problems);

@@ -1,6 +1,10 @@
 // merge_layers: several trees of keys become one.
+#include <algorithm>
+#include <utility>
+
 #include "base/strings.h"
 #include "dsl/layers.h"
+#include "dsl/shape.h"
 
 namespace sluice::dsl {
 namespace {
@@ -38,11 +42,15 @@ bool is_false(const engine::Value& value) {
   return flag != nullptr && !*flag;
 }
 
+bool is_table(const engine::Value& value) { return std::holds_alternative<engine::Table>(value.data); }
+
+bool is_name_of_table(const std::string& key) { return std::ranges::find(table_names(), key) != table_names().end(); }
+
 /// Merges [nodes] or [models], where false removes and an override must not create.
 class NamedTables {
  public:
-  NamedTables(const std::string& kind, engine::Table& under, bool is_override, Problems& problems)
-      : kind_(kind), under_(under), is_override_(is_override), problems_(problems) {}
+  NamedTables(std::string header, engine::Table& under, bool is_override, std::vector<engine::Name>& removed, Problems& problems)
+      : header_(std::move(header)), under_(under), is_override_(is_override), removed_(removed), problems_(problems) {}
 
   void merge(engine::Entry&& over) {
     const engine::Entry* old = find_entry(under_, over.key);
@@ -52,7 +60,10 @@ class NamedTables {
       unknown("nothing-to-remove", over,
               "no inherited " + kind_ + " is named " + sluice::quoted(over.key) + ", so there is none to remove");
     } else if (is_false(over.value)) {
+      removed_.push_back({header_ + "." + over.key, over.key_where});
       under_.entries.erase(under_.entries.begin() + (old - under_.entries.data()));
+    } else if (old != nullptr && is_table(old->value) && !is_table(over.value)) {
+      problems_.push_back(named_not_a_table(over, kind_, header_));
     } else {
       merge_entry(under_, std::move(over));
     }
@@ -73,9 +84,11 @@ class NamedTables {
     problems_.push_back(std::move(problem));
   }
 
-  std::string kind_;
+  const std::string header_;
+  const std::string kind_ = header_ == "nodes" ? "node" : "model";
   engine::Table& under_;
-  bool is_override_;
+  const bool is_override_;
+  std::vector<engine::Name>& removed_;
   Problems& problems_;
 };
 
@@ -89,15 +102,21 @@ engine::Table* named_tables_of(engine::Table& root, const engine::Entry& over) {
   return &std::get<engine::Table>(root.entries.back().value.data);
 }
 
-void merge_top_level(engine::Table& root, engine::Entry&& over, bool is_override, Problems& problems) {
-  auto* table = std::get_if<engine::Table>(&over.value.data);
-  engine::Table* under = nullptr;
-  if (table != nullptr && (over.key == "nodes" || over.key == "models")) under = named_tables_of(root, over);
-  if (under == nullptr) {
-    merge_entry(root, std::move(over));
+void merge_top_level(Merged& merged, engine::Entry&& over, bool is_override, Problems& problems) {
+  const engine::Entry* old = merged.root.find(over.key);
+  if (old != nullptr && is_name_of_table(over.key) && is_table(old->value) && !is_table(over.value)) {
+    const bool of_names = over.key == "nodes" || over.key == "models" || over.key == "devices";
+    problems.push_back(not_a_table(over, over.key, over.key, of_names ? over.key.substr(0, over.key.size() - 1) : std::string()));
     return;
   }
-  NamedTables named(over.key == "nodes" ? "node" : "model", *under, is_override, problems);
+  auto* table = std::get_if<engine::Table>(&over.value.data);
+  engine::Table* under = nullptr;
+  if (table != nullptr && (over.key == "nodes" || over.key == "models")) under = named_tables_of(merged.root, over);
+  if (under == nullptr) {
+    merge_entry(merged.root, std::move(over));
+    return;
+  }
+  NamedTables named(over.key, *under, is_override, merged.removed, problems);
   for (engine::Entry& entry : table->entries) named.merge(std::move(entry));
 }
 
@@ -119,11 +138,12 @@ bool remove_key(engine::Table& under, const engine::Entry& over) {
   return true;
 }
 
-void remove_or_say(engine::Table& root, const engine::Entry& over, Problems& problems) {
-  if (remove_key(root, over)) return;
+void remove_or_say(Merged& merged, const engine::Entry& over, Problems& problems) {
+  const std::string path = path_of(over);
+  if (remove_key(merged.root, over)) return merged.removed.push_back({path, over.key_where});
   problems.push_back({.kind = "nothing-to-remove",
                       .where = over.key_where,
-                      .message = "no layer sets " + path_of(over) + ", so there is nothing to remove",
+                      .message = "no layer sets " + path + ", so there is nothing to remove",
                       .caret = {},
                       .notes = {},
                       .help = "--set KEY= removes a key; an empty text is --set KEY='\"\"'"});
@@ -131,11 +151,11 @@ void remove_or_say(engine::Table& root, const engine::Entry& over, Problems& pro
 
 }  // namespace
 
-engine::Table merge_layers(std::vector<Layer> layers, Problems& problems) {
-  engine::Table merged;
-  if (!layers.empty()) merged.where = layers.front().root.where;
+Merged merge_layers(std::vector<Layer> layers, Problems& problems) {
+  Merged merged;
+  if (!layers.empty()) merged.root.where = layers.front().root.where;
   for (Layer& layer : layers) {
-    if (!layer.is_override) merged.where = layer.root.where;  // the file that the user named comes last
+    if (!layer.is_override) merged.root.where = layer.root.where;  // the file that the user named comes last
     if (layer.removes) {
       remove_or_say(merged, layer.root.entries.front(), problems);
       continue;

@@ -13,9 +13,10 @@ LoadResult load(Files files, const std::vector<std::string>& overrides, Problems
   }
   // Half of a pipeline would be reported for what the other half, which could not be read, has.
   if (!files.complete) return {.spec = {}, .problems = std::move(problems)};
-  engine::Table root = merge_layers(std::move(files.layers), problems);
+  Merged merged = merge_layers(std::move(files.layers), problems);
   LoadResult result;
-  result.spec = shape_pipeline(std::move(root), problems);
+  result.spec = shape_pipeline(std::move(merged.root), problems);
+  result.spec.removed = std::move(merged.removed);
   result.problems = std::move(problems);
   return result;
 }

@@ -72,8 +72,7 @@ class Shaper {
 
   Table settings(Entry&& entry) {
     if (auto* table = std::get_if<Table>(&entry.value.data)) return std::move(*table);
-    problem("wrong-type", entry.key_where, entry.key + " is a table, not " + engine::kind_name(entry.value),
-            "write its keys below [" + entry.key + "]");
+    problems_.push_back(not_a_table(entry, entry.key, entry.key));
     return {};
   }
 
@@ -126,8 +125,7 @@ class Shaper {
     const auto& [kind, header, is_allowed, allowed] = named_as;
     auto* table = std::get_if<Table>(&entry.value.data);
     if (table == nullptr) {
-      problem("wrong-type", entry.key_where, entry.key + " is a table, not " + engine::kind_name(entry.value),
-              "write each " + kind + " as a table [" + header + ".NAME]");
+      problems_.push_back(not_a_table(entry, entry.key, header, kind));
       return {};
     }
     std::vector<Entry> tables;
@@ -137,8 +135,7 @@ class Shaper {
       if (std::holds_alternative<Table>(named.value.data)) {
         tables.push_back(std::move(named));
       } else {
-        problem("wrong-type", named.key_where, kind + " '" + named.key + "' is a table, not " + engine::kind_name(named.value),
-                "write its keys below [" + header + "." + named.key + "]");
+        problems_.push_back(named_not_a_table(named, kind, header));
       }
     }
     return tables;
@@ -220,6 +217,25 @@ bool is_name(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   const auto inner = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '-'; };
   return !text.empty() && letter(text.front()) && std::all_of(text.begin(), text.end(), inner);
+}
+
+// On the command line a key has its whole path, so that no header says where it belongs.
+Problem not_a_table(const Entry& entry, const std::string& what, const std::string& path, const std::string& below) {
+  const bool typed = entry.key_where.known() && entry.key_where.source->typed;
+  const std::string keys = below.empty() ? path : path + ".NAME", its = below.empty() ? "its keys" : "the keys of a " + below;
+  return {.kind = "wrong-type",
+          .where = entry.key_where,
+          .message = what + " is a table, not " + engine::kind_name(entry.value),
+          .caret = below.empty() ? "write its keys below [" + path + "]" : "write each " + below + " as a table [" + keys + "]",
+          .notes = {},
+          .help = typed ? "--set " + keys + ".KEY=VALUE sets one of " + its : std::string()};
+}
+
+Problem named_not_a_table(const Entry& entry, const std::string& kind, const std::string& header) {
+  const std::string path = header + "." + entry.key;
+  Problem problem = not_a_table(entry, kind + " '" + entry.key + "'", path);
+  if (!problem.help.empty()) problem.help += ", and --set " + path + "= removes the " + kind;
+  return problem;
 }
 
 engine::PipelineSpec shape_pipeline(Table root, Problems& problems) { return Shaper(problems).pipeline(std::move(root)); }

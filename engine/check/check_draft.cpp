@@ -54,6 +54,18 @@ Value stand_in(const ParamInfo& info, const Registry& registry) {
   return {};
 }
 
+// "nodes.train": no key of it.
+bool is_path_of_node(std::string_view path) { return path.starts_with("nodes.") && path.rfind('.') == path.find('.'); }
+
+std::string name_in(const std::string& path) { return path.substr(path.find('.') + 1); }
+
+// "--set nodes.train=false removes node 'train'"
+std::string removal_text(const Name& removed) {
+  const SourceText& source = *removed.where.source;
+  const std::string by = source.typed ? source.name + " " + source.text : source.name + ":" + std::to_string(removed.where.line);
+  return by + " removes " + (is_path_of_node(removed.text) ? "node '" : "model '") + name_in(removed.text) + "'";
+}
+
 }  // namespace
 
 void Ancestors::resize(size_t nodes) {
@@ -114,6 +126,20 @@ void Draft::add(const char* kind, const UserError& error) {
     if (problem.kind.empty()) problem.kind = kind;
     problems.push_back(std::move(problem));
   }
+}
+
+std::vector<std::string> removal_notes(const Draft& draft, const std::string& path) {
+  for (const Name& removed : draft.spec.removed)
+    if (removed.text == path) return {removal_text(removed)};
+  return {};
+}
+
+std::vector<std::string> notes_of_removed_nodes(const Draft& draft) {
+  std::vector<std::string> notes;
+  for (const Name& removed : draft.spec.removed)
+    if (is_path_of_node(removed.text) && draft.find_node(name_in(removed.text)) < 0) notes.push_back(removal_text(removed));
+  constexpr size_t kTold = 2;  // of more it is not clear which one is meant
+  return notes.size() > kTold ? std::vector<std::string>() : notes;
 }
 
 SourceSpan place_of(const DraftNode& node) {

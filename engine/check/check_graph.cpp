@@ -113,7 +113,7 @@ void find_sources(Draft& draft) {
   if (!draft.paths.empty() || !all_types_known(draft)) return;
   const std::string types = types_of_kind(draft.registry, NodeKind::kSource);
   draft.error("source-missing", draft.spec.where, "the pipeline has no source: nothing would ever start", {},
-              types.empty() ? std::string() : "add a node of type " + types);
+              types.empty() ? std::string() : "add a node of type " + types, notes_of_removed_nodes(draft));
 }
 
 void check_all_have_inputs(Draft& draft) {
@@ -150,7 +150,7 @@ void check_source_makes(Draft& draft, const DraftPath& path) {
     const std::string types = types_of_kind(draft.registry, NodeKind::kRollout);
     draft.error("samples-missing", place_of(source),
                 "source '" + source.name() + "' makes prompts without samples, and no node makes samples of them", {},
-                types.empty() ? std::string() : "add a node of type " + types);
+                types.empty() ? std::string() : "add a node of type " + types, notes_of_removed_nodes(draft));
   }
   if (!path.rollout) return;
   for (const ColumnSpec& column : source.needs->writes) {
@@ -189,7 +189,10 @@ void check_rollouts(Draft& draft) {
     if (!is_rollout(node)) continue;
     DraftPath* const path = path_of_rollout(draft, node);
     if (path == nullptr) continue;
-    if (path->rollout) {
+    if (path->rollout && !(node.inputs_known && draft.node(*path->rollout).inputs_known)) {
+      if (node.inputs_known)
+        path->rollout = static_cast<int>(i);  // of the other one it is not known whether it is of this source
+    } else if (path->rollout) {
       draft.error("rollout-twice", place_of(node),
                   "a source has at most one rollout; '" + draft.node(*path->rollout).name() + "' makes samples of '" +
                       draft.node(path->source).name() + "' already",

@@ -49,11 +49,12 @@ void take_facts_of_base(Draft& draft, DraftModel& model) {
 }
 
 void report_unknown_model(Draft& draft, const DraftNode& node, const ModelNeed& need) {
-  const std::string near = did_you_mean(need.model, model_names(draft));
+  std::vector<std::string> removal = removal_notes(draft, "models." + need.model);
+  const std::string near = removal.empty() ? did_you_mean(need.model, model_names(draft)) : std::string();
   draft.error("unknown-model", place_of(node, need.param),
               "'" + node.name() + "' uses model '" + need.model + "', which the pipeline does not have",
               near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?",
-              near.empty() ? "add [models." + need.model + "]" : std::string());
+              near.empty() && removal.empty() ? "add [models." + need.model + "]" : std::string(), std::move(removal));
 }
 
 void check_head(Draft& draft, const DraftNode& node, const ModelNeed& need, const DraftModel& model) {
@@ -269,7 +270,8 @@ void check_unpublished(Draft& draft, const DraftModel& model) {
       "it would wait for version 1 for ever",
       type.empty() ? std::string()
                    : "add a node of type " + sluice::quoted(type) + " with inputs = [" + sluice::quoted(updater.name()) +
-                         "] and model = " + sluice::quoted(name));
+                         "] and model = " + sluice::quoted(name),
+      notes_of_removed_nodes(draft));
 }
 
 void check_publisher(Draft& draft, const DraftModel& model) {
@@ -280,7 +282,7 @@ void check_publisher(Draft& draft, const DraftModel& model) {
   if (model.updater < 0) {
     draft.error("publisher-without-trainer", where,
                 "'" + publisher.name() + "' publishes model '" + name + "', which no node trains",
-                "every version would be the same");
+                "every version would be the same", {}, notes_of_removed_nodes(draft));
   } else if (model.publisher != model.updater && !draft.before(model.updater, model.publisher) && publisher.sealed) {
     const std::string& updater = draft.node(model.updater).name();
     draft.error(
@@ -313,7 +315,8 @@ void warn_of_idle(Draft& draft, const DraftModel& model) {
     draft.warning("model-unused", header_of(model), "model '" + name + "' is not used by any node");
   } else if (model.facts.trainable && model.updater < 0 && !model.is_idle_critic()) {
     draft.warning("optimizer-unused", place_of(model.spec->params, "optimizer", model.spec->name.where),
-                  "the optimizer of model '" + name + "' has no effect: no node trains the model");
+                  "the optimizer of model '" + name + "' has no effect: no node trains the model", {}, {},
+                  notes_of_removed_nodes(draft));
   }
 }
 

@@ -94,14 +94,15 @@ void report_unknown_input(Draft& draft, const DraftNode& node, const Name& input
   for (const DraftNode& other : draft.nodes) {
     if (&other != &node) others.push_back(other.name());
   }
-  const std::string near = did_you_mean(input.text, others);
+  std::vector<std::string> removal = removal_notes(draft, "nodes." + input.text);
+  const std::string near = removal.empty() ? did_you_mean(input.text, others) : std::string();
   std::string help;
   const auto& models = draft.spec.models;
   const bool is_model =
       std::any_of(models.begin(), models.end(), [&](const ModelSpec& model) { return model.name.text == input.text; });
   if (near.empty() && is_model) help = "a model is named by a parameter of the node, not in inputs";
   draft.error("unknown-input", input.where, "'" + node.name() + "' takes input from '" + input.text + "', which is not a node",
-              near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?", std::move(help));
+              near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?", std::move(help), std::move(removal));
 }
 
 void resolve_inputs(Draft& draft, int index) {

@@ -93,6 +93,7 @@ struct PipelineSpec {
   std::string plugins_base;  // relative plugin paths start here
   std::vector<ModelSpec> models;
   std::vector<NodeSpec> nodes;
+  std::vector<Name> removed;  // "nodes.train": what a layer takes out of those below it, and where it says so
 };
 
 }  // namespace sluice::engine

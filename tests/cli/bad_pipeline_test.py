@@ -70,6 +70,30 @@ class BadPipeline(Case):
                     "p.toml:3:11: error: 'values' takes input from 'generat', which is not a node",
                     'did you mean "generate"?')
 
+    def test_what_lacks_a_node_or_model_that_was_removed_says_who_removed_it(self):
+        for removed, problems in {"nodes.train=false": 2, "nodes.train=": 2, "nodes.generate=false": 4, "nodes.held_out=false": 1,
+                                  "nodes.sync=false": 1, "models.actor=false": 4}.items():
+            with self.subTest(removed):
+                kind, name = re.match(r"(node|model)s\.(\w+)", removed).groups()
+                message = self.refuse(self.layer(""), words=("--set", removed), problems=problems)
+                for problem in re.findall(r"(?m)^\S+: (?:error|warning): (?:.+\n)+", message):
+                    self.assertIn(f"      = --set {removed} removes {kind} '{name}'\n", problem)
+        path = self.layer("[nodes]\nvalues = false\n")
+        self.assertIn(f"      = {path}:3 removes node 'values'\n", self.refuse(path))
+
+    def test_something_else_in_the_place_of_a_table_is_told_alone(self):
+        refused = {"nodes.generate=3": ("--set:1:7: error: node 'generate' is a table, not an integer",
+                                        "--set nodes.generate.KEY=VALUE sets one of its keys, and --set nodes.generate= removes the node"),
+                   "models.actor=off": ("--set:1:8: error: model 'actor' is a table, not a string", "--set models.actor= removes the model"),
+                   "nodes=false": ("--set:1:1: error: nodes is a table, not a boolean",
+                                   "--set nodes.NAME.KEY=VALUE sets one of the keys of a node"),
+                   "budget=false": ("--set:1:1: error: budget is a table, not a boolean", "--set budget.KEY=VALUE sets one of its keys")}
+        for setting, texts in refused.items():
+            with self.subTest(setting):
+                self.refuse(self.layer(""), *texts, words=("--set", setting))
+        self.refuse(self.layer("[nodes]\nvalues = 3\n"), "p.toml:3:1: error: node 'values' is a table, not an integer",
+                    "write its keys below [nodes.values]")
+
     def test_unknown_column(self):
         self.refuse(self.layer('[nodes.train]\nold_logprobs = "rolout_logprobs"\n'),
                     "error: node 'train' reads column 'rolout_logprobs'",
