@@ -81,21 +81,47 @@ constexpr const char* kOfAssistance =
     "ranks share passes or steps of sampling (sequence_parallel, tensor_parallel): measured costs have that in them only "
     "where it was measured so";
 
-SimulationView::Variant simulate_variant(const SimulateArguments& arguments, const std::optional<engine::Costs>& measured,
-                                         const std::string& setting, std::string& pipeline) {
-  const bool is_base = setting.empty();
+// A variant before it is simulated. Without a setting it is the pipeline as it is.
+struct Candidate {
+  std::string setting;
+  LoadedPipeline loaded;
+
+  bool is_base() const { return setting.empty(); }
+};
+
+Candidate load_variant(const SimulateArguments& arguments, const std::string& setting) {
   PipelineArguments with = arguments.pipeline;
   if (arguments.iterations > 0) with.sets.push_back("pipeline.iterations=" + std::to_string(arguments.iterations));
-  const std::vector<std::string> what_if = is_base ? std::vector<std::string>() : settings_of(setting);
+  const std::vector<std::string> what_if = setting.empty() ? std::vector<std::string>() : settings_of(setting);
   std::ranges::copy(what_if, std::back_inserter(with.sets));
-  const LoadedPipeline loaded = load_what_if(with, what_if);
-  const engine::Plan& plan = loaded.plan;
-  if (is_base) print_warnings(loaded.warnings), pipeline = plan.pipeline.name;
+  return {setting, load_what_if(with, what_if)};
+}
+
+// Before any is simulated, which may take long: so all that is wrong is told at once, and costs nobody the results of others.
+std::vector<Candidate> load_variants(const SimulateArguments& arguments) {
+  std::vector<Candidate> variants;
+  variants.push_back(load_variant(arguments, {}));
+  Problems problems;
+  for (const std::string& setting : arguments.what_ifs) {
+    try {
+      variants.push_back(load_variant(arguments, setting));
+    } catch (const UserError& error) {
+      std::ranges::copy(error.problems(), std::back_inserter(problems));
+    }
+  }
+  if (!problems.empty()) throw UserError(problems);
+  print_warnings(variants.front().loaded.warnings);
+  return variants;
+}
+
+SimulationView::Variant simulate_variant(const SimulateArguments& arguments, const std::optional<engine::Costs>& measured,
+                                         const Candidate& candidate) {
+  const engine::Plan& plan = candidate.loaded.plan;
   engine::Costs costs = measured ? *measured : engine::estimated_costs(plan, arguments.gflops);
   const auto rules = guess_rules(plan);
   const std::vector<std::string> notes = engine::take_guesses(plan, rules, arguments.guesses_right, costs);
-  const bool traced = is_base && !arguments.trace.empty();
-  SimulationView::Variant variant{setting,
+  const bool traced = candidate.is_base() && !arguments.trace.empty();
+  SimulationView::Variant variant{candidate.setting,
                                   traced ? simulate_with_trace(plan, costs, arguments.trace) : engine::simulate(plan, costs),
                                   plan.ranks, !rules.empty()};
   std::ranges::copy(notes, std::back_inserter(variant.result.notes));
@@ -118,9 +144,9 @@ int simulate_pipeline(const SimulateArguments& arguments) {
   } else {
     view.gflops = arguments.gflops;
   }
-  view.variants.push_back(simulate_variant(arguments, measured, {}, view.pipeline));
-  for (const std::string& setting : arguments.what_ifs)
-    view.variants.push_back(simulate_variant(arguments, measured, setting, view.pipeline));
+  const std::vector<Candidate> candidates = load_variants(arguments);
+  view.pipeline = candidates.front().loaded.plan.pipeline.name;
+  for (const Candidate& candidate : candidates) view.variants.push_back(simulate_variant(arguments, measured, candidate));
   if (arguments.guesses_right && std::ranges::none_of(view.variants, &SimulationView::Variant::guesses))
     throw UserError("--guesses-right has no effect: no node of the pipeline guesses tokens",
                     "remove it, or set speculation = \"ngrams\" or \"draft\" in a node that samples");

@@ -198,6 +198,14 @@ class Refused(SimulateCase):
         self.assert_refused(done, "--what-if:1:8: error", "did you mean tokens_in_flight?")
         self.assert_refused(run("simulate", PPO, "--what-if", ""), "--what-if is empty")
 
+    def test_all_variants_that_are_wrong_are_told_before_any_is_simulated(self):
+        words = ("--what-if", "schedule.policy_lag=1", "--what-if", "budget.token_in_flight=1", "--what-if", "nodes.train.mini_batchs=2")
+        done = run("simulate", PPO, *words)
+        self.assert_refused(done, "--what-if:1:8: error: token_in_flight is not", "--what-if:1:13: error: mini_batchs is not", problems=2)
+        self.assertEqual(done.stdout, "")
+        done = run("simulate", PPO, *words, *sets(**{"budget.tokens_in_flight": 1}))  # then the variants are wrong for that, too
+        self.assert_refused(done, "--set:1:25: error: ", problems=1)
+
     def test_a_setting_with_which_the_run_would_stall(self):
         done = run("simulate", PPO, "--what-if", "budget.tokens_in_flight=100")
         self.assertEqual(done.returncode, WRONG_PIPELINE, done.stderr)
