@@ -14,6 +14,7 @@
 #include "cli/core_shares.h"
 #include "cli/launch.h"
 #include "cli/load.h"
+#include "cli/resume_point.h"
 #include "cli/run_folder.h"
 #include "cli/run_lock.h"
 #include "cli/run_words.h"
@@ -114,6 +115,7 @@ int launch_again(const ResumeArguments& arguments) {
                           .plugins = arguments.plugins},
                          Says::kNothing);
   };
+  if (arguments.from) point_at(arguments.run_folder, *arguments.from);  // throws where it is not there
   const int ranks = load(/*as many as its roles have*/ 0).plan.ranks;
   const LoadedPipeline loaded = on_cores(share_of_cores(cores_of_affinity(), 0, ranks), [&] { return load(ranks); });
   return started(words_of(arguments), {.words = {},

@@ -3,7 +3,7 @@
 import os
 import unittest
 
-from support import DONE, PPO, SMALL, WRONG_PIPELINE, WRONG_USAGE, Case, run, sets
+from support import DONE, PPO, SMALL, WRONG_PIPELINE, WRONG_USAGE, Case, run, sets, with_roles
 
 IN_A_WORLD = {"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4", "MASTER_ADDR": "n1", "MASTER_PORT": "2345"}
 
@@ -39,6 +39,12 @@ class Launch(Case):
         self.assertIn("[rank 1]       = and 19 more problems\n", done.stderr)
         self.assertIn("\n20 problems; nothing was run\n", done.stderr)
         self.assertEqual(done.stderr.count("max_prompt_tokens of node 'generate' is 1"), 20 + 1)
+
+    def test_a_checkpoint_that_is_not_there_is_told_once(self):
+        self.write("run/pipeline.toml", with_roles("grpo.toml", 1, 1))
+        done = run("resume", self.folder / "run", "--from", 3)
+        self.assert_refused(done, f"error: {self.folder}/run has no checkpoint 3\n      = help: it has none\n")
+        self.assertNotIn("rank", done.stderr)
 
     def test_a_pipeline_with_more_executors_than_cores_of_a_rank_is_warned_of_once(self):
         one = {min(os.sched_getaffinity(0))}
