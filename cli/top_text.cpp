@@ -66,6 +66,22 @@ std::string table(std::vector<Row> rows, size_t width) {
   return text;
 }
 
+// What rows say of a moment: that it is now, that it was the last one of a run that has ended otherwise than well, or nothing, since a
+// run that is done has nothing left to do.
+enum class Moment { kNow, kLast, kNone };
+
+Moment moment_of(const TopView& view) {
+  if (view.status.state == "done") return Moment::kNone;
+  return view.status.state == "running" && !view.gone ? Moment::kNow : Moment::kLast;
+}
+
+// Behind the first `lasting` columns of a table are those of a moment.
+std::vector<Row> of_moment(std::vector<Row> rows, Moment moment, size_t lasting) {
+  if (moment != Moment::kNone) return rows;
+  for (Row& row : rows) row.resize(lasting);
+  return rows;
+}
+
 std::string state_text(const TopView& view) {
   if (view.status.state != "running") return view.status.state;
   if (view.gone) return "ended without saying so";
@@ -111,37 +127,40 @@ std::string memory_classes(const RunStatus& s, size_t width) {
 }
 
 // What a rank does comes last because it may be long.
-std::string ranks(const RunStatus& s, size_t width) {
+std::string ranks(const RunStatus& s, Moment moment, size_t width) {
   if (s.ranks.empty()) return {};
-  std::vector<Row> rows{{"rank", "host", ">pid", ">done", ">resident", ">in flight", ">last sign", "does"}};
+  const bool now = moment == Moment::kNow;
+  std::vector<Row> rows{{"rank", "host", ">pid", ">done", ">resident", ">in flight", ">last sign", now ? "does" : "did"}};
   for (const engine::RankSeen& r : s.ranks) {
     rows.push_back({std::to_string(r.rank), r.host, std::to_string(r.pid), std::to_string(r.last.iterations_done),
                     bytes_text(r.last.resident_bytes), count_text(r.last.tokens_in_flight),
-                    human_seconds(r.silent_seconds) + " ago", r.last.doing});
+                    human_seconds(r.silent_seconds) + (now ? " ago" : " before"), r.last.doing});
   }
-  return table(std::move(rows), width);
+  return table(of_moment(std::move(rows), moment, 3), width);
 }
 
-std::string executors(const RunStatus& s, size_t width) {
-  std::vector<Row> rows{{"executor", ">threads", ">busy", "works on", ">for", ">queued"}};
+std::string executors(const RunStatus& s, Moment moment, size_t width) {
+  const char* const at_work = moment == Moment::kNow ? "works on" : "worked on";
+  std::vector<Row> rows{{"executor", ">threads", ">busy", at_work, ">for", ">queued"}};
   for (const RunStatus::Executor& e : s.executors) {
     const bool idle = e.working_on.empty();
     rows.push_back({e.name, std::to_string(e.threads), share_text(e.busy_seconds, s.seconds), idle ? "-" : e.working_on,
                     idle ? "" : human_seconds(e.for_seconds), std::to_string(e.queued)});
   }
-  return table(std::move(rows), width);
+  return table(of_moment(std::move(rows), moment, 3), width);
 }
 
 // `done`: micro-batches, of which `held` are in a barrier. What a node waits for comes last because it may be long.
-std::string nodes(const RunStatus& s, size_t width) {
-  std::vector<Row> rows{{"node", "executor", ">busy", ">done", ">tok/s", ">queued", ">held", "waits for"}};
+std::string nodes(const RunStatus& s, Moment moment, size_t width) {
+  const char* const waits = moment == Moment::kNow ? "waits for" : "waited for";
+  std::vector<Row> rows{{"node", "executor", ">busy", ">done", ">tok/s", ">queued", ">held", waits}};
   for (const RunStatus::Node& n : s.nodes) {
     const bool worked = n.tokens > 0 && n.busy_seconds > 0;
     rows.push_back({n.name, n.executor, share_text(n.busy_seconds, s.seconds), std::to_string(n.micro_batches),
                     worked ? human_count(static_cast<double>(n.tokens) / n.busy_seconds) : "", std::to_string(n.queued),
                     n.held > 0 ? std::to_string(n.held) : "", n.waits_for});
   }
-  return table(std::move(rows), width);
+  return table(of_moment(std::move(rows), moment, 5), width);
 }
 
 // Edges with nothing on them would hide the others.
@@ -221,9 +240,11 @@ std::string last_metrics(const engine::MetricRow& metrics, size_t width) {
 std::string top_text(const TopView& view, size_t width) {
   const RunStatus& status = view.status;
   const size_t bar_width = width >= kWide ? kWideBar : kNarrowBar;
+  const Moment moment = moment_of(view);
   return line(progress(view, bar_width), width) + "\n" + line(budget(status, bar_width), width) + line(memory(status), width) +
-         ranks(status, width) + memory_classes(status, width) + executors(status, width) + nodes(status, width) +
-         edges(status, width) + last_metrics(view.metrics, width);
+         ranks(status, moment, width) + memory_classes(status, width) + executors(status, moment, width) +
+         nodes(status, moment, width) + (moment == Moment::kNone ? std::string() : edges(status, width)) +
+         last_metrics(view.metrics, width);
 }
 
 }  // namespace sluice::cli

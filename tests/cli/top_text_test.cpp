@@ -87,8 +87,14 @@ TEST(TopText, ShowsARunThatHasEnded) {
   view.status.iterations_done = 120;
   view.status.sampling_iteration = -1;
   view.silent_seconds = 86'400;  // of course
-  view.status.edges.clear();
+  view.status.ranks = {{.rank = 0, .host = "n1", .pid = 4711, .last = {"in 'generate', iteration 119", 119, 5120, 812'000'000}}};
   expect_golden("cli/top/done.txt", top_text(view, 120));
+}
+
+TEST(TopText, SaysWhatARunThatFailedWasAt) {
+  TopView view = running();
+  view.status.state = "failed";
+  expect_golden("cli/top/failed.txt", top_text(view, 120));
 }
 
 TEST(TopText, SaysWhenTheProcessIsGone) {
