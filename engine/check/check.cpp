@@ -21,8 +21,7 @@ CheckResult check_with(const Asked& asked, int64_t micro_batch) {
   checking::Draft draft(spec, registry);
   draft.plan.ranks = ranks;
   draft.chosen_micro_batch = micro_batch;
-  bind_settings(spec, registry, draft.problems, draft.plan);
-  draft.settings_bound = !has_errors(draft.problems);
+  draft.right = bind_settings(spec, registry, draft.problems, draft.plan);
   checking::resolve_preset(draft);
   checking::resolve_nodes(draft);
   checking::check_graph(draft);

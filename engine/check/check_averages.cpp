@@ -54,7 +54,7 @@ void check_uses(Draft& draft, const DraftModel& model) {
 
 // Those who assist go through the passes of each model by themselves: of an average they would not know when it has moved.
 void check_ranks(Draft& draft, const DraftModel& model) {
-  if (!draft.settings_bound || draft.plan.pass_ranks() == 1) return;
+  if (!draft.right.cluster || draft.plan.pass_ranks() == 1) return;
   draft.error("setting-unusable", place_of(draft.spec.cluster, "sequence_parallel", draft.spec.where),
               "ranks that compute passes together have no moving averages, and '" + model.spec->name.text + "' is one", {},
               "remove sequence_parallel, or checkpoint instead of ema in [models." + model.spec->name.text + "]");

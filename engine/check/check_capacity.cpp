@@ -487,7 +487,7 @@ void check_capacity(Draft& draft) {
       report_unbounded(draft, path);
   }
   for (const Worst& worst : all) check_positions(draft, worst);
-  if (!draft.settings_bound || !draft.roles_known || all.size() < draft.paths.size() || !divide_budget(draft, all)) return;
+  if (!draft.knows_ranks_and_budget() || all.size() < draft.paths.size() || !divide_budget(draft, all)) return;
   IntegerOrAuto& micro_batch = draft.plan.budget.micro_batch_tokens;
   for (const Worst& worst : all) {
     if (micro_batch.automatic) micro_batch.value = std::max({micro_batch.value, draft.chosen_micro_batch, worst.group_tokens()});

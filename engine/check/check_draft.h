@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/plan/bind_settings.h"
 #include "engine/plan/capacity.h"
 #include "engine/plan/plan.h"
 
@@ -91,7 +92,7 @@ struct Draft {
   const Registry& registry;
   Problems problems;
   Plan plan;  // its settings are bound first
-  bool settings_bound = false;
+  RightSettings right;
   bool roles_known = true;         // false: not which of them trains, and so nothing of what its ranks have
   int64_t chosen_micro_batch = 0;  // where it is left to the plan: a candidate; 0: as small as it can be
   const Preset* preset = nullptr;  // null: none
@@ -113,6 +114,7 @@ struct Draft {
   bool trains_what_it_samples(const DraftModel& model) const {
     return model.sampler >= 0 && model.updater >= 0 && !measures(node(model.sampler));
   }
+  bool knows_ranks_and_budget() const { return right.pipeline && right.budget && right.schedule && right.cluster && roles_known; }
   int main_path() const;  // index of the first that does not measure; -1: none
   bool measures(const DraftNode& node) const { return node.path >= 0 && this->node(path_of(node)->source).source.measures(); }
 

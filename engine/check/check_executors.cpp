@@ -139,7 +139,7 @@ void check_executors(Draft& draft) {
     if (!node.role.empty()) node.executor = node.role + "/" + node.executor;
   }
   for (const DraftPath& path : draft.paths) place_source(draft, path);
-  if (!draft.settings_bound) return;
+  if (!draft.right.runtime) return;
   const std::vector<const PlanRole*> roles = draft.plan.all_roles();
   if (roles.empty()) return share_cores(draft, {});
   for (const PlanRole* const role : roles) {

@@ -85,7 +85,7 @@ void check_trainable(Draft& draft, const DraftNode& node, const ModelNeed& need,
 
 // What ranks have in common is the host's.
 void check_common(Draft& draft, const DraftModel& model) {
-  if (!draft.settings_bound || !draft.plan.shards_parameters() || model.params == nullptr || model.facts.device == "cpu") return;
+  if (!draft.right.cluster || !draft.plan.shards_parameters() || model.params == nullptr || model.facts.device == "cpu") return;
   draft.error(
       "setting-unusable", place_of(draft.spec.cluster, "shard", draft.spec.where),
       "shard = \"parameters\" shares memory of the host, and model '" + model.spec->name.text + "' is on " + model.facts.device,
@@ -112,7 +112,7 @@ void check_ring(Draft& draft) {
 
 // Of the ranks that compute passes together each one of a block has some heads of all models, told once of all that do not allow it.
 void check_shared_passes(Draft& draft) {
-  if (!draft.settings_bound || draft.plan.pass_ranks() == 1) return;
+  if (!draft.right.cluster || draft.plan.pass_ranks() == 1) return;
   check_ring(draft);
   const int64_t together = draft.plan.pass_ranks(), ranks = together / draft.plan.ring();
   int64_t common = 0;  // the largest number of ranks that divides all of them
@@ -141,7 +141,7 @@ void check_shared_passes(Draft& draft) {
 
 // Likewise of those that sample together, which have heads of the KV cache, too.
 void check_shared_sampling(Draft& draft) {
-  if (!draft.settings_bound || draft.plan.sampling_ranks() == 1) return;
+  if (!draft.right.cluster || draft.plan.sampling_ranks() == 1) return;
   const int ranks = draft.plan.sampling_ranks();
   std::vector<std::string> unfit;
   for (const DraftModel& model : draft.models) {
@@ -160,7 +160,7 @@ void check_shared_sampling(Draft& draft) {
 
 // Of every mixture each rank has as many experts, on the CPU.
 void check_shared_experts(Draft& draft) {
-  const int ranks = draft.settings_bound ? draft.plan.expert_ranks() : 1;
+  const int ranks = draft.right.cluster ? draft.plan.expert_ranks() : 1;
   if (ranks == 1) return;
   const SourceSpan where = place_of(draft.spec.cluster, "expert_parallel", draft.spec.where);
   const bool all_known = std::ranges::all_of(draft.models, [](const DraftModel& model) { return model.params != nullptr; });
@@ -338,8 +338,9 @@ void check_update(Draft& draft) {
 }
 
 void check_lag(Draft& draft) {
-  if (draft.settings_bound) check_update(draft);
-  if (!draft.settings_bound || draft.plan.schedule.policy_lag == 0) return;
+  if (!draft.right.schedule) return;
+  check_update(draft);
+  if (draft.plan.schedule.policy_lag == 0) return;
   const SourceSpan where = place_of(draft.spec.schedule, "policy_lag", draft.spec.where);
   const auto is_trained = [&](const DraftModel& m) { return draft.trains_what_it_samples(m); };
   const auto model = std::find_if(draft.models.begin(), draft.models.end(), is_trained);
@@ -375,7 +376,7 @@ void bind_models(Draft& draft) {
       continue;
     }
     BindContext context{draft.registry, draft.problems, "[models." + spec.name.text + "]",
-                        preset_scope(draft, &model.preset_uses), draft.settings_bound ? draft.plan.pipeline.iterations : 0};
+                        preset_scope(draft, &model.preset_uses), draft.right.pipeline ? draft.plan.pipeline.iterations : 0};
     try {
       model.params = type->bind(spec, context, model.facts);
     } catch (const UserError& error) {

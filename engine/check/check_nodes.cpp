@@ -76,7 +76,7 @@ void bind(Draft& draft, DraftNode& node) {
                                            [](const Problem& p) { return p.severity == Severity::kError; });
   const std::string type = "type " + sluice::quoted(node.type->info.type);
   BindContext context{draft.registry, draft.problems, place_of(node).known() ? type : type + " of node '" + node.name() + "'",
-                      preset_scope(draft, node, &node.preset_uses), draft.settings_bound ? draft.plan.pipeline.iterations : 0};
+                      preset_scope(draft, node, &node.preset_uses), draft.right.pipeline ? draft.plan.pipeline.iterations : 0};
   try {
     const bool is_source = node.type->kind == NodeKind::kSource;
     node.params = node.type->bind(is_source ? take_source_keys(node, context) : node.spec->params, context);

@@ -362,7 +362,7 @@ void check_forward_roles(Draft& draft) {
 void check_sampling_groups(Draft& draft) {
   const PlanRole& role = draft.plan.roles.back();
   const int64_t together = draft.plan.cluster.tensor_parallel, ranks = role.ranks;
-  if (!draft.settings_bound || ranks % together == 0) return;
+  if (!draft.right.cluster_keys || ranks % together == 0) return;
   draft.error(
       "setting-unusable", place_of(draft.spec.cluster, "tensor_parallel", draft.spec.where),
       plural(ranks, "rank") + " of role " + sluice::quoted(role.name) + " cannot be parted into groups of " +
@@ -418,7 +418,7 @@ void check_roles(Draft& draft) {
   if (!draft.plan.roles.empty()) check_sampling_groups(draft);
   check_elastic(draft);
   check_forward_roles(draft);
-  if (draft.settings_bound) settle_slots(draft.spec, draft.problems, draft.plan);
+  if (draft.right.cluster_keys) settle_slots(draft.spec, draft.problems, draft.plan);
 }
 
 }  // namespace sluice::engine::checking

@@ -12,12 +12,19 @@
 namespace sluice::engine {
 namespace {
 
+std::ptrdiff_t count_of_errors(const Problems& problems) {
+  return std::ranges::count(problems, Severity::kError, &Problem::severity);
+}
+
+// False: with an error.
 template <class P>
-void bind_table(const std::string& name, const ParamSet<P>& params, const Table& table, const Registry& registry,
+bool bind_table(const std::string& name, const ParamSet<P>& params, const Table& table, const Registry& registry,
                 Problems& problems, P& settings, Plan& plan) {
+  const auto before = count_of_errors(problems);
   BindContext context{registry, problems, "[" + name + "]"};
   params.erased().bind(&settings, table, context);
   for (EffectiveKey& key : effective_keys(name, params.erased(), &settings, table)) plan.effective.push_back(std::move(key));
+  return count_of_errors(problems) == before;
 }
 
 bool report_missing_table(const PipelineSpec& spec, const Table& table, Problems& problems, const std::string& name,
@@ -229,13 +236,13 @@ void check_expert_ranks(const PipelineSpec& spec, Problems& problems, const Plan
                              : "an expert_parallel that divides sequence_parallel, which is " + std::to_string(passes));
 }
 
-// In the order of the file; which of them trains is not known yet.
-void bind_roles(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
+// In the order of the file; which of them trains is not known yet. False: with an error in their keys.
+bool bind_roles(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
   int first = 0;
-  const size_t before = problems.size();
+  bool right = true;
   for (const RoleSpec& role : spec.roles) {
     RoleSettings settings;
-    bind_table("cluster.roles." + role.name.text, role_params(), role.params, registry, problems, settings, plan);
+    right &= bind_table("cluster.roles." + role.name.text, role_params(), role.params, registry, problems, settings, plan);
     plan.roles.push_back({.name = role.name.text,
                           .where = role.name.where,
                           .first_rank = first,
@@ -245,7 +252,7 @@ void bind_roles(const PipelineSpec& spec, const Registry& registry, Problems& pr
     first += static_cast<int>(settings.ranks);
   }
   if (plan.ranks == 0) plan.ranks = std::max(first, 1);
-  if (plan.roles.empty() || first == plan.ranks || problems.size() > before) return;
+  if (plan.roles.empty() || first == plan.ranks || !right) return right;
   problems.push_back(
       {.kind = "roles-without-ranks",
        .where = spec.roles.front().name.where,
@@ -254,6 +261,7 @@ void bind_roles(const PipelineSpec& spec, const Registry& registry, Problems& pr
        .caret = {},
        .notes = {},
        .help = "rlhf-run launch without --ranks starts " + std::to_string(first) + "; or change ranks in [cluster.roles.NAME]"});
+  return true;
 }
 
 void bind_devices(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
@@ -282,27 +290,29 @@ bool is_pipeline_name(const std::string& name) {
   });
 }
 
-void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
+RightSettings bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
+  RightSettings right;
   plan.pipeline.name = file_stem(spec);
-  if (!report_missing_table(spec, spec.pipeline, problems, "pipeline", "\n          iterations = 100")) {
-    bind_table("pipeline", pipeline_params(), spec.pipeline, registry, problems, plan.pipeline, plan);
-  }
+  if (!report_missing_table(spec, spec.pipeline, problems, "pipeline", "\n          iterations = 100"))
+    right.pipeline = bind_table("pipeline", pipeline_params(), spec.pipeline, registry, problems, plan.pipeline, plan);
   check_name(spec, problems, plan.pipeline.name);
   if (!report_missing_table(spec, spec.budget, problems, "budget",
-                            "\n          tokens_in_flight = 16384\n          micro_batch_tokens = 2048")) {
-    bind_table("budget", budget_params(), spec.budget, registry, problems, plan.budget, plan);
-  }
-  bind_table("schedule", schedule_params(), spec.schedule, registry, problems, plan.schedule, plan);
-  bind_table("runtime", runtime_params(), spec.runtime, registry, problems, plan.runtime, plan);
+                            "\n          tokens_in_flight = 16384\n          micro_batch_tokens = 2048"))
+    right.budget = bind_table("budget", budget_params(), spec.budget, registry, problems, plan.budget, plan);
+  right.schedule = bind_table("schedule", schedule_params(), spec.schedule, registry, problems, plan.schedule, plan);
+  right.runtime = bind_table("runtime", runtime_params(), spec.runtime, registry, problems, plan.runtime, plan);
   bind_table("checkpoint", checkpoint_params(), spec.checkpoint, registry, problems, plan.checkpoint, plan);
   bind_table("log", log_params(), spec.log, registry, problems, plan.log, plan);
-  bind_table("cluster", cluster_params(), spec.cluster, registry, problems, plan.cluster, plan);
+  const auto before = count_of_errors(problems);
+  right.cluster_keys = bind_table("cluster", cluster_params(), spec.cluster, registry, problems, plan.cluster, plan);
   check_ring(spec, problems, plan);
-  bind_roles(spec, registry, problems, plan);
+  right.cluster_keys &= bind_roles(spec, registry, problems, plan);
   check_expert_ranks(spec, problems, plan);
+  if (plan.roles.empty()) settle_slots(spec, problems, plan);
+  right.cluster = count_of_errors(problems) == before;
   bind_devices(spec, registry, problems, plan);
   check_checkpoint_folder(spec.checkpoint, problems);
-  if (plan.roles.empty()) settle_slots(spec, problems, plan);
+  return right;
 }
 
 void settle_slots(const PipelineSpec& spec, Problems& problems, Plan& plan) {

@@ -8,8 +8,15 @@
 
 namespace sluice::engine {
 
+/// Which settings are without errors, so that what follows from them can be looked at while others are wrong.
+struct RightSettings {
+  bool pipeline = false, budget = false, schedule = false, runtime = false;
+  bool cluster_keys = false;  // of [cluster] and its roles, each for itself
+  bool cluster = false;       // and what they say of each other
+};
+
 /// Binds the tables of `spec` into the plan's settings and fills plan.effective with their keys. Reports into `problems`.
-void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan);
+RightSettings bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan);
 
 /// How many parts every iteration has: as [cluster] says, or as many as ranks train. Reports where these cannot share them. Part of
 /// bind_settings() but for plans with roles, of which it must be known first who trains.

@@ -4,7 +4,7 @@ import pathlib
 import re
 import unittest
 
-from support import DONE, PPO, SMALL, WRONG_PIPELINE, Case, run, sets
+from support import DONE, PPO, SMALL, WRONG_PIPELINE, Case, run, sets, with_roles
 
 
 class BadPipeline(Case):
@@ -93,6 +93,18 @@ class BadPipeline(Case):
                 self.refuse(self.layer(""), *texts, words=("--set", setting))
         self.refuse(self.layer("[nodes]\nvalues = 3\n"), "p.toml:3:1: error: node 'values' is a table, not an integer",
                     "write its keys below [nodes.values]")
+
+    def test_problems_of_ranks_and_budget_do_not_wait_for_each_other(self):
+        apart = self.write("apart.toml", with_roles("grpo.toml", 2, 1))
+        cluster = ["[cluster]", "slots = 3", "ring = 3", "shard_ranks = 2", "[cluster.roles.train]", "elastic = true"]
+        text = "\n".join([f'extends = "{apart}"', *cluster, "[log]", "colour = 3", ""])
+        self.refuse(text, 'p.toml:3:9: error: 3 slots cannot be divided among 2 ranks of role "train"',
+                    "p.toml:4:8: error: a ring of 3 cannot be made of 1 rank", "p.toml:5:15: error: shard_ranks have weights in common",
+                    'p.toml:7:11: error: role "train" trains, and cannot be elastic', "p.toml:9:1: error: colour is not", problems=5)
+        self.refuse(self.layer("[log]\ncolour = 3\n[budget]\ntokens_in_flight = 600\n"), "p.toml:3:1: error: colour is not",
+                    "p.toml:5:20: error: ", problems=2)
+        self.refuse(self.layer("[budget]\ncolour = 3\n[runtime]\ncores = 1\n"), "p.toml:3:1: error: colour is not",
+                    "p.toml:5:9: error: 2 executors (cpu:1, cpu) cannot share 1 core", problems=2)
 
     def test_unknown_column(self):
         self.refuse(self.layer('[nodes.train]\nold_logprobs = "rolout_logprobs"\n'),
