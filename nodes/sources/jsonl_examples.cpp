@@ -8,6 +8,7 @@
 #include "nodes/columns/columns.h"
 #include "nodes/models/model_parts.h"
 #include "nodes/sources/row_look.h"
+#include "nodes/sources/unknown_characters.h"
 
 namespace sluice::nodes {
 namespace {
@@ -39,8 +40,10 @@ void look_at_examples(const JsonlExamplesParams& params, engine::DataLook& look)
   const ModelText model(params.model, look.folder_of(params.model));
   const ExampleRows examples(params, model, look.all() ? end_of_texts(params, model) : std::nullopt);
   data::Dataset rows(rows_to_look_at(params, look), examples.fields());
+  UnknownCharacters unknown(params.model, look);
   RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) -> std::optional<RowCheck::Fault> {
     const std::vector<Json> values = rows.values(id);
+    unknown.look_at(values, rows, id);
     examples.check(values);
     if (!look.all()) return std::nullopt;
     return examples.fault_of(examples.example(values));
@@ -49,6 +52,7 @@ void look_at_examples(const JsonlExamplesParams& params, engine::DataLook& look)
     warn_of_skipped_template(format, params.model, *prompt, look);
   warn_of_skipped_input(format, rows_to_look_at(params, look), look);
   warn_of_quoted_arguments(rows, params.model, look);
+  unknown.warn(look);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "nodes/models/model_parts.h"
 #include "nodes/sources/conversation.h"
 #include "nodes/sources/row_look.h"
+#include "nodes/sources/unknown_characters.h"
 
 namespace sluice::nodes {
 namespace {
@@ -59,8 +60,10 @@ void look_at_prompts(const JsonlPromptsParams& params, engine::DataLook& look) {
   const auto model = params.model.empty() ? nullptr : std::make_shared<ModelText>(params.model, look.folder_of(params.model));
   const PromptRows prompts(params, model, look.text_checks(), look.all() ? look.prompt_limit() : std::nullopt);
   data::Dataset rows(rows_to_look_at(params, look), prompts.fields());
+  UnknownCharacters unknown(params.model, look);
   RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) {
     const PromptRows::Prompt prompt = prompts.prompt(rows.values(id));
+    unknown.look_at(prompt.text, rows, id);
     if (look.all()) return prompts.fault_of(prompt);
     prompts.look_at_texts(prompt);
     return std::optional<RowCheck::Fault>();
@@ -69,6 +72,7 @@ void look_at_prompts(const JsonlPromptsParams& params, engine::DataLook& look) {
   warn_of_skipped_template(format, params.model, prompts.prompt(rows.values({0, 0})).text, look);
   warn_of_skipped_input(format, rows_to_look_at(params, look), look);
   warn_of_quoted_arguments(rows, params.model, look);
+  unknown.warn(look);
 }
 
 }  // namespace

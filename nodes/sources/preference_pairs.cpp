@@ -10,6 +10,7 @@
 #include "nodes/columns/columns.h"
 #include "nodes/models/model_parts.h"
 #include "nodes/sources/row_look.h"
+#include "nodes/sources/unknown_characters.h"
 
 namespace sluice::nodes {
 namespace {
@@ -81,8 +82,10 @@ void look_at_pairs(const PreferencePairsParams& params, engine::DataLook& look) 
   const ModelText model(params.model, look.folder_of(params.model));
   const PairRows pairs(params, model, look.all() ? end_of_texts(params, model) : std::nullopt);
   data::Dataset rows(rows_to_look_at(params, look), pairs.fields());
+  UnknownCharacters unknown(params.model, look);
   RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) -> std::optional<RowCheck::Fault> {
     const std::vector<Json> values = rows.values(id);
+    unknown.look_at(values, rows, id);
     pairs.check(values);
     if (!look.all()) return std::nullopt;
     return pairs.fault_of(pairs.pair(values));
@@ -90,6 +93,7 @@ void look_at_pairs(const PreferencePairsParams& params, engine::DataLook& look) 
   if (const auto prompt = pairs.plain_prompt(rows.values({0, 0}))) warn_of_skipped_template(format, params.model, *prompt, look);
   warn_of_skipped_input(format, rows_to_look_at(params, look), look);
   warn_of_quoted_arguments(rows, params.model, look);
+  unknown.warn(look);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "nodes/columns/columns.h"
 #include "nodes/models/model_parts.h"
 #include "nodes/sources/row_look.h"
+#include "nodes/sources/unknown_characters.h"
 
 namespace sluice::nodes {
 namespace {
@@ -38,8 +39,10 @@ void look_at_labels(const UnpairedPreferencesParams& params, engine::DataLook& l
   const ModelText model(params.model, look.folder_of(params.model));
   const LabelledRows labelled(params, model, look.all() ? end_of_completions(params, model) : std::nullopt);
   data::Dataset rows(rows_to_look_at(params, look), labelled.fields());
+  UnknownCharacters unknown(params.model, look);
   RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) -> std::optional<RowCheck::Fault> {
     const std::vector<Json> values = rows.values(id);
+    unknown.look_at(values, rows, id);
     labelled.examples().check(LabelledRows::example(values));
     if (!look.all()) return std::nullopt;
     return labelled.fault_of(values, rows.values({0, 0}));
@@ -48,6 +51,7 @@ void look_at_labels(const UnpairedPreferencesParams& params, engine::DataLook& l
     warn_of_skipped_template(format, params.model, *prompt, look);
   warn_of_skipped_input(format, rows_to_look_at(params, look), look);
   warn_of_quoted_arguments(rows, params.model, look);
+  unknown.warn(look);
 }
 
 }  // namespace

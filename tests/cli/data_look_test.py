@@ -35,6 +35,26 @@ class Look(Case):
         self.assertEqual(run("validate", PPO, *late).returncode, DONE)
         self.assert_refused(run("validate", "--data", PPO, *late), 'data.jsonl:1001:1: error: this line has "prompt" twice')
 
+    def test_characters_that_the_tokenizer_drops_are_warned_of(self):
+        data = self.write("some.jsonl", GOOD + '{"prompt": "1é+1=", "label": "2"}\n{"prompt": "1 +\\t1=", "label": "é"}\n{"prompt": "ü", "label": "1"}\n')
+        words = sets(**SMALL, **{"nodes.prompts.path": str(data)})
+        done = run("validate", PPO, *words)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertIn("warning: the tokenizer of model 'actor' has no token for some characters of 2 of 4 rows looked at: they are left out\n", done.stderr)
+        self.assertIn(f'      = the first one: "é" in {data}:2\n', done.stderr)
+        self.assertEqual(done.stderr.count("has no token"), 1)
+        known = run("validate", "--data", PPO, *sets(**SMALL, **self.data('{"prompt": "1 +\\t1=", "label": "é"}\n')))
+        self.assertEqual((known.returncode, known.stderr), (DONE, ""))
+
+    def test_characters_of_examples_to_learn_are_looked_at_too(self):
+        data = self.write("learn.jsonl", '{"prompt": "1+1=", "completion": "2"}\n' * 100 + '{"prompt": "1+1=", "completion": "2é"}\n')
+        sft = ROOT / "pipelines/sft.toml"
+        for words, told in (((), 0), (("--data",), 1)):
+            done = run("validate", *words, sft, *sets(**{"nodes.examples.path": str(data)}))
+            self.assertEqual(done.returncode, DONE, done.stderr)
+            self.assertEqual(done.stderr.count("has no token for some characters of 1 of 101 rows: they are left out"), told, done.stderr)
+            self.assertEqual(done.stderr.count(f'the first one: "é" in {data}:101'), told)
+
     def test_limits_are_counted_where_all_rows_are_asked_for(self):
         limit = {"nodes.prompts.model": "actor", "nodes.prompts.max_prompt_tokens": 8}
         long = sets(**self.data(GOOD + '{"prompt": "11111111+1=", "label": "2"}\n'), **limit)
