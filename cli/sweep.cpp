@@ -76,17 +76,12 @@ void refuse_folder_of_another(const fs::path& folder, const std::vector<SweptRun
   if (!what.empty()) throw UserError("the folder " + folder.string() + " " + what, "name another one with -o");
 }
 
-bool is_finished(const fs::path& folder, int64_t iterations) {
-  const SweptState found = state_of_run(folder);
-  return found.is_done() && found.iterations >= iterations;
-}
-
 std::vector<SweepProcess> processes_of(const SweepArguments& arguments, const CheckedSweep& sweep) {
   std::vector<SweepProcess> processes;
   for (size_t i = 0; i < sweep.runs.size(); ++i) {
     RunArguments run = arguments.run;
     run.run_folder = folder_of_swept(arguments.run.run_folder, sweep.runs[i]);
-    if (is_finished(run.run_folder, sweep.iterations[i])) continue;
+    if (state_of_run(run.run_folder).is_finished(sweep.iterations[i])) continue;
     run.pipeline.sets = sweep.runs[i].sets;
     run.may_go_on = true;
     SweepProcess process{.name = sweep.runs[i].name, .number = i + 1, .words = words_of(run)};
@@ -115,10 +110,12 @@ void print_names(const CheckedSweep& sweep, const std::vector<SweepProcess>& lef
   }
 }
 
-void warn_of_shared_cores(int at_once) {
+// A single run shares its cores with none.
+void warn_of_shared_cores(int at_once, int ranks) {
   const auto cores = available_cores();
-  if (at_once <= cores) return;
-  std::fprintf(stderr, "warning: %d runs at a time share %s: each waits for the others\n\n", at_once,
+  if (at_once == 1 || at_once * ranks <= cores) return;
+  const std::string of_ranks = ranks == 1 ? "" : ", of " + std::to_string(ranks) + " ranks each,";
+  std::fprintf(stderr, "warning: %d runs at a time%s share %s: each waits for the others\n\n", at_once, of_ranks.c_str(),
                plural(cores, "core").c_str());
 }
 
@@ -151,7 +148,7 @@ int run_all(const SweepArguments& arguments, const CheckedSweep& sweep) {
     return kDone;
   }
   std::fflush(stdout);
-  warn_of_shared_cores(static_cast<int>(std::min(left.size(), static_cast<size_t>(arguments.parallel))));
+  warn_of_shared_cores(static_cast<int>(std::min(left.size(), static_cast<size_t>(arguments.parallel))), sweep.most_ranks);
   write_sweep(folder, sweep.file);
   const SweepOutcome outcome = run_processes(left, arguments.parallel, sweep.runs.size());
   std::printf("\n");

@@ -166,7 +166,8 @@ CheckedSweep checked_sweep(const SweepArguments& arguments, const SweepGrid& gri
   CheckedSweep sweep{.file = {.pipeline = pipeline_text(arguments.run.pipeline.file), .grid = grid, .effective = {}},
                      .runs = runs_of(grid),
                      .iterations = {},
-                     .name = {}};
+                     .name = {},
+                     .most_ranks = 1};
   FoundProblems found(grid);
   MemoryAtOnce memory;
   for (const SweptRun& run : sweep.runs) {
@@ -174,6 +175,7 @@ CheckedSweep checked_sweep(const SweepArguments& arguments, const SweepGrid& gri
       const LoadedPipeline loaded = load_one(arguments, run);
       if (sweep.name.empty()) sweep.name = loaded.plan.pipeline.name;
       sweep.iterations.push_back(loaded.plan.pipeline.iterations);
+      sweep.most_ranks = std::max(sweep.most_ranks, loaded.plan.ranks);
       sweep.file.effective.push_back(engine::keys_to_compare(loaded.plan));
       memory.add(loaded.plan);
     } catch (const UserError& error) {

@@ -14,6 +14,7 @@ struct CheckedSweep {
   std::vector<SweptRun> runs;
   std::vector<std::int64_t> iterations;  // of each run, [pipeline] iterations
   std::string name;                      // of the pipeline of the first run
+  int most_ranks = 1;                    // of any run
 };
 
 /// Proves the pipeline of each run of the grid, for the cores that a run has beside `parallel` - 1 others, and that the memory holds

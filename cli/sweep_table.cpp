@@ -1,8 +1,10 @@
 #include "cli/sweep_table.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -29,8 +31,8 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// By metric, of a finished run.
-MetricValues values_of_run(const fs::path& folder) {
+// By metric, of a finished run. What somebody had it make beyond the iterations of the sweep is not compared with the others.
+MetricValues values_of_run(const fs::path& folder, int64_t iterations_of_sweep) {
   const auto file = file_of_run(folder, engine::kMetricsFile);
   if (!file) return {};
   std::map<std::string, std::vector<std::pair<int64_t, double>>> latest;  // at most the last so many of each
@@ -39,6 +41,7 @@ MetricValues values_of_run(const fs::path& folder) {
   lines.look();
   size_t taken = 0;
   const auto take = [&](int64_t iteration, const std::string& name, double value) {
+    if (iteration >= iterations_of_sweep) return;
     iterations = std::max(iterations, iteration + 1);
     auto& points = latest[name];
     if (points.size() == kLastIterations) points.erase(points.begin());
@@ -113,6 +116,18 @@ void mark_best(SweepTable& table) {
   if (best != nullptr && table.rows.size() > 1) best->is_best = true;
 }
 
+// That the runs of a sweep are to have, in the order of the runs; of what a file does not say, as many as they have.
+int64_t iterations_of(const SweepFile& sweep, size_t run) {
+  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  int64_t iterations = kAll;
+  if (run >= sweep.effective.size()) return kAll;
+  for (const engine::EffectiveKey& key : sweep.effective[run]) {
+    const bool is_it = key.table == "pipeline" && key.key == "iterations";
+    if (is_it) std::from_chars(key.text.data(), key.text.data() + key.text.size(), iterations);
+  }
+  return iterations;
+}
+
 // The rows, without what is made of their values.
 SweepTable read_rows(const fs::path& folder) {
   const SweepFile sweep = read_sweep(folder);
@@ -126,9 +141,11 @@ SweepTable read_rows(const fs::path& folder) {
   const std::vector<SweptRun> runs = runs_of(sweep.grid);
   for (size_t i = 0; i < runs.size(); ++i) {
     const fs::path run_folder = folder_of_swept(folder, runs[i]);
-    SweepTable::Run run{.name = runs[i].name, .seed = {}, .state = state_of_run(run_folder), .values = {}};
+    SweepTable::Run run{.name = runs[i].name, .seed = {}, .state = state_of_run(run_folder), .finished = false, .values = {}};
     if (!sweep.grid.seeds.empty()) run.seed = sweep.grid.seeds[i % seeds];
-    if (run.state.is_done()) run.values = values_of_run(run_folder);
+    const int64_t iterations = iterations_of(sweep, i);
+    run.finished = run.state.is_finished(std::min(iterations, run.state.iterations));
+    if (run.finished) run.values = values_of_run(run_folder, iterations);
     table.rows[runs[i].combination].runs.push_back(std::move(run));
   }
   return table;
@@ -137,7 +154,7 @@ SweepTable read_rows(const fs::path& folder) {
 }  // namespace
 
 size_t SweepTable::Row::finished() const {
-  return static_cast<size_t>(std::ranges::count_if(runs, [](const Run& run) { return run.state.is_done(); }));
+  return static_cast<size_t>(std::ranges::count_if(runs, [](const Run& run) { return run.finished; }));
 }
 
 Spread spread_of(const std::vector<double>& values) {

@@ -26,6 +26,7 @@ struct SweepTable {
     std::string name;
     std::optional<std::int64_t> seed;  // nothing: that of the pipeline
     SweptState state;
+    bool finished = false;
     std::map<std::string, double> values;  // of a finished run
   };
   struct Row {

@@ -12,7 +12,11 @@ struct SweptState {
   int64_t iterations = 0;           // [pipeline] iterations
   int64_t iterations_done = 0;
 
-  bool is_done() const { return state == "done"; }
+  /// That of a sweep with so many iterations is finished, also where somebody has it go on with more.
+  bool is_finished(int64_t of_sweep) const {
+    const bool has_more = iterations > of_sweep && iterations_done >= of_sweep;
+    return has_more || (state == "done" && iterations >= of_sweep);
+  }
 };
 
 /// A folder that is not there, or has no readable status.json, holds no run that has begun.

@@ -105,6 +105,18 @@ class Runs(Finished):
             self.assertIn("; 4 are finished\n", done.stdout)
         self.assertEqual({path: path.stat().st_mtime_ns for path in self.sweep.glob("*/*")}, before)
 
+    def test_one_that_somebody_has_go_on_stays_what_it_is_for_the_sweep(self):
+        before = self.table()["combinations"]
+        sweep = shutil.copytree(self.sweep, self.folder / "sweep", symlinks=True)
+        longer = sweep / "learning_rate=1e-3,seed=4"
+        done = run("resume", longer, "--set", "pipeline.iterations=14")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.sweep, status = sweep, json.loads((longer / "status.json").read_text())
+        for state, iterations_done in (("done", 14), ("interrupted", 13)):
+            (longer / "status.json").write_text(json.dumps(status | {"state": state, "iterations_done": iterations_done}))
+            self.assertIn("; 4 are finished\n", run("sweep", "--resume", sweep, "--dry-run").stdout)
+            self.assertEqual([row["metrics"] for row in self.table()["combinations"]], [row["metrics"] for row in before])
+
     def test_what_would_be_run_is_printed(self):
         done = run(*self.words, "-o", self.folder / "other", "--dry-run")
         self.assertEqual(done.returncode, DONE, done.stderr)
@@ -363,6 +375,7 @@ class Disturbed(Case):
         folder = self.folder / "sweep"
         done = run("sweep", file, *sets(**small), "--seeds", "1,2", "--parallel", "2", "-o", folder)
         self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual("warning: 2 runs at a time, of 3 ranks each, share" in done.stderr, len(os.sched_getaffinity(0)) < 6)
         for seed in (1, 2):
             alone = self.folder / f"alone-{seed}"
             self.assertEqual(run(PPO, "--run-dir", alone, *sets(**small, **{"pipeline.seed": seed})).returncode, DONE)
