@@ -30,6 +30,7 @@ class Remedies {
     add_adapters();
     add_bases();
     add_bfloat16();
+    add_quantization();
     add_settings();
     add_roles();
     add_without_measuring();
@@ -90,6 +91,20 @@ class Remedies {
         remedy.sets.push_back(table + ".dtype=bfloat16");
     }
     if (!remedy.sets.empty()) remedies_.push_back(std::move(remedy));
+  }
+
+  // Of what nobody trains, such as a reference. Adapters over a quantised base are another choice than what is trained.
+  void add_quantization() {
+    for (const PlanModel& model : plan_.models) {
+      const std::string table = "models." + model.name;
+      if (model.usage.updated || !model.facts.made_from().empty() || effective(plan_, table, "quantization") != "\"none\"")
+        continue;
+      for (const std::string bits : {"8", "4"})
+        remedies_.push_back({.name = "quantization = \"int" + bits + "\" in [" + table + "]",
+                             .sets = {table + ".quantization=int" + bits},
+                             .costs = "rounding to " + bits + " bits",
+                             .with = {}});
+    }
   }
 
   void add_settings() {

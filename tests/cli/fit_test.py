@@ -101,6 +101,16 @@ inputs = ["judge", "reference"]
         self.assertGreaterEqual(len(seconds), 2)
         self.assertEqual(seconds, sorted(seconds))
 
+    def test_what_nobody_trains_may_be_quantised(self):
+        reference = {"models.reference.checkpoint": self.model(), "models.reference.dtype": "bfloat16", "runtime.memory_gib": 12}
+        code, found, _ = self.fit(GRPO, *sets(**reference))
+        self.assertEqual(code, DONE)
+        self.assertEqual([way["sets"] for way in found["ways"]], [[f"models.reference.quantization={to}"] for to in ("int8", "int4")])
+        names = [remedy["name"] for remedy in found["remedies"] if "quantization" in remedy["name"]]
+        self.assertEqual(names, [f'quantization = "{to}" in [models.reference]' for to in ("int8", "int4")])  # the actor is trained
+        for way in found["ways"]:
+            self.assertEqual(self.plan([GRPO, *sets(**reference)], way).returncode, DONE)
+
     def test_is_refused_where_nothing_is_enough(self):
         arguments = self.large(PPO, "actor", "reference", "critic", **{"runtime.memory_gib": 24})
         refused = run("plan", "--fit", *arguments)
