@@ -77,7 +77,9 @@ void MetricsRecorder::add(const Contribution& other) {
   for (const Part& recorded : other) part(recorded.name, recorded.kind).add(recorded);
 }
 
+// Nothing is told of an iteration that ranks drop (Reductions::abandon_behind()).
 MetricRow MetricsRecorder::row(Contribution of_all) const {
+  if (of_all.size() < declared_) return {};
   const auto families = of_all.begin() + static_cast<std::ptrdiff_t>(declared_);
   if (!families_.empty()) std::ranges::sort(families, of_all.end(), {}, &Part::name);
   MetricRow row;

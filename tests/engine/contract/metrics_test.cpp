@@ -101,6 +101,11 @@ TEST(MetricsRecorder, TheRowOfTwoRanksIsThatOfOne) {
   EXPECT_EQ(first.row(both), all.take());
 }
 
+TEST(MetricsRecorder, OfAnIterationThatIsDroppedNothingIsTold) {
+  const MetricsRecorder metrics({{.name = "reward/rule/", .is_family = true}, {"policy/loss", Metric::kMean, ""}});
+  EXPECT_TRUE(metrics.row({}).empty());
+}
+
 TEST(MetricsRecorder, NamesOfAFamilyAreInAlphabeticalOrder) {
   MetricsRecorder metrics({{.name = "reward/rule/", .is_family = true}, {"policy/loss", Metric::kMean, ""}});
   for (const char* name : {"reward/rule/b", "reward/rule/a", "policy/loss"}) metrics.mean(name, 1);
