@@ -65,7 +65,7 @@ class Case(unittest.TestCase):
     def program(self, script):
         """A program that does this in place of rlhf-run, meanwhile."""
         path = self.folder / "program"
-        path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        path.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n", encoding="utf-8")  # a test may run where none is set
         path.chmod(0o755)
         return unittest.mock.patch.dict(os.environ, SLUICE_PROGRAM=str(path))
 
