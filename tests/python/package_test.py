@@ -178,7 +178,7 @@ class Folders(Case):
     def test_who_follows_a_run_reads_each_line_once(self):
         (self.folder / "metrics.jsonl").write_text("".join(f'{{"iteration": {i}}}\n' for i in range(3)))
         run = sluice.Run(self.folder)
-        run._process = subprocess.Popen(["sleep", "1"], text=True)  # stands for the program
+        run._process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)"], text=True)  # stands for the program
         with unittest.mock.patch("json.loads", wraps=json.loads) as loads:
             self.assertEqual([row["iteration"] for row in run], [0, 1, 2])
         self.assertEqual(loads.call_count, 3)
