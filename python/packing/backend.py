@@ -11,7 +11,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
+
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    import tomli as tomllib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import libraries  # noqa: E402

@@ -76,6 +76,7 @@ def metadata_files(metadata):
     return {
         "METADATA": f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {metadata.version}\nSummary: {project['description']}\n"
                     f"Requires-Python: {project['requires-python']}\nRequires-Dist: torch=={metadata.torch}\n"
+                    "Requires-Dist: tomli>=2; python_version < '3.11'\n"
                     f"Description-Content-Type: text/markdown\n\n{pathlib.Path(project['readme']).read_text()}",
         "WHEEL": f"Wheel-Version: 1.0\nGenerator: sluice\nRoot-Is-Purelib: false\nTag: {tag()}\n",
         "entry_points.txt": f"[console_scripts]\n{scripts}",

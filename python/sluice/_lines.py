@@ -11,13 +11,13 @@ from typing import Any, BinaryIO, NamedTuple
 
 
 def rows_of(file: pathlib.Path) -> list[dict[str, Any]]:
-    """Those of its whole lines. None where there is no such file."""
+    """Those of its whole lines. None where there is no such file. Raises ValueError, with the place, where one is damaged."""
     try:
         opened = file.open("rb")
     except FileNotFoundError:
         return []
     with opened:
-        return [json.loads(line) for line in _whole_lines(opened)]
+        return [_row(line, file, number) for number, line in enumerate(_whole_lines(opened), 1)]
 
 
 class GrowingFile:
@@ -31,7 +31,7 @@ class GrowingFile:
         self._read: list[_Line] = []
 
     def new_rows(self) -> list[dict[str, Any]]:
-        """Of the lines that are whole by now."""
+        """Of the lines that are whole by now. Raises ValueError, with the place, where one is damaged."""
         try:
             file = self._file.open("rb")
         except FileNotFoundError:
@@ -45,7 +45,7 @@ class GrowingFile:
         rows = []
         file.seek(begin)
         for line in _whole_lines(file):
-            rows.append(json.loads(line))
+            rows.append(_row(line, self._file, len(self._read) + 1))
             self._read.append(_Line(begin, begin + len(line), zlib.crc32(line)))
             begin += len(line)
         return rows
@@ -59,6 +59,16 @@ class _Line(NamedTuple):
     def is_in(self, file: BinaryIO) -> bool:
         file.seek(self.begin)
         return zlib.crc32(file.read(self.end - self.begin)) == self.checksum
+
+
+def _row(line: bytes, file: pathlib.Path, number: int) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"{file}:{number} is damaged: {error}") from None
+    if not isinstance(row, dict):
+        raise ValueError(f"{file}:{number} is damaged: no JSON object")
+    return row
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[bytes]:

@@ -26,6 +26,8 @@ from typing import Any
 
 Reward = Callable[..., Any]
 RELAY = pathlib.Path(__file__).resolve().parent / "reward_relay.py"
+_SOCKET = "rewards"
+_LONGEST_PATH = 107  # bytes, of a socket of Linux
 _PATIENCE = 1.0  # seconds that the end of a run waits for a function, which nothing can interrupt
 
 
@@ -43,9 +45,9 @@ class RewardServer:
 
     def __init__(self, rewards: Mapping[str, Reward]) -> None:
         self._rewards = dict(rewards)
-        self._folder = tempfile.mkdtemp(prefix="sluice-")
+        self._folder = _folder_for_a_socket()
         key = secrets.token_bytes(32)
-        self._listener = Listener(os.path.join(self._folder, "rewards"), "AF_UNIX", authkey=key)
+        self._listener = Listener(os.path.join(self._folder, _SOCKET), "AF_UNIX", authkey=key)
         self._ended, self._end = Pipe(duplex=False)  # has something to read, which nobody takes, once the run has ended
         self._threads: list[threading.Thread] = []
         self.raised: BaseException | None = None  # by a function, the last
@@ -93,6 +95,15 @@ class RewardServer:
         except BaseException as error:  # sys.exit() too would end but this thread, and the run would not know why
             self.raised = error
             return {"error": type(error).__name__, "text": str(error) + _place(error)}
+
+
+def _folder_for_a_socket() -> str:
+    """That nobody else may enter; in /tmp where TMPDIR is too long for the path of a socket."""
+    folder = tempfile.mkdtemp(prefix="sluice-")
+    if len(os.fsencode(os.path.join(folder, _SOCKET))) <= _LONGEST_PATH:
+        return folder
+    os.rmdir(folder)
+    return tempfile.mkdtemp(prefix="sluice-", dir="/tmp")
 
 
 async def _awaited(value: Any) -> Any:

@@ -31,7 +31,7 @@ class Run:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = pathlib.Path(folder)
+        self.folder = pathlib.Path(folder).absolute()  # who follows it may go to another folder
         self._process: subprocess.Popen[str] | None = None
         self._server: _rewards.RewardServer | None = None
         self._readers: list[threading.Thread] = []

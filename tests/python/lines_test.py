@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
-from sluice._lines import GrowingFile, _whole_lines  # noqa: E402
+from sluice._lines import GrowingFile, _whole_lines, rows_of  # noqa: E402
 
 
 class GrowingLines(unittest.TestCase):
@@ -58,6 +58,17 @@ class GrowingLines(unittest.TestCase):
         self.assertEqual(self.new(), [])
         self.write('{"iteration": 0}\n{"iteration": 1}\n')
         self.assertEqual(self.new(), [1])
+
+    def test_a_damaged_line_is_named(self):
+        self.write('{"iteration": 0}\n{"iteration": 1}\n')
+        self.assertEqual(self.new(), [0, 1])
+        self.write('{"iteration\0: 2}\n')
+        for read in (self.lines.new_rows, lambda: rows_of(self.file)):
+            with self.assertRaisesRegex(ValueError, "metrics.jsonl:3 is damaged: "):
+                read()
+        self.write("[1]\n", "w")
+        with self.assertRaisesRegex(ValueError, "metrics.jsonl:1 is damaged: no JSON object"):
+            rows_of(self.file)
 
 
 if __name__ == "__main__":

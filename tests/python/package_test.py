@@ -107,7 +107,7 @@ class Runs(Case):
                                      ({"extends": "builtin:grpo"}, {"pipeline.name": None}, "pipeline")):
             first = sluice.run(pipeline, {**SMALL, **more}, resume=True).wait()
             again = sluice.run(pipeline, {**SMALL, **more}, resume=True).wait()
-            self.assertEqual((first.folder, again.folder), (pathlib.Path("runs", name),) * 2)
+            self.assertEqual((first.folder, again.folder), (pathlib.Path("runs", name).absolute(),) * 2)
             self.assertIn(f"{name} is complete: 3 iterations", again.output)
         with self.assertRaisesRegex(sluice.PipelineError, "did you mean max_new_tokens?"):
             sluice.run("builtin:grpo", {"nodes.generate.max_new_token": 64}, resume=True)
@@ -115,6 +115,12 @@ class Runs(Case):
     def test_a_new_folder_is_called_after_the_name_that_an_override_gives(self):
         run = sluice.run({"extends": "builtin:grpo", "pipeline": {"name": "mine"}}, {**SMALL, "pipeline.name": "ours"}).wait()
         self.assertTrue(run.folder.name.startswith("ours-"), run.folder)
+
+    def test_who_goes_to_another_folder_still_finds_its_run(self):
+        run = sluice.run("builtin:grpo", SMALL).wait()
+        os.mkdir("elsewhere")
+        os.chdir("elsewhere")
+        self.assertEqual(len(run.metrics()), 3)
 
     def test_an_empty_text_is_no_run_folder(self):
         for call in (lambda: sluice.run("builtin:grpo", SMALL, run_dir=""), lambda: sluice.resume("")):
@@ -167,7 +173,7 @@ class Folders(Case):
         (self.folder / "empty").mkdir()
         for name in ("nope", "empty"):
             for look in (sluice.Run(name).metrics, sluice.Run(name).samples, lambda name=name: list(sluice.Run(name))):
-                with self.assertRaisesRegex(FileNotFoundError, f"^{name} is not the folder of a run: it has neither metrics.jsonl nor pipeline.toml"):
+                with self.assertRaisesRegex(FileNotFoundError, f"/{name} is not the folder of a run: it has neither metrics.jsonl nor pipeline.toml"):
                     look()
 
     def test_one_of_a_run_that_has_just_begun_is_empty(self):
@@ -233,7 +239,7 @@ class Samples(Case):
     def test_a_file_that_is_named_but_not_there_is_an_error(self):
         run = sluice.run("builtin:grpo", SMALL, run_dir="run").wait()
         for look in (run, sluice.Run("run")):
-            with self.assertRaisesRegex(FileNotFoundError, "^run has no nope.jsonl"):
+            with self.assertRaisesRegex(FileNotFoundError, "/run has no nope.jsonl"):
                 look.samples("nope.jsonl")
 
 
@@ -289,6 +295,15 @@ class Rewards(Case):
                 sluice.run("builtin:grpo", SMALL, rewards={"score": reward}).wait()
             self.assertIn(words, str(raised.exception))
             self.assertIsInstance(raised.exception.__cause__, kind)
+
+    def test_a_folder_for_temporary_files_may_have_a_path_that_is_too_long_for_a_socket(self):
+        long = os.path.join(os.getcwd(), "d" * 100)
+        os.mkdir(long)
+        with unittest.mock.patch.object(tempfile, "tempdir", long):
+            server = RewardServer({"score": length})
+        self.assertIn(":/tmp/", server.environment["SLUICE_REWARDS"])
+        server.close()
+        self.assertEqual(os.listdir(long), [])
 
     def test_no_thread_outlives_its_run(self):
         before = threading.active_count()

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import pathlib
 import re
 from typing import Any
 
+try:
+    import tomllib
+except ImportError:  # Python 3.10, where the wheel brings tomli; an environment of a tracker beside a checkout may lack it
+    tomllib = importlib.import_module("tomli") if importlib.util.find_spec("tomli") else None
+
 
 def config_of(run: pathlib.Path) -> dict[str, Any]:
-    """Every key, as "nodes.generate.max_new_tokens". Empty where the file is damaged or gone: the metrics can be told all the same."""
-    try:
-        import tomllib
-    except ImportError:  # Python 3.10
+    """Every key, as "nodes.generate.max_new_tokens". Empty where the file is damaged or gone, or no package reads TOML: the metrics
+    can be told all the same."""
+    if tomllib is None:
         return {}
     try:
         return _flat(tomllib.loads((run / "pipeline.toml").read_text(encoding="utf-8")))
