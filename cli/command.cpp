@@ -22,6 +22,8 @@ bool reads_as(const std::string& written) {
   return read.ec == std::errc() && read.ptr == end;
 }
 
+constexpr std::int64_t kMostCounted = 1'000'000'000;
+
 bool reads_as_number(const std::string& written, bool whole) {
   return whole ? reads_as<std::int64_t>(written) : reads_as<double>(written);
 }
@@ -118,7 +120,11 @@ CLI::Option& Command::flag(const std::string& name, bool& value, const std::stri
 }
 
 CLI::Option& Command::flag(const std::string& name, std::int64_t& count, const std::string& help) {
-  return keep(*app_->add_flag(name, count, help), {}, options_);
+  Values counts;  // CLI11 itself would only say that it cannot convert
+  counts.problem = [](const std::string& written) {
+    return written == "true" ? std::string() : Values::whole_number(1, kMostCounted).problem(written);
+  };
+  return keep(*app_->add_flag(name, count, help), std::move(counts), options_);
 }
 
 CLI::Option& Command::keep(CLI::Option& option, Values values, std::vector<Taken>& among) {

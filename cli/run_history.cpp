@@ -22,6 +22,7 @@ namespace metrics = engine::metrics;
 
 constexpr size_t kFirst = 3;
 constexpr size_t kLast = 10;
+constexpr size_t kPaceOf = 4;         // iterations
 constexpr size_t kSummaryCurve = 40;  // cells
 
 double zero_if_missing(double value) { return std::isnan(value) ? 0 : value; }
@@ -73,6 +74,8 @@ void RunHistory::add(const engine::IterationReport& report) {
   totals_.rollout_seconds += value_of(metrics::kRolloutSeconds);
   totals_.train_seconds += value_of(metrics::kTrainSeconds);
   totals_.overlap_seconds += value_of(metrics::kOverlapSeconds);
+  last_.push_back({value_of(metrics::kTokens), value_of(metrics::kIterationSeconds)});
+  if (last_.size() > kPaceOf) last_.pop_front();
   totals_.tokens_in_flight_max = std::max(totals_.tokens_in_flight_max, value_of(metrics::kTokensInFlightMax));
 
   add_measured(report);
@@ -81,6 +84,15 @@ void RunHistory::add(const engine::IterationReport& report) {
   const double value = report.metric(target_);
   if (std::isnan(value)) return;
   targets_.push_back(value);
+}
+
+double RunHistory::tokens_per_second() const {
+  Pace sum;
+  for (const Pace& one : last_) {
+    sum.tokens += one.tokens;
+    sum.seconds += one.seconds;
+  }
+  return sum.seconds > 0 ? sum.tokens / sum.seconds : 0;
 }
 
 double RunHistory::seconds_left() const {
@@ -111,8 +123,7 @@ std::vector<Piece> RunHistory::latest() const {
     line.push_back({fixed(measured.values.back().value, 3), Ink::kBold});
   }
   add_if_there("KL", kKlMetric, 4, Ink::kPlain);
-  const double seconds = latest_.metric(metrics::kIterationSeconds);
-  if (seconds > 0) line.push_back({"   " + human_count(zero_if_missing(latest_.metric(metrics::kTokens)) / seconds) + " tok/s"});
+  if (const double pace = tokens_per_second(); pace > 0) line.push_back({"   " + human_count(pace) + " tok/s"});
   return line;
 }
 

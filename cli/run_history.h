@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -20,7 +21,8 @@ class RunHistory {
 
   void add(const engine::IterationReport& report);
 
-  /// `iteration 41/120   score 0.812   KL 0.021   9.8k tok/s`, of the latest iteration; empty before the first.
+  /// `iteration 41/120   score 0.812   KL 0.021   9.8k tok/s`, of the latest iteration, and the pace of the last few: one that
+  /// measures ends when the next one may be nearly done, so the pace of one alone says little. Empty before the first.
   std::vector<Piece> latest() const;
 
   /// The score, or the loss where there is none, of the last `iterations` (all: 0), in at most `width` cells; see curve().
@@ -40,6 +42,10 @@ class RunHistory {
     double tokens_in_flight_max = 0;
   };
 
+  struct Pace {
+    double tokens = 0, seconds = 0;
+  };
+
   /// What a path beside the main one has measured.
   struct Measured {
     const engine::PlanPath* path = nullptr;
@@ -52,6 +58,7 @@ class RunHistory {
   };
 
   void add_measured(const engine::IterationReport& report);
+  double tokens_per_second() const;
   std::string score_text(const Abilities& able) const;
   static std::string measured_text(const Measured& measured);
   std::string dropped_text() const;
@@ -63,6 +70,7 @@ class RunHistory {
   engine::IterationReport latest_;
   int64_t iterations_ = 0;  // those of this run
   Totals totals_;
+  std::deque<Pace> last_;        // of the last few iterations
   std::string target_;           // the metric that is to improve; empty: none
   std::vector<double> targets_;  // its values
   std::vector<Measured> measured_;

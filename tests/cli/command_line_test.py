@@ -88,6 +88,8 @@ class CommandLine(Case):
             with self.subTest(option=option, wrong=wrong):
                 self.refuse("model", "sample", "x", option, wrong, says=[f'{option}: "{wrong}" is not a whole number'])
         self.refuse("model", "sample", "x", "--presence-penalty", "much", says=['"much" is not a number'])
+        for wrong in ("abc", "0", "-1", "2.5", "99999999999"):
+            self.refuse("run", PPO, f"--show-samples={wrong}", says=[f'--show-samples: "{wrong}" is not a whole number from 1 to'])
         self.refuse("simulate", PPO, "--iterations", "1e9", says=['"1e9" is not a whole number'])
 
     def test_a_variable_of_the_shell_that_is_not_set_names_no_file(self):

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/ink.h"
+#include "engine/observe/engine_metrics.h"
+
 namespace sluice::cli::run_history_test {
 namespace {
 
@@ -49,6 +52,27 @@ TEST_F(History, OnATerminalThereIsACurve) {
 }
 
 TEST_F(History, ARunWithoutScoreAndLossHasNoSuchLine) { EXPECT_EQ(score_line({}), ""); }
+
+// An iteration that measures takes ten times as long, and the next one has hardly any time left.
+TEST_F(History, TheLineHasThePaceOfTheLastFewIterations) {
+  RunHistory history(plan_, 0);
+  const auto pace = [&] { return fitted(history.latest(), 200, /*colour=*/false); };
+  const auto add = [&](double seconds) {
+    history.add({.iteration = 0, .metrics = {{engine::metrics::kTokens, 1000}, {engine::metrics::kIterationSeconds, seconds}}});
+  };
+  EXPECT_EQ(pace(), "");
+  for (const double seconds : {100.0, 1.0, 1.0, 1.9}) add(seconds);
+  add(0.1);
+  EXPECT_THAT(pace(), HasSubstr("   1.0k tok/s"));
+  add(0);
+  EXPECT_THAT(pace(), HasSubstr("   1.3k tok/s"));
+}
+
+TEST_F(History, ARunOfWhichNoPaceIsKnownHasNone) {
+  RunHistory history(plan_, 0);
+  history.add({.iteration = 0, .metrics = {}});
+  EXPECT_THAT(fitted(history.latest(), 200, /*colour=*/false), Not(HasSubstr("tok/s")));
+}
 
 TEST_F(History, TheFolderCannotSteerTheTerminal) {
   EXPECT_THAT(RunHistory(plan_, 0).summary({}, "runs/\x1b[31m", {}), HasSubstr("  run folder  runs/\\x1b[31m"));
