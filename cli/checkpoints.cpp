@@ -15,7 +15,7 @@
 #include "cli/run_lock.h"
 #include "cli/terminal.h"
 #include "dsl/parse.h"
-#include "engine/checkpoint/checkpoint_writer.h"
+#include "engine/checkpoint/checkpoints_place.h"
 #include "engine/contract/params.h"
 #include "engine/contract/registry.h"
 #include "engine/contract/settings.h"

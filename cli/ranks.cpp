@@ -96,33 +96,24 @@ auto Ranks::connected(const Connect& connect) {
 void Ranks::join(const engine::Plan& plan) {
   if (!environment_) return;
   time_to_notice_ = std::chrono::duration<double>(plan.cluster.dead_after_seconds) + kMargin;
-  const int rank = environment_->rank;
-  const bool holds_trained = plan.holds_trained(rank);
-  const engine::World trainers = holds_trained ? engine::trainers_of(plan, rank) : engine::World();
-  const auto make_gradients = [this, trainers, seconds = plan.cluster.join_seconds](const comm::Store& store,
-                                                                                    const std::string& model) {
-    return connected([&](auto failed, const std::stop_token& give_up) {
-      return comm::gradients_over(store, trainers, model, seconds, failed, give_up);
-    });
-  };
-  const RankRange expendable = plan.expendable();
-  expendable_ = expendable.count;
-  const comm::ParcelOptions parcels{.owners = plan.owners(),
-                                    .join_seconds = plan.cluster.join_seconds,
-                                    .sends_again = plan.cluster.resend_damaged,
-                                    .expendable = {.ranks = expendable, .lost = [this](int rank, int64_t incarnation) {
-                                                     cluster_->give_up(rank, incarnation);
-                                                   }}};
-  // A rank that was stopped finds damaged what the others wrote over when they gave it up: that it was, the heartbeat tells.
-  const bool may_be_given_up = expendable.has(rank);
-  const auto make_parcels = [this, parcels, may_be_given_up](const comm::Store& store) {
-    return connected([&](auto lost, const std::stop_token& give_up) {
-      const auto failed = [this, lost, may_be_given_up](std::exception_ptr error) {
-        may_be_given_up || is_rank_lost(error) ? lost(std::move(error)) : take_failure(std::move(error));
-      };
-      return comm::parcels_over(store, parcels, failed, give_up);
-    });
-  };
+  expendable_ = plan.expendable().count;
+  shares_making_ = plan.shares_making();
+  cluster_ = std::make_unique<comm::Cluster>(cluster_options(plan));
+  begin_to_come_back();
+  cluster_->mail().receive(engine::Mail::Channel::kControl, [this](int, const std::string& message) {
+    const std::lock_guard lock(mutex_);
+    heard_ = message;
+    changed_.notify_all();
+  });
+  connect_trainers(plan);
+  if (comm::ParcelsWithoutLost* const parcels = cluster_->parcels()) {
+    connect_passes(plan, *parcels);
+    connect_samplers(plan, *parcels);
+  }
+}
+
+comm::ClusterOptions Ranks::cluster_options(const engine::Plan& plan) {
+  const engine::World trainers = plan.holds_trained(rank()) ? engine::trainers_of(plan, rank()) : engine::World();
   comm::ClusterOptions options{.join = joining(*environment_, plan),
                                .owners = plan.owners(),
                                .scheduling = plan.scheduling_ranks(),
@@ -130,46 +121,76 @@ void Ranks::join(const engine::Plan& plan) {
                                .agreed = what_ranks_agree_on(plan),
                                .sign = [this] { return sign(); },
                                .failed = [this](std::exception_ptr error) { take_failure(std::move(error)); },
-                               .make_gradients = make_gradients,
+                               .make_gradients = {},
                                .make_parcels = {},
-                               .expendable = expendable,
+                               .expendable = plan.expendable(),
                                .lost = [this](int rank, const std::string& why) { lose(rank, why); },
                                .back = [this](int rank, int64_t incarnation) { take_back(rank, incarnation); },
                                .over = [this] { be_late(); }};
-  const std::vector<int> group = engine::group_of(plan, rank);
-  const bool forwards = plan.forward_ranks() > 0;
-  if (plan.shares_making() || plan.pass_ranks() > 1 || forwards) options.make_parcels = make_parcels;
-  cluster_ = std::make_unique<comm::Cluster>(std::move(options));
-  begin_to_come_back();
-  cluster_->mail().receive(engine::Mail::Channel::kControl, [this](int, const std::string& message) {
-    const std::lock_guard lock(mutex_);
-    heard_ = message;
-    changed_.notify_all();
+  options.make_gradients = [this, trainers, seconds = plan.cluster.join_seconds](const comm::Store& store,
+                                                                                 const std::string& model) {
+    return connected([&](auto failed, const std::stop_token& give_up) {
+      return comm::gradients_over(store, trainers, model, seconds, failed, give_up);
+    });
+  };
+  if (plan.shares_making() || plan.pass_ranks() > 1 || plan.forward_ranks() > 0) {
+    options.make_parcels = [this, parcels = parcel_options(plan)](const comm::Store& store) {
+      return make_parcels(parcels, store);
+    };
+  }
+  return options;
+}
+
+comm::ParcelOptions Ranks::parcel_options(const engine::Plan& plan) {
+  return {.owners = plan.owners(),
+          .join_seconds = plan.cluster.join_seconds,
+          .sends_again = plan.cluster.resend_damaged,
+          .expendable = {.ranks = plan.expendable(),
+                         .lost = [this](int rank, int64_t incarnation) { cluster_->give_up(rank, incarnation); }}};
+}
+
+// A rank that was stopped finds damaged what the others wrote over when they gave it up: that it was, the heartbeat tells.
+std::unique_ptr<comm::ParcelsWithoutLost> Ranks::make_parcels(const comm::ParcelOptions& parcels, const comm::Store& store) {
+  const bool may_be_given_up = parcels.expendable.ranks.has(rank());
+  return connected([&](auto lost, const std::stop_token& give_up) {
+    const auto failed = [this, lost, may_be_given_up](std::exception_ptr error) {
+      may_be_given_up || is_rank_lost(error) ? lost(std::move(error)) : take_failure(std::move(error));
+    };
+    return comm::parcels_over(store, parcels, failed, give_up);
   });
-  // At once, since ranks may take long to load their models, and not equally long.
+}
+
+// At once, since ranks may take long to load their models, and not equally long.
+void Ranks::connect_trainers(const engine::Plan& plan) {
+  if (plan.training_ranks() == 1 || !plan.holds_trained(rank())) return;
   for (const engine::PlanModel& model : plan.models) {
-    if (model.usage.updated && model.facts.trainable && plan.training_ranks() > 1 && holds_trained)
-      cluster_->reductions().gradients(model.name);
+    if (model.usage.updated && model.facts.trainable) cluster_->reductions().gradients(model.name);
   }
-  if (plan.shards_parameters() && plan.training_ranks() > 1 && holds_trained)
-    have_in_common("trained", engine::sharing_with(plan, rank), plan.cluster.join_seconds);
-  comm::ParcelsWithoutLost* const made = cluster_->parcels();
-  shares_making_ = plan.shares_making();
-  const bool asks_or_answers = forwards && (plan.trains(rank) || plan.forwards(rank));
-  if (made != nullptr && (group.size() > 1 || asks_or_answers)) {
-    const bool samples_alone = !holds_trained;  // with those of its group, and computes no passes
-    passes_ = std::make_unique<engine::ParcelPassGroups>(*made, group, samples_alone ? 1 : plan.ring(),
-                                                         samples_alone ? 1 : plan.expert_ranks());
-  }
-  if (made == nullptr || plan.roles.empty() || (holds_trained && plan.assists(rank)) || plan.forwards(rank)) return;
-  if (!holds_trained) {
-    const engine::SharingRanks beside = engine::sampling_beside(plan, rank, made->hosts());
+  if (plan.shards_parameters()) have_in_common("trained", engine::sharing_with(plan, rank()), plan.cluster.join_seconds);
+}
+
+// Ranks of a group compute passes together; where a role computes forwards, those that train ask it.
+void Ranks::connect_passes(const engine::Plan& plan, comm::ParcelsWithoutLost& parcels) {
+  const std::vector<int> group = engine::group_of(plan, rank());
+  const bool asks_or_answers = plan.forward_ranks() > 0 && (plan.trains(rank()) || plan.forwards(rank()));
+  if (group.size() == 1 && !asks_or_answers) return;
+  const bool samples_alone = !plan.holds_trained(rank());  // with those of its group, and computes no passes
+  passes_ = std::make_unique<engine::ParcelPassGroups>(parcels, group, samples_alone ? 1 : plan.ring(),
+                                                       samples_alone ? 1 : plan.expert_ranks());
+}
+
+// Ranks that sample and do not train get the weights from those that do.
+void Ranks::connect_samplers(const engine::Plan& plan, comm::ParcelsWithoutLost& parcels) {
+  const bool trains = plan.holds_trained(rank());
+  if (plan.roles.empty() || (trains && plan.assists(rank())) || plan.forwards(rank())) return;
+  if (!trains) {
+    const engine::SharingRanks beside = engine::sampling_beside(plan, rank(), parcels.hosts());
     if (beside.count() > 1) have_in_common("sampled", beside, plan.cluster.join_seconds);
   }
-  auto publications = std::make_unique<comm::PublicationsOver>(*made, expendable.any());
+  auto publications = std::make_unique<comm::PublicationsOver>(parcels, plan.expendable().any());
   const std::lock_guard lock(mutex_);
   publications_ = std::move(publications);
-  for (const auto& [rank, lost] : lost_ranks_) publications_->lose(rank);
+  for (const auto& [lost, how] : lost_ranks_) publications_->lose(lost);
 }
 
 void Ranks::have_in_common(const std::string& name, const engine::SharingRanks& ranks, double join_seconds) {

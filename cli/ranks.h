@@ -25,8 +25,11 @@
 
 namespace sluice::comm {
 class Cluster;
+class ParcelsWithoutLost;
 class PublicationsOver;
 class Store;
+struct ClusterOptions;
+struct ParcelOptions;
 }  // namespace sluice::comm
 
 namespace sluice::cli {
@@ -104,6 +107,12 @@ class Ranks {
   void end(bool well, const std::string& why);
 
  private:
+  comm::ClusterOptions cluster_options(const engine::Plan& plan);
+  comm::ParcelOptions parcel_options(const engine::Plan& plan);
+  std::unique_ptr<comm::ParcelsWithoutLost> make_parcels(const comm::ParcelOptions& parcels, const comm::Store& store);
+  void connect_trainers(const engine::Plan& plan);
+  void connect_passes(const engine::Plan& plan, comm::ParcelsWithoutLost& parcels);
+  void connect_samplers(const engine::Plan& plan, comm::ParcelsWithoutLost& parcels);
   void have_in_common(const std::string& name, const engine::SharingRanks& ranks, double join_seconds);
   void take_failure(std::exception_ptr error);
   void fail_soon(std::exception_ptr error);

@@ -21,7 +21,7 @@
 #include "cli/run_folder.h"
 #include "cli/run_lock.h"
 #include "comm/left_behind.h"
-#include "engine/checkpoint/checkpoint_writer.h"
+#include "engine/checkpoint/checkpoints_place.h"
 #include "engine/contract/run_folder.h"
 #include "engine/observe/status.h"
 #include "engine/observe/stop_rule.h"

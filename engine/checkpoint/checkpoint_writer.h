@@ -78,21 +78,4 @@ class CheckpointWriter {
 /// Has the models get the memory for their copies, where the plan has them copied. Throws what they throw.
 void prepare_copies(const Plan& plan, const SavedModels& models);
 
-/// Where the checkpoint behind so many iterations is while it is written.
-std::filesystem::path unfinished_checkpoint(const std::filesystem::path& run_folder, const CheckpointSettings& settings,
-                                            int64_t iterations);
-
-/// Where a run has its checkpoints: RUN/checkpoints, or with [checkpoint] folder FOLDER/NAME, NAME being that of the run folder,
-/// to which RUN/checkpoints is then a link. A folder RUN/checkpoints that is there stays in use. Throws UserError where a link
-/// leads elsewhere, since nobody who starts the run has said that it may write there, and where there is none and FOLDER/NAME has
-/// another run's checkpoints.
-std::filesystem::path checkpoints_folder(const std::filesystem::path& run_folder, const CheckpointSettings& settings);
-
-/// RUN/checkpoints leads to FOLDER/NAME again, where it leads nowhere and that is there: somebody has moved it, and says so.
-void follow_moved_checkpoints(const std::filesystem::path& run_folder, const CheckpointSettings& settings, FileSystem& files);
-
-/// As checkpoints_folder(); makes it, and the link. Throws UserError also when it cannot be made.
-std::filesystem::path make_checkpoints_folder(const std::filesystem::path& run_folder, const CheckpointSettings& settings,
-                                              FileSystem& files);
-
 }  // namespace sluice::engine

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/checkpoint/checkpoint_writer.h"
+#include "engine/checkpoint/checkpoints_place.h"
 #include "engine/checkpoint/parts_of_others.h"
 
 namespace sluice::engine {

@@ -2,32 +2,18 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <string_view>
+#include <iterator>
 #include <utility>
 
-#include "base/confined_file_system.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/folder.h"
-#include "base/path_kind.h"
 #include "base/printable.h"
-#include "engine/checkpoint/checkpoint_folder.h"
-#include "engine/checkpoint/checkpoint_room.h"
-#include "engine/checkpoint/checkpointer.h"
-#include "engine/contract/run_folder.h"
 #include "engine/memory/out_of_memory.h"
 #include "engine/observe/engine_metrics.h"
-#include "engine/observe/monitor.h"
-#include "engine/observe/trace_cut.h"
 #include "engine/run/patience.h"
-#include "engine/run/resume.h"
-#include "engine/run/run_files.h"
+#include "engine/run/run_impl.h"
 #include "engine/run/told_by_rank.h"
-#include "engine/schedule/driver.h"
 #include "engine/schedule/thread_executor.h"
 
 namespace sluice::engine {
@@ -42,126 +28,9 @@ constexpr auto kLook = std::chrono::milliseconds(50);
 
 }  // namespace
 
-struct Run::Impl {
-  Impl(const Plan& plan_, RunOptions options_);
-  ~Impl();
-
-  bool writes() const { return !options.folder.empty() && options.writes_folder; }
-  void rewind();
-  void judge_unusable_state(const Problems& problems);
-  void warn(const std::string& warning);
-  void warn_of_file(const std::string& warning);
-  void open_files();
-  void begin_checkpoints(SavedModels models);
-  Driver::Parts driver_parts(Workload workload);
-  std::optional<StopRule> stop_rule() const;
-  void wait_for_the_end();
-  bool leaves_a_call_behind();
-  void tell_last(RunStatus last);
-  std::vector<WorkObserver*> observers();
-  std::string tell();
-  void hear(const std::string& told);
-  std::string name_of_rank(int rank) const;
-  void start();
-  std::unique_ptr<Executor> make_executor(int index);
-  void end();
-  MetricRow measured_memory();
-  void report_iteration(const IterationReport& report);
-  Workload loaded();
-  void complete_files();
-  void sample_memory();
-  MemoryReport memory() const { return memory_report(plan.memory, meter.peaks(), plan.devices); }
-  void stall(Problem problem);
-  RunStatus status(const std::string& state);
-  int64_t progress();
-  bool holds_up() const { return (checkpointer && checkpointer->holds_up()) || (own_parts && own_parts->holds_up()); }
-
-  const Plan& plan;
-  const RunOptions options;
-  ConfinedFileSystem confined;  // through which all of the run's files are written
-  const RunFolder folder;
-  const SteadyClock clock;
-  OneProcess one_process;
-  Reductions& reductions;
-  MemoryMeter meter;
-  std::optional<Manifest> manifest;      // of the checkpoint that the run goes on from
-  std::optional<int64_t> first_version;  // where this rank has come into a run that goes on
-  int64_t trace_begin_ns = 0;
-  std::vector<std::shared_ptr<Model>> shared_models;  // whose passes other ranks compute with this one
-  std::optional<RunFiles> files;                      // nothing: no run folder
-  std::optional<RankTrace> rank_trace;                // of another rank than 0: what it adds to the files of rank 0
-  std::optional<CostRecorder> rank_costs;             // likewise, with roles
-  std::optional<Driver> driver;
-  std::optional<Checkpointer> checkpointer;          // nothing: no run folder, or another rank's
-  std::optional<OwnParts> own_parts;                 // likewise: what this rank saves for that one
-  std::vector<std::unique_ptr<Executor>> executors;  // alive while the run is driven, and longer if a node hangs
-  std::unique_ptr<Monitor> monitor;
-  std::atomic<bool> stalled{false};
-  std::atomic<bool> failed_outside{false};       // see Run::fail()
-  std::atomic<bool> nodes_ended{false};          // and their executors with them
-  int64_t looks_while_saved = 0;                 // the monitor's
-  std::mutex memory_mutex;                       // guards what follows
-  std::map<int, MemoryReport> memory_of_others;  // by rank, as each told last; of rank 0
-};
-
-Run::Impl::Impl(const Plan& plan_, RunOptions options_)
-    : plan(plan_),
-      options(std::move(options_)),
-      confined(writable_folders(plan, options.folder, options.writes_folder), options.files),
-      folder{.path = options.folder, .files = &confined, .is_ours = options.writes_folder},
-      reductions(options.reductions != nullptr ? *options.reductions : one_process),
-      meter(options.tensors) {
-  if (writes() && plan.checkpoint.folder) make_folders(*plan.checkpoint.folder, options.files);
-  if (!options.resume_from.empty()) rewind();
-  Workload workload = loaded();
-  meter.watch(plan, workload.models);
-  if (options.passes != nullptr) {
-    for (const auto& [name, model] : workload.models) shared_models.push_back(model);
-  }
-  SavedModels models = trained_models(plan, workload.models);
-  if (manifest) {
-    restore(workload, models, plan, options.resume_from, *manifest,
-            [this](const Problems& problems) { judge_unusable_state(problems); });
-  }
-  if (!plan.trains(reductions.world().rank)) models.clear();  // those that train them save them
-  if (writes()) {
-    open_files();
-    begin_checkpoints(std::move(models));
-  } else if (!options.folder.empty()) {
-    if (plan.trains(reductions.world().rank))
-      own_parts.emplace(OwnParts::Parts{plan, options.folder, std::move(models), confined, reductions});
-    rank_trace.emplace(reductions.world().rank, plan.executors.size(), clock.begin_ns());
-    if (!plan.roles.empty()) rank_costs.emplace(plan, reductions.world().rank);
-  }
-  if (options.comes_in) first_version = options.comes_in();
-  driver.emplace(plan, driver_parts(std::move(workload)));
-}
-
-// Before nodes are made, since they append to files.
-void Run::Impl::rewind() {
-  manifest = read_manifest(options.resume_from);
-  refuse_changes(*manifest, plan, options.accept_changes);
-  if (!writes()) return;
-  const auto tell = [this](const std::string& warning) { warn(warning); };
-  manifest->growing = known_growing_files(*manifest, plan, options.accept_changes, tell);
-  for (const auto& [name, bytes] : std::map(manifest->growing)) {
-    if (!is_gone_event_file(options.folder, name)) continue;
-    warn((options.folder / name).string() + " is gone, and with it what TensorBoard shows of what came before");
-    manifest->growing.erase(name);
-  }
-  rewind_folder({.folder = folder,
-                 .checkpoints = checkpoints_folder(options.folder, plan.checkpoint),
-                 .checkpoint = options.resume_from,
-                 .iterations = manifest->iterations,
-                 .growing = manifest->growing},
-                tell);
-  trace_begin_ns = cut_trace(options.folder / kTraceFile, manifest->iterations, confined);
-}
-
-// Other data, which need a word, have no place where the old ones were.
-void Run::Impl::judge_unusable_state(const Problems& problems) {
-  if (!options.accept_changes) throw UserError(problems);
-  for (const Problem& problem : problems) warn(problem.message + "; it begins afresh");
+Run::Impl::~Impl() {
+  monitor.reset();
+  end();
 }
 
 void Run::Impl::warn(const std::string& warning) {
@@ -171,88 +40,6 @@ void Run::Impl::warn(const std::string& warning) {
 // The first failure is the one to tell.
 void Run::Impl::warn_of_file(const std::string& warning) {
   if (!driver || !driver->state().stopping()) warn(warning);
-}
-
-void Run::Impl::open_files() {
-  files.emplace(RunFiles::Parts{.plan = plan,
-                                .folder = folder,
-                                .trace_begin_ns = trace_begin_ns,
-                                .grown = manifest ? manifest->growing : std::map<std::string, int64_t>(),
-                                .on_warning = [this](const std::string& warning) { warn_of_file(warning); }});
-  if (plan.ranks > 1) files->name_process_in_trace(name_of_rank(0));
-}
-
-void Run::Impl::begin_checkpoints(SavedModels models) {
-  const bool saves = !manifest || manifest->iterations < plan.pipeline.iterations;
-  if (const auto lack = saves ? lack_of_room(plan, options.folder) : std::nullopt) warn(*lack);
-  checkpointer.emplace(Checkpointer::Parts{.plan = plan,
-                                           .clock = clock,
-                                           .begun = manifest ? manifest->iterations : 0,
-                                           .last = options.resume_from,
-                                           .reductions = reductions,
-                                           .writer = {.plan = plan,
-                                                      .run_folder = options.folder,
-                                                      .models = std::move(models),
-                                                      .files = confined,
-                                                      .on_warning = options.on_warning},
-                                           .before_write = [this] { files->flush_trace(); },
-                                           .on_failure = [this] { driver->state().failure.capture(); }});
-}
-
-Workload Run::Impl::loaded() {
-  try {
-    return make_workload(plan, folder, {reductions, options.common_memory, publications_of(options.links), options.passes});
-  } catch (const std::exception& error) {
-    if (!is_out_of_memory(error)) throw;
-    meter.sample(0, {});
-    const std::string what = error.what();
-    throw explained({.where = {},
-                     .message = "there is not enough memory to load the models and make the nodes",
-                     .caret = {},
-                     .notes = {what.substr(0, what.find('\n'))},
-                     .help = {}},
-                    plan, memory());
-  }
-}
-
-Run::Impl::~Impl() {
-  monitor.reset();
-  end();
-}
-
-Driver::Parts Run::Impl::driver_parts(Workload workload) {
-  return {.workload = std::move(workload),
-          .clock = clock,
-          .reductions = reductions,
-          .links = options.links,
-          .checkpointer = checkpointer ? &*checkpointer : nullptr,
-          .own_parts = own_parts ? &*own_parts : nullptr,
-          .begun = first_version ? *first_version + plan.schedule.policy_lag
-                   : manifest    ? manifest->iterations
-                                 : 0,
-          .first_version = first_version,
-          .stop_rule = stop_rule(),
-          .observers = observers(),
-          .on_iteration = [this](const IterationReport& report) { report_iteration(report); },
-          .measure = [this] { return measured_memory(); },
-          .tell = [this] { return tell(); },
-          .hear = [this](const std::string& told) { hear(told); },
-          .seams = options.seams};
-}
-
-std::optional<StopRule> Run::Impl::stop_rule() const {
-  if (!plan.pipeline.stop_when) return {};
-  StopRule rule(*plan.pipeline.stop_when);
-  if (manifest) show_past(rule, options.folder / kMetricsFile, manifest->iterations);
-  return rule;
-}
-
-std::vector<WorkObserver*> Run::Impl::observers() {
-  std::vector<WorkObserver*> all = options.observers;
-  if (files) std::ranges::copy(files->observers(), std::back_inserter(all));
-  if (rank_trace) all.push_back(&*rank_trace);
-  if (rank_costs) all.push_back(&*rank_costs);
-  return all;
 }
 
 // At the end of an iteration, of another rank than 0.

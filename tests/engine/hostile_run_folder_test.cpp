@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/checkpoint_writer.h"
+#include "engine/checkpoint/checkpoints_place.h"
 #include "engine/observe/trace_cut.h"
 #include "engine/run/resume.h"
 #include "tests/engine/toy_checkpoint.h"
