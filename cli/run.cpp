@@ -48,7 +48,7 @@ bool has_ended_well(const fs::path& folder) {
 std::string stopped_because(const fs::path& folder, const ResumePoint& point, const engine::Plan& plan) {
   if (!plan.pipeline.stop_when) return {};
   engine::StopRule rule(*plan.pipeline.stop_when);
-  engine::show_past(rule, folder / engine::kMetricsFile, point.manifest.iterations);
+  engine::show_past(rule, plan, folder / engine::kMetricsFile, point.manifest.iterations);
   return rule.reason();
 }
 

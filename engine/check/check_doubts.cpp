@@ -54,6 +54,15 @@ void doubt_micro_batch(Draft& draft) {
                 {}, "micro_batch_tokens <= " + std::to_string(budget.tokens_in_flight));
 }
 
+// An iteration measures once, the first one the weights before training.
+void doubt_measuring(Draft& draft, const DraftPath& path) {
+  const DraftNode& source = draft.node(path.source);
+  if (!source.source.before_training || draft.plan.pipeline.iterations > 1) return;
+  draft.warning("never-measured", place_of(source, "before_training"),
+                "'" + source.name() + "' measures before training only: what the one iteration of this run makes is not measured",
+                {}, "iterations >= 2, or before_training = false with every_iterations = 1");
+}
+
 // The head of a checkpoint that is a language model is made up of random numbers. What expects a frozen model (a reward model) is
 // meant to get one that was trained before.
 void doubt_critic(Draft& draft, const DraftModel& model) {
@@ -75,7 +84,7 @@ void doubt_critic(Draft& draft, const DraftModel& model) {
 void doubt_reference(Draft& draft, const DraftNode& node) {
   for (const ModelNeed& need : node.needs->models) {
     const int found = draft.find_model(need.model);
-    if (!need.expects_frozen || found < 0) continue;
+    if (!need.expects_frozen || found < 0 || !need.head.empty()) continue;  // scores of a head that is trained are no reference
     const DraftModel& model = draft.models[static_cast<size_t>(found)];
     const int updater = model.updater;
     if (updater < 0 || !model.facts.average_of.empty()) continue;  // whoever asks for an average means it
@@ -94,6 +103,7 @@ void check_doubts(Draft& draft) {
   doubt_checkpoint(draft);
   doubt_cores(draft);
   doubt_micro_batch(draft);
+  for (const DraftPath& path : draft.paths) doubt_measuring(draft, path);
   for (const DraftModel& model : draft.models) doubt_critic(draft, model);
   for (const DraftNode& node : draft.nodes) doubt_reference(draft, node);
 }

@@ -302,11 +302,13 @@ void check_side_reader(Draft& draft, int index, const ModelNeed& need) {
   if (need.use != ModelUse::kReads || reader.type->kind != NodeKind::kOrdinary) return;
   if (model.updater < 0 || model.updater == index || draft.before(index, model.updater)) return;
   const std::string& updater = draft.node(model.updater).name();
-  draft.error(
-      "model-read-while-trained", place_of(reader, need.param),
-      "'" + reader.name() + "' reads model '" + need.model + "' while '" + updater + "' may be training it",
-      "it is not in front of '" + updater + "'",
-      "name " + sluice::quoted(reader.name()) + " in inputs of [nodes." + updater + "], or give it a frozen copy of the model");
+  const bool may_meet = reader.path == draft.node(model.updater).path;
+  draft.error("model-read-while-trained", place_of(reader, need.param),
+              "'" + reader.name() + "' reads model '" + need.model + "' while '" + updater + "' may be training it",
+              may_meet ? "it is not in front of '" + updater + "'" : "'" + updater + "' is behind another source",
+              may_meet ? "name " + sluice::quoted(reader.name()) + " in inputs of [nodes." + updater +
+                             "], or give it a frozen copy of the model"
+                       : "give it a frozen copy of the model, or train it behind the same source");
 }
 
 void warn_of_idle(Draft& draft, const DraftModel& model) {

@@ -138,6 +138,8 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
      "an objective with a ratio, such as `ppo_clip`, or one step on samples of the current weights"},
     {"on-policy-impossible", kError, "`on_policy = \"exact\"` where samples are of older weights or sampled with other sums",
      "`on_policy = \"measured\"`, or what the message names"},
+    {"never-measured", kWarning, "a path measures the weights before training, and never those that the run makes",
+     "a second iteration, or measure after it instead"},
     {"checkpoint-without-effect", kWarning, "`every_iterations` saves nothing that is not saved anyway",
      "lower it, or remove it"},
     {"executor-unknown", kError, "`on` names no executor", "`\"cpu\"` or `\"cpu:N\"`"},

@@ -28,6 +28,13 @@ void refuse_unknown_metric(const Plan& plan, const IterationReport& report) {
       near.empty() ? "the metrics are those of a line of metrics.jsonl" : "did you mean " + sluice::quoted(near) + "?");
 }
 
+// What a checkpoint is known by: measurements of the weights before training are not its own.
+MetricRow metrics_of_checkpoint(const Plan& plan, const IterationReport& report) {
+  MetricRow own = report.metrics;
+  std::erase_if(own, [&](const auto& metric) { return metrics::tells_of_first_weights(plan, metric.first, report.iteration); });
+  return own;
+}
+
 // Others of its files are written again where it was; not so what grows. What cannot be looked at may still be there.
 bool is_known_to_be_gone(const fs::path& run_folder) {
   try {
@@ -145,10 +152,10 @@ void Checkpointer::iteration_reported(const IterationReport& report, std::map<st
   {
     const std::lock_guard lock(mutex_);
     states_.erase(states_.begin(), states_.find(report.iteration));
-    last_report_ = report;
+    last_report_ = {.iteration = report.iteration, .metrics = metrics_of_checkpoint(parts_.plan, report)};
     last_growing_ = std::move(growing);
     if (cut_ != report.iteration) return;
-    complete_ = Cut{.iterations = cut_ + 1, .nodes = states_[cut_], .metrics = report.metrics, .growing = last_growing_};
+    complete_ = Cut{.iterations = cut_ + 1, .nodes = states_[cut_], .metrics = last_report_.metrics, .growing = last_growing_};
   }
   changed_.notify_all();
 }

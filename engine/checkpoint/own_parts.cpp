@@ -37,7 +37,6 @@ OwnParts::~OwnParts() {
 
 void OwnParts::save(const std::string& model, int64_t iterations) {
   const Part part{.model = model, .iterations = iterations};
-  if (!parts_.models.contains(model)) return tell(part, {});  // other ranks train it
   try {
     if (parts_.plan.checkpoint_copy == CheckpointCopy::kNone) {
       take(part, CheckpointCopy::kNone);

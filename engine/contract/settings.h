@@ -111,7 +111,10 @@ struct SourceSettings {
   bool is_due(int64_t iteration, int64_t iterations) const;
 
   /// What it samples from then: the weights that the iteration leaves, or the first ones.
-  int64_t version_for(int64_t iteration) const { return before_training && iteration == 0 ? 0 : iteration + 1; }
+  int64_t version_for(int64_t iteration) const { return measures_before(iteration) ? 0 : iteration + 1; }
+
+  /// Whether it is the first weights then, those before training.
+  bool measures_before(int64_t iteration) const { return before_training && iteration == 0; }
 };
 
 /// What of models each rank has a part of: nothing, of those that are trained the optimizer (Rajbhandari et al. 2020, ZeRO, stage 1),

@@ -28,6 +28,13 @@ bool records(const PlanNode& node, const std::string& name) {
   return std::ranges::any_of(node.needs.metrics, [&](const MetricSpec& metric) { return metric.name == name; });
 }
 
+// As it runs.
+bool makes_up(const PlanNode& node, const std::string& name) {
+  return std::ranges::any_of(node.needs.metrics, [&](const MetricSpec& metric) {
+    return metric.is_family && name.starts_with(prefixed_metric(node.metrics_prefix, metric.name));
+  });
+}
+
 // Nodes of the path that take samples out of what is trained on.
 std::vector<const PlanNode*> dropping_nodes(const Plan& plan, const PlanPath& path) {
   std::vector<const PlanNode*> nodes;
@@ -121,12 +128,17 @@ std::vector<std::string> all_names(const Plan& plan) {
   return names;
 }
 
-bool is_of_family(const Plan& plan, const std::string& name) {
+bool tells_of_first_weights(const Plan& plan, const std::string& name, int64_t iteration) {
   return std::ranges::any_of(plan.nodes, [&](const PlanNode& node) {
-    return std::ranges::any_of(node.needs.metrics, [&](const MetricSpec& metric) {
-      return metric.is_family && name.starts_with(prefixed_metric(node.metrics_prefix, metric.name));
-    });
+    const PlanPath& path = plan.paths[static_cast<size_t>(node.path)];
+    if (!path.settings.measures_before(iteration)) return false;
+    const std::vector<std::string> names = names_of(node);
+    return makes_up(node, name) || std::ranges::find(names, name) != names.end();
   });
+}
+
+bool is_of_family(const Plan& plan, const std::string& name) {
+  return std::ranges::any_of(plan.nodes, [&](const PlanNode& node) { return makes_up(node, name); });
 }
 
 }  // namespace sluice::engine::metrics

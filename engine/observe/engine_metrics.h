@@ -77,6 +77,10 @@ std::vector<std::string> all_names(const Plan& plan);
 /// Those of one node, with its prefix.
 std::vector<std::string> names_of(const PlanNode& node);
 
+/// Whether that metric tells, in its line of metrics.jsonl, of the weights before training: of no checkpoint, and of nothing that
+/// the run has made.
+bool tells_of_first_weights(const Plan& plan, const std::string& name, int64_t iteration);
+
 /// True where a user's function may make up that name as it runs.
 bool is_of_family(const Plan& plan, const std::string& name);
 

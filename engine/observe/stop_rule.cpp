@@ -4,11 +4,12 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "engine/observe/engine_metrics.h"
 
 namespace sluice::engine {
 
 void StopRule::look_at(int64_t iteration, double value) {
-  if (decided_by_ || std::isnan(value)) return;
+  if (decided_by_ || !std::isfinite(value)) return;
   const bool better = is_better(value);
   since_best_ = better ? 0 : since_best_ + 1;
   if (better) best_ = value;
@@ -18,13 +19,24 @@ void StopRule::look_at(int64_t iteration, double value) {
   else if (when_.at_most && value <= *when_.at_most)
     reason_ = is + ", at most " + real_text(*when_.at_most);
   else if (when_.patience && since_best_ >= *when_.patience)
-    reason_ = when_.metric + " was not better than " + real_text(*best_) + " for " + std::to_string(since_best_) + " values";
+    reason_ = when_.metric + " was not better than " + real_text(*best_) + " for " + plural(since_best_, "value");
   if (!reason_.empty()) decided_by_ = iteration;
+}
+
+void StopRule::begin_with(double value) {
+  if (std::isfinite(value)) best_ = value;
 }
 
 bool StopRule::is_better(double value) const {
   if (!best_) return true;
   return when_.best == Best::kHighest ? value > *best_ : value < *best_;
+}
+
+void show_iteration(StopRule& rule, const Plan& plan, int64_t iteration, double value) {
+  if (metrics::tells_of_first_weights(plan, rule.metric(), iteration))
+    rule.begin_with(value);
+  else
+    rule.look_at(iteration, value);
 }
 
 }  // namespace sluice::engine

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/contract/settings.h"
-#include "engine/observe/iteration_log.h"
+#include "engine/plan/plan.h"
 
 namespace sluice::engine {
 
@@ -17,8 +17,12 @@ class StopRule {
 
   const std::string& metric() const { return when_.metric; }
 
-  /// The value of the metric in the next iteration; not a number where it has none. Once it has a reason it keeps that.
+  /// The value of the metric in the next iteration; not a number where it has none. One that is not finite says nothing, as
+  /// metrics.jsonl does not keep it. Once it has a reason it keeps that.
   void look_at(int64_t iteration, double value);
+
+  /// The value of the weights before training: what comes must be better than that, but it ends no run, of which it says nothing.
+  void begin_with(double value);
 
   /// Why the run ends behind the iteration that was looked at last, as a sentence of the summary says it; empty: it goes on.
   const std::string& reason() const { return reason_; }
@@ -35,5 +39,8 @@ class StopRule {
   std::string reason_;
   std::optional<int64_t> decided_by_;
 };
+
+/// Shows the rule the value of its metric in an iteration of a run.
+void show_iteration(StopRule& rule, const Plan& plan, int64_t iteration, double value);
 
 }  // namespace sluice::engine

@@ -165,15 +165,16 @@ void restore(const Workload& workload, const SavedModels& models, const Plan& pl
   if (!problems.empty()) on_unusable(problems);
 }
 
-void show_past(StopRule& rule, const fs::path& metrics, int64_t iterations) {
-  if (path_kind(metrics) != PathKind::kFile) return;
-  std::istringstream lines(read_file(metrics, file_bytes(metrics)));
+void show_past(StopRule& rule, const Plan& plan, const fs::path& file, int64_t iterations) {
+  if (path_kind(file) != PathKind::kFile) return;
+  std::istringstream lines(read_file(file, file_bytes(file)));
   for (std::string line; std::getline(lines, line);) {
     const auto row = json_or_discarded(line);
     if (!row.is_object() || !row.contains("iteration") || !row["iteration"].is_number()) continue;
     const auto value = row.find(rule.metric());
     const auto iteration = row["iteration"].get<int64_t>();
-    if (iteration < iterations && value != row.end() && value->is_number()) rule.look_at(iteration, value->get<double>());
+    if (iteration < iterations && value != row.end() && value->is_number())
+      show_iteration(rule, plan, iteration, value->get<double>());
   }
 }
 

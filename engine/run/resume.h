@@ -38,8 +38,8 @@ struct Rewind {
 };
 void rewind_folder(const Rewind& rewind, const std::function<void(const std::string&)>& warn);
 
-/// Shows the rule what the iterations before `iterations` have in that file. What cannot be read has had no value.
-void show_past(StopRule& rule, const std::filesystem::path& metrics, int64_t iterations);
+/// Shows the rule what the iterations before `iterations` have in that file of metrics. What cannot be read has had no value.
+void show_past(StopRule& rule, const Plan& plan, const std::filesystem::path& file, int64_t iterations);
 
 /// Where a run may write: into its folder, or, of another rank than 0, its parts of checkpoints.
 std::vector<std::filesystem::path> writable_folders(const Plan& plan, const std::filesystem::path& run_folder,

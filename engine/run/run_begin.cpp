@@ -140,7 +140,7 @@ Driver::Parts Run::Impl::driver_parts(Workload workload) {
 std::optional<StopRule> Run::Impl::stop_rule() const {
   if (!plan.pipeline.stop_when) return {};
   StopRule rule(*plan.pipeline.stop_when);
-  if (manifest) show_past(rule, options.folder / kMetricsFile, manifest->iterations);
+  if (manifest) show_past(rule, plan, options.folder / kMetricsFile, manifest->iterations);
   return rule;
 }
 

@@ -115,7 +115,7 @@ void Driver::Impl::close_iteration(IterationReport& report) {
                         {"policy_version", version},
                         {"policy_lag", main.follows_versions ? report.iteration - version : 0}};
   row.insert(row.begin(), which.begin(), which.end());
-  if (stop_rule) stop_rule->look_at(report.iteration, report.metric(stop_rule->metric()));
+  if (stop_rule) show_iteration(*stop_rule, plan, report.iteration, report.metric(stop_rule->metric()));
   end_if_decided();
 }
 

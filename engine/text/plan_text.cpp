@@ -110,10 +110,12 @@ std::string heading(const Plan& plan) {
   return text;
 }
 
-// When a path that measures does so: "before training, after every 20 iterations and after the last".
-std::string due_text(const SourceSettings& settings) {
+// When a path that measures does so: "before training, after every 20 iterations and after the last". The first iteration measures
+// once, so before training is instead of behind it.
+std::string due_text(const SourceSettings& settings, int64_t iterations) {
+  if (settings.before_training && iterations == 1) return "before training";
   std::string text = settings.before_training ? "before training, " : "";
-  if (settings.every_iterations == 1) return text + "after every iteration";
+  if (settings.every_iterations == 1) return text + "after every iteration" + (text.empty() ? "" : " but the first");
   if (settings.every_iterations) text += "after every " + std::to_string(*settings.every_iterations) + " iterations, ";
   text.replace(text.size() - 2, 2, " and ");
   return text + "after the last";
@@ -126,7 +128,7 @@ std::string path_lines(const Plan& plan) {
     if (&path == &plan.main_path()) continue;
     const std::string& source = plan.nodes[static_cast<size_t>(path.source)].name;
     text += padded(text.empty() ? "  paths" : "", 15) + source + ": " + groups_text(plan, path) +
-            (path.measures() ? "; measured " + due_text(path.settings) : "") + "\n";
+            (path.measures() ? "; measured " + due_text(path.settings, plan.pipeline.iterations) : "") + "\n";
   }
   return text;
 }

@@ -51,6 +51,21 @@ class Measuring(Case):
         self.assertIn(5, there)
         self.assertTrue(there & {n for n, value in measured.items() if value == measured[best]}, (there, measured))
 
+    def test_what_was_measured_before_training_is_of_no_checkpoint(self):
+        keys = {"checkpoint.every_iterations": 1, "checkpoint.keep_last": 1, "checkpoint.keep_best": SCORE,
+                "models.actor.optimizer.learning_rate": 0.05}  # ruins it
+        done = self.run_ppo("run", **TRAINS, **keys)
+        self.assertLess(max(value for iteration, value in values(done).items() if iteration > 0), values(done)[0])
+        self.assertNotIn(1, {int(path.name) for path in (done.folder / "checkpoints").iterdir()})
+
+    def test_plan_says_what_the_first_iteration_does_not_measure(self):
+        every = {**TRAINS, "nodes.held_out.every_iterations": 1}
+        self.assertIn("measured before training, after every iteration but the first", run("plan", PPO, *sets(**every)).stdout)
+        self.assertEqual(sorted(values(self.run_ppo("run", **every))), [0, 1, 2, 3, 4])
+        one = run("plan", PPO, *sets(**{**every, "pipeline.iterations": 1}))
+        self.assertIn("measured before training\n", one.stdout)
+        self.assertIn("what the one iteration of this run makes is not measured", one.stderr)
+
     def test_a_scorer_that_fails_in_it_is_named_like_any_other(self):
         script = self.write("scorer.py", "def score(prompts, completions, **columns):\n    raise ValueError('scorer down')\n")
         done = self.run_ppo("run", expect=FAILED, **TRAINS, **{
@@ -76,13 +91,13 @@ class Measuring(Case):
 class Stopping(Case):
     def test_a_run_ends_where_its_metric_is_what_it_should_be(self):
         done = self.run_ppo("run", **TRAINS, **{"pipeline.stop_when": f'{{ metric = "{SCORE}", at_least = 0.0 }}'})
-        self.assertEqual([row["iteration"] for row in done.metrics], [0])
+        self.assertEqual([row["iteration"] for row in done.metrics], [0, 1])  # what was measured before training ends nothing
         self.assertRegex(done.stdout, rf"stopped +{SCORE} is [\d.]+, at least 0")
-        self.assertIn("run finished: 1 iteration", re.sub(r"^ppo", "run", done.stdout, flags=re.M))
+        self.assertIn("run finished: 2 iterations", re.sub(r"^ppo", "run", done.stdout, flags=re.M))
         self.assertTrue((done.folder / "checkpoint/actor/model.safetensors").exists())
         again = run("resume", done.folder)
         self.assertEqual(again.returncode, DONE, again.stderr)
-        self.assertRegex(again.stdout, rf"^ppo is complete: 1 iteration, .*\n +stopped +{SCORE} is [\d.]+, at least 0")
+        self.assertRegex(again.stdout, rf"^ppo is complete: 2 iterations, .*\n +stopped +{SCORE} is [\d.]+, at least 0")
         on = run("resume", done.folder, *sets(**{"pipeline.stop_when.at_least": 2.0}))
         self.assertEqual(on.returncode, DONE, on.stderr)
         self.assertGreater(len(done.metrics), 1)

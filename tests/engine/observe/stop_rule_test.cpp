@@ -32,6 +32,23 @@ TEST(StopRule, LowerMayBeBetter) { EXPECT_EQ(stops_at({.patience = 2, .best = Be
 
 TEST(StopRule, AnIterationWithoutTheMetricDoesNotCount) { EXPECT_EQ(stops_at({.patience = 2}, {1, NAN, NAN, 1, NAN, 1}), 5); }
 
+// metrics.jsonl does not keep it, so a run that goes on would not see it.
+TEST(StopRule, NorDoesAValueThatIsNotFinite) {
+  EXPECT_EQ(stops_at({.patience = 2}, {1, INFINITY, 2, 3, 3, 3}), 5);
+  EXPECT_EQ(stops_at({.at_least = 5.0}, {INFINITY, 6}), 1);
+}
+
+TEST(StopRule, TheWeightsBeforeTrainingAreOnlyToBeBettered) {
+  StopRule enough({.metric = "score", .at_least = 0.5});
+  enough.begin_with(0.9);
+  EXPECT_FALSE(enough.decided_by());
+  StopRule patient({.metric = "score", .patience = 2});
+  patient.begin_with(0.9);
+  for (const int64_t iteration : {1, 2}) patient.look_at(iteration, 0.8);
+  EXPECT_EQ(patient.decided_by(), 2);
+  EXPECT_EQ(patient.reason(), "score was not better than 0.9 for 2 values");
+}
+
 TEST(StopRule, SaysWhy) {
   StopRule rule({.metric = "held_out/score", .at_least = 0.95});
   rule.look_at(3, 0.96);
