@@ -28,6 +28,11 @@ class DataLook {
 
   bool all() const { return depth_ == DataDepth::kAll; }
 
+  /// How the path of the source takes part in the run: it only measures; a filter has dropped groups replaced.
+  int64_t iterations() const { return plan_.pipeline.iterations; }
+  bool measures() const { return path_.measures(); }
+  bool refills() const { return path_.refill.has_value(); }
+
   /// Of the tokenizer and chat template of a model of the pipeline; empty: it has none.
   std::filesystem::path folder_of(const std::string& model) const;
 

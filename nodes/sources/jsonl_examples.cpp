@@ -53,6 +53,7 @@ void look_at_examples(const JsonlExamplesParams& params, engine::DataLook& look)
   warn_of_skipped_input(format, rows_to_look_at(params, look), look);
   warn_of_quoted_arguments(rows, params.model, look);
   unknown.warn(look);
+  warn_of_few_rows(rows, draws_of(params), look);
 }
 
 }  // namespace

@@ -75,6 +75,33 @@ void find_contradictions_of_pairs(const PreferencePairsParams& params, engine::F
   check_chat_variables(params.chat_variables, /*uses_template=*/true, findings);  // rows may be conversations whatever is written
 }
 
+// Rows of which two completions are the same text: their scores and their gradients cancel out.
+class EqualCompletions {
+ public:
+  void look_at(std::span<const Json> completions, const data::Dataset& rows, data::Dataset::RowId id) {
+    ++rows_;
+    for (size_t i = 1; i < completions.size(); ++i) {
+      if (completions[i].is_null() || std::ranges::find(completions.first(i), completions[i]) == completions.first(i).end())
+        continue;
+      if (equal_++ == 0) first_ = rows.where(id);
+      return;
+    }
+  }
+
+  void warn(engine::DataLook& look) const {
+    if (equal_ == 0) return;
+    const std::string of = equal_ == rows_ ? plural(rows_, "row") : std::to_string(equal_) + " of " + plural(rows_, "row");
+    look.warning("path",
+                 "completions of " + of + (look.all() ? "" : " looked at") + " are the same text: nothing is learned there",
+                 {"the first one: " + first_.source->name + ":" + std::to_string(first_.line)},
+                 "leave them out; or name the fields of the better and the worse completion, if these are others");
+  }
+
+ private:
+  int64_t rows_ = 0, equal_ = 0;
+  SourceSpan first_;
+};
+
 // Before a run: all rows as the run will see them, or the first without the tokenizer.
 void look_at_pairs(const PreferencePairsParams& params, engine::DataLook& look) {
   const PromptFormat format = prompt_format(params);
@@ -83,9 +110,11 @@ void look_at_pairs(const PreferencePairsParams& params, engine::DataLook& look) 
   const PairRows pairs(params, model, look.all() ? end_of_texts(params, model) : std::nullopt);
   data::Dataset rows(rows_to_look_at(params, look), pairs.fields());
   UnknownCharacters unknown(params.model, look);
+  EqualCompletions equal;
   RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) -> std::optional<RowCheck::Fault> {
     const std::vector<Json> values = rows.values(id);
     unknown.look_at(values, rows, id);
+    equal.look_at(std::span(values).first(pairs.completion_fields()), rows, id);
     pairs.check(values);
     if (!look.all()) return std::nullopt;
     return pairs.fault_of(pairs.pair(values));
@@ -94,6 +123,8 @@ void look_at_pairs(const PreferencePairsParams& params, engine::DataLook& look) 
   warn_of_skipped_input(format, rows_to_look_at(params, look), look);
   warn_of_quoted_arguments(rows, params.model, look);
   unknown.warn(look);
+  warn_of_few_rows(rows, draws_of(params), look);
+  equal.warn(look);
 }
 
 }  // namespace

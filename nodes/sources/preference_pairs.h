@@ -80,7 +80,9 @@ class PairRows {
   /// `model` outlives it. Completions that are texts end with `end_of_sequence`, if there is one.
   PairRows(const PreferencePairsParams& params, const ModelText& model, std::optional<int64_t> end_of_sequence);
 
+  /// Those of the completions come first.
   std::vector<data::JsonlField> fields() const;
+  size_t completion_fields() const { return is_ranked() ? params_.ranked_fields.size() : 2; }
 
   struct Pair {
     std::vector<LearnedConversation> completions;  // the best first; two, or as many as the row has of ranked_fields
@@ -99,8 +101,6 @@ class PairRows {
 
  private:
   bool is_ranked() const { return !params_.ranked_fields.empty(); }
-  size_t completion_fields() const { return is_ranked() ? params_.ranked_fields.size() : 2; }
-
   // Of the best completion and another, by its place in fields().
   data::PreferencePair row(const std::vector<Json>& values, size_t other) const;
 

@@ -105,6 +105,25 @@ void warn_of_skipped_template(const PromptFormat& format, const std::string& mod
                "chat = true" + with_model + ", or chat = false if that is meant");
 }
 
+void warn_of_few_rows(const data::Dataset& rows, const Draws& draws, engine::DataLook& look) {
+  const bool knows_all = look.all() || rows.rows() < kFirstRows;
+  if (!knows_all || draws.mixed) return;
+  const auto count = static_cast<int64_t>(rows.rows()), groups = draws.groups_per_iteration;
+  const std::string has = plural(count, "row");
+  if (look.measures() && draws.epochs != 1 && groups > count && groups % count != 0)
+    look.warning("groups_per_iteration",
+                 "a measurement takes " + std::to_string(groups) + " of " + has + ": some count oftener than others", {},
+                 "groups_per_iteration <= " + std::to_string(count) + ", or epochs = 1");
+  if (look.measures() || draws.epochs == 0) return;
+  const int64_t lasts = count * draws.epochs / groups;
+  if (lasts >= look.iterations()) return;
+  look.warning("epochs",
+               "the data end after " + std::string(look.refills() ? "at most " : "") + std::to_string(lasts) + " of " +
+                   plural(look.iterations(), "iteration") + ": schedules and measurements do not come to their end",
+               {has + ", " + plural(draws.epochs, "epoch") + ", " + plural(groups, "group") + " an iteration"},
+               "iterations = " + std::to_string(std::max<int64_t>(1, lasts)) + " in [pipeline], or epochs = 0");
+}
+
 void warn_of_quoted_arguments(const data::Dataset& rows, const std::string& model, engine::DataLook& look) {
   const std::filesystem::path folder = look.folder_of(model.empty() ? look.sampled_model() : model);
   if (folder.empty()) return;

@@ -55,6 +55,30 @@ class Look(Case):
             self.assertEqual(done.stderr.count("has no token for some characters of 1 of 101 rows: they are left out"), told, done.stderr)
             self.assertEqual(done.stderr.count(f'the first one: "é" in {data}:101'), told)
 
+    def test_data_that_end_before_the_run_are_warned_of(self):
+        words = {**SMALL, **self.data(GOOD * 20), "nodes.prompts.groups_per_iteration": 8, "nodes.prompts.epochs": 2}
+        done = run("validate", PPO, *sets(**{**words, "pipeline.iterations": 9}))
+        self.assertIn("warning: the data end after 5 of 9 iterations: schedules and measurements do not come to their end", done.stderr)
+        self.assertIn("= 20 rows, 2 epochs, 8 groups an iteration\n", done.stderr)
+        for changed in ({"pipeline.iterations": 5}, {"pipeline.iterations": 9, "nodes.prompts.epochs": 0}):
+            self.assertEqual(run("validate", PPO, *sets(**{**words, **changed})).stderr, "")
+        long = {**words, **self.data(GOOD * 200), "pipeline.iterations": 60}
+        for look, told in (((), 0), (("--data",), 1)):  # of the beginning of a file nobody knows how long it is
+            self.assertEqual(run("validate", *look, PPO, *sets(**long)).stderr.count("the data end after 50 of 60"), told)
+
+    def test_a_measurement_that_repeats_some_rows_is_warned_of(self):
+        few = {**SMALL, "nodes.held_out.path": str(self.write("few.jsonl", GOOD * 20)), "nodes.held_out.every_iterations": 2}
+        done = run("validate", PPO, *sets(**{**few, "nodes.held_out.groups_per_iteration": 50}))
+        self.assertIn("warning: a measurement takes 50 of 20 rows: some count oftener than others", done.stderr)
+        for changed in ({"nodes.held_out.groups_per_iteration": 40}, {"nodes.held_out.groups_per_iteration": 50, "nodes.held_out.epochs": 1}):
+            self.assertEqual(run("validate", PPO, *sets(**{**few, **changed})).stderr, "")
+
+    def test_equal_completions_are_warned_of(self):
+        pairs = self.write("pairs.jsonl", '{"prompt": "1+1=", "chosen": "2", "rejected": "3"}\n' + '{"prompt": "1+1=", "chosen": "2", "rejected": "2"}\n' * 2)
+        done = run("validate", ROOT / "pipelines/dpo.toml", *sets(**{"nodes.pairs.path": str(pairs)}))
+        self.assertIn("warning: completions of 2 of 3 rows looked at are the same text: nothing is learned there", done.stderr)
+        self.assertIn(f"the first one: {pairs}:2\n", done.stderr)
+
     def test_limits_are_counted_where_all_rows_are_asked_for(self):
         limit = {"nodes.prompts.model": "actor", "nodes.prompts.max_prompt_tokens": 8}
         long = sets(**self.data(GOOD + '{"prompt": "11111111+1=", "label": "2"}\n'), **limit)
