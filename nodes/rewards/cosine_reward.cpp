@@ -45,7 +45,7 @@ void CosineReward::process(engine::MicroBatch& batch) {
   auto rewards = batch.write(score_column(params_.writes)).entries<float>();  // [S]
   size_t sample = 0;
   for (const Range actions : batch.actions_by_sample()) {
-    const bool right = scores[sample] >= static_cast<float>(params_.least_score);
+    const bool right = is_at_least(scores[sample], params_.least_score);
     const auto length = static_cast<int64_t>(actions.size());
     rewards[sample] = static_cast<float>(reward_of(right, length));
     metrics_.mean(score_metric(params_.writes, "right"), right);

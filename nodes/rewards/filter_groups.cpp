@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "nodes/columns/columns.h"
+#include "nodes/columns/score_columns.h"
 
 namespace sluice::nodes {
 
@@ -70,8 +71,8 @@ void FilterGroups::process(MicroBatch& batch) {
 bool FilterGroups::passes(std::span<const float> scores) const {
   if (params_.drop_equal_scores && all_equal(scores)) return false;
   const double mean = std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(scores.size());
-  return (!params_.least_mean_score || mean >= *params_.least_mean_score) &&
-         (!params_.most_mean_score || mean <= *params_.most_mean_score);
+  return (!params_.least_mean_score || is_at_least(mean, *params_.least_mean_score)) &&
+         (!params_.most_mean_score || is_at_most(mean, *params_.most_mean_score));
 }
 
 }  // namespace sluice::nodes

@@ -89,8 +89,7 @@ void MaskSamples::process(MicroBatch& batch) {
     const auto best = best_samples(scores, batch.layout().samples_by_group(), static_cast<size_t>(*params_.best_of));
     samples.drop("best_of", [&](size_t s) { return !best[s]; });
   }
-  if (params_.least_score)
-    samples.drop("least_score", [&](size_t s) { return scores[s] < static_cast<float>(*params_.least_score); });
+  if (params_.least_score) samples.drop("least_score", [&](size_t s) { return !is_at_least(scores[s], *params_.least_score); });
   if (params_.most_tokens) {
     const auto most = static_cast<size_t>(*params_.most_tokens);
     samples.drop("most_tokens", [&](size_t s) { return actions[s].size() > most; });

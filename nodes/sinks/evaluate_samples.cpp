@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "nodes/columns/columns.h"
 #include "nodes/columns/mask.h"
+#include "nodes/columns/score_columns.h"
 
 namespace sluice::nodes {
 namespace {
@@ -81,7 +82,7 @@ void EvaluateSamples::process(engine::MicroBatch& batch) {
     std::vector<Vote> votes;
     for (size_t s = samples.begin; s < samples.end; ++s) {
       if (!is_masked(mask, actions[s]))
-        votes.push_back({.answer = answer_in(responses[s]), .right = scores[s] >= params_.least_score});
+        votes.push_back({.answer = answer_in(responses[s]), .right = is_at_least(scores[s], params_.least_score)});
     }
     const bool some_masked = votes.size() < samples.size();
     const auto right = std::ranges::count(votes, true, &Vote::right);

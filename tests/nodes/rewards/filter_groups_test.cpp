@@ -33,6 +33,12 @@ TEST(FilterGroups, KeepsThemWhereOnlyTheMeanCounts) {
               ElementsAre(0, 2));
 }
 
+// As float32, which scores are, 0.7 is less than 0.7, and 0.3 more than 0.3.
+TEST(FilterGroups, AMeanReachesTheBoundThatIsWrittenLikeIt) {
+  EXPECT_THAT(dropped({.drop_equal_scores = false, .least_mean_score = 0.7}, {{0.7f, 0.7f}, {0.6f, 0.7f}}), ElementsAre(1));
+  EXPECT_THAT(dropped({.drop_equal_scores = false, .most_mean_score = 0.3}, {{0.3f, 0.3f}, {0.3f, 0.4f}}), ElementsAre(1));
+}
+
 TEST(FilterGroups, JudgesEachMicroBatchByItself) {
   NodeHarness<FilterGroups> harness;
   harness.resources().node = "useful";

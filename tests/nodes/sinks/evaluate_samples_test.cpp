@@ -38,6 +38,10 @@ TEST(EvaluateSamples, PassAtKIsTheMeanOverTheGroups) {
   EXPECT_NEAR(found.at("reward/pass_at_2"), (0.5 + (1 - 1.0 / 6)) / 2, 1e-12);
 }
 
+TEST(EvaluateSamples, AScoreReachesTheBoundThatIsWrittenLikeIt) {
+  EXPECT_EQ(metrics_of({.k = {1}, .least_score = 0.7}, {{sample("1", 0.7f)}}).at("reward/pass_at_1"), 1);
+}
+
 // A group of which too few are left says nothing.
 TEST(EvaluateSamples, MaskedSamplesHaveNoPart) {
   const auto masked = [](const char* response, float score) {
