@@ -51,11 +51,7 @@ void MetricsRecorder::sum(const std::string& name, double value) {
   p.recorded = true;
 }
 
-void MetricsRecorder::maximum(const std::string& name, double value) {
-  Part& p = part(name, Metric::kMaximum);
-  p.top = p.recorded ? std::max(p.top, value) : value;
-  p.recorded = true;
-}
+void MetricsRecorder::maximum(const std::string& name, double value) { part(name, Metric::kMaximum).raise(value); }
 
 void MetricsRecorder::value(const std::string& name, double value) {
   Part& p = part(name, Metric::kValue);

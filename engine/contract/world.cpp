@@ -20,11 +20,15 @@ double larger(double a, double b) {
 void Part::add(const Part& other) {
   SLUICE_CHECK(kind == other.kind, "ranks have metric '" + name + "' of two kinds");
   if (!other.recorded) return;
-  top = recorded ? larger(top, other.top) : other.top;
-  recorded = true;
+  raise(other.top);
   numbers.add(other.numbers);
   counts.resize(std::max(counts.size(), other.counts.size()));
   for (size_t i = 0; i < other.counts.size(); ++i) counts[i] += other.counts[i];
+}
+
+void Part::raise(double value) {
+  top = recorded ? larger(top, value) : value;
+  recorded = true;
 }
 
 // The declared parts come first and in one order on every rank, so the rest is what is not found.

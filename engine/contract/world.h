@@ -47,6 +47,9 @@ struct Part {
   std::vector<int64_t> counts = {};  // whole numbers that are added place by place; the shorter list has zeros behind it
 
   void add(const Part& other);
+
+  /// Of kMaximum: NaN is above all, so that it does not depend on who comes first.
+  void raise(double value);
 };
 
 /// What a rank has under one key, in the order in which it is declared; what only some ranks have comes after that, by name.

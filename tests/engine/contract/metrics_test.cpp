@@ -132,6 +132,19 @@ TEST(Contributions, OfMaximaDoNotDependOnTheOrder) {
   }
 }
 
+TEST(Contributions, OfMaximaDoNotDependOnWhoRecorded) {
+  const double nan = std::nan("");
+  MetricsRecorder alone({{"kl", Metric::kMaximum, ""}}), first({{"kl", Metric::kMaximum, ""}}),
+      second({{"kl", Metric::kMaximum, ""}});
+  for (const double value : {1.0, nan, 2.0}) alone.maximum("kl", value);
+  first.maximum("kl", 1);
+  for (const double value : {nan, 2.0}) second.maximum("kl", value);
+  Contribution both = second.contribution();
+  add_contribution(both, first.contribution());
+  EXPECT_TRUE(std::isnan(alone.take().front().second));
+  EXPECT_TRUE(std::isnan(first.row(both).front().second));
+}
+
 TEST(Totals, CanBeReadFromOnePointToTheNext) {
   Totals totals({"actions"});
   totals.add("actions", 3);
