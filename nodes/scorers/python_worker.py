@@ -210,11 +210,15 @@ def number(value):
     return value
 
 
+def is_finite(value):
+    return abs(value) <= sys.float_info.max
+
+
 def metrics_of(entries, skipped):
     metrics = {}
     for name, value in entries.items():
         value = plain(value)
-        if isinstance(name, str) and name not in skipped and isinstance(value, (bool, int, float)) and math.isfinite(value):
+        if isinstance(name, str) and name not in skipped and isinstance(value, (bool, int, float)) and is_finite(value):
             if not METRIC_NAME.fullmatch(name):
                 raise Unusable(f"it named a metric {name[:80]!r}; names have letters, digits and _ - / .")
             metrics[name] = float(value)
@@ -306,18 +310,34 @@ def slime_sample(request, i):
                                  metadata={}, index=i, group_index=request["groups"][i], reward=None)
 
 
+def value_of(returned):
+    """Of a function that is not declared as async, but returns what an await needs."""
+    if not inspect.isawaitable(returned):
+        return returned
+
+    async def awaited():
+        return await returned
+    return asyncio.run(awaited())
+
+
 def call_one_by_one(function, form, request, data_source, result):
     calls = list(arguments_of_samples(function, form, request, data_source))
+
+    async def one(index):
+        seed_for(request, index)
+        return await function(**calls[index])
+
+    async def all_of_them():
+        return await asyncio.gather(*(one(index) for index in range(len(calls))), return_exceptions=True)
+
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):
-        async def all_of_them():
-            return await asyncio.gather(*(function(**arguments) for arguments in calls), return_exceptions=True)
         values = asyncio.run(all_of_them())
     else:
         values = []
         for index, arguments in enumerate(calls):
             seed_for(request, index)
             try:
-                values.append(function(**arguments))
+                values.append(value_of(function(**arguments)))
             except Exception as error:
                 values.append(error)
     for index, value in enumerate(values):
@@ -365,11 +385,7 @@ def arguments_of_batch(function, form, request, data_source, result):
 
 def call_with_all(function, form, request, data_source, result):
     arguments = accepted(function, arguments_of_batch(function, form, request, data_source, result))
-    value = function(**arguments)
-    if inspect.isawaitable(value):
-        async def awaited():
-            return await value
-        value = asyncio.run(awaited())
+    value = value_of(function(**arguments))
     if isinstance(value, dict):
         key = next((k for k in ("rewards", "scores") if value.get(k) is not None), None)
         if key is None:

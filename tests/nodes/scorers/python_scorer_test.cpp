@@ -418,12 +418,25 @@ TEST(PythonScorer, WorkersGetWholeGroups) {
 }
 
 TEST(PythonScorer, RandomNumbersRepeatWhateverTheWorkers) {
-  Scorer scorer("import random\ndef f(response): return random.random()");
-  const auto alone = scorer.scores();
-  scorer.params.workers = 2;
-  scorer.params.batch_size = 1;
-  EXPECT_EQ(scorer.scores(), alone);
-  EXPECT_NE(alone[0], alone[1]);
+  for (const std::string word : {"", "async "}) {
+    Scorer scorer("import random\n" + word + "def f(response): return random.random()");
+    const auto alone = scorer.scores();
+    scorer.params.workers = 2;
+    scorer.params.batch_size = 1;
+    EXPECT_EQ(scorer.scores(), alone) << word;
+    EXPECT_NE(alone[0], alone[1]);
+  }
+}
+
+TEST(PythonScorer, AFunctionMayReturnWhatAnAwaitNeeds) {
+  Scorer scorer("async def late(response): return 0.5\ndef f(response): return late(response)");
+  scorer.params.function = "f";
+  EXPECT_THAT(scorer.scores(), ::testing::Each(0.5));
+}
+
+TEST(PythonScorer, ANumberThatNoFloatHoldsIsNoMetric) {
+  Scorer scorer("def f(response): return {'score': 1, 'steps': 10 ** 400}");
+  EXPECT_THAT(scorer.scores(), ::testing::Each(1));
 }
 
 }  // namespace
