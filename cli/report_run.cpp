@@ -16,6 +16,7 @@
 #include "cli/plugin_loading.h"
 #include "cli/report_graph.h"
 #include "dsl/parse.h"
+#include "engine/contract/run_folder.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;
@@ -45,17 +46,29 @@ void add_damage(const Problems& damage, Json& run) {
         report_note(Severity::kError, "and " + std::to_string(damage.size() - kTold) + " more lines or files"));
 }
 
+// Without entries that are no text or number, as the page needs them to be.
+Json entries_of(const fs::path& folder, const char* file, const std::vector<std::pair<const char*, Json>>& absent,
+                Problems& damage) {
+  const Json there = read_if_there(folder, file, damage);
+  Json entries = Json::object();
+  for (const auto& [name, value] : absent) {
+    const auto found = there.is_object() ? there.find(name) : there.end();
+    const bool fits = found != there.end() && (value.is_string() ? found->is_string() : found->is_number());
+    entries[name] = fits ? *found : value;
+    if (!fits && found != there.end())
+      damage.push_back({.message = (folder / file).string() + ": " + name + " is no " + (value.is_string() ? "text" : "number")});
+  }
+  return entries;
+}
+
 Json status_of(const fs::path& folder, Problems& damage) {
-  Json status = read_if_there(folder, "status.json", damage);
-  return status.is_object() ? status : Json::object();
+  return entries_of(folder, engine::kStatusFile,
+                    {{"state", "not known"}, {"seconds", 0.0}, {"iterations", 0}, {"iterations_done", 0}}, damage);
 }
 
 // A run whose process was killed has "running" as its last word.
 void add_state(const Json& status, Watch watch, Json& run) {
-  run["state"] = status.value("state", "not known");
-  run["seconds"] = status.value("seconds", 0.0);
-  run["iterations"] = status.value("iterations", int64_t{0});
-  run["iterations_done"] = status.value("iterations_done", int64_t{0});
+  run.update(status);
   const std::string state = run["state"];
   if (state != "done" && !(watch == Watch::kLive && state == "running"))
     run["notes"].push_back(
@@ -63,17 +76,19 @@ void add_state(const Json& status, Watch watch, Json& run) {
 }
 
 void add_times(const fs::path& metrics, Json& run) {
+  constexpr double kMost = 1e9;  // of a damaged file: a clock holds no more
   const auto ended = changed_at(metrics);
   const auto began = ended - std::chrono::duration_cast<std::chrono::system_clock::duration>(
-                                 std::chrono::duration<double>(run["seconds"].get<double>()));
+                                 std::chrono::duration<double>(std::clamp(run["seconds"].get<double>(), 0.0, kMost)));
   run["began"] = utc_text(std::chrono::system_clock::to_time_t(began));
   run["ended"] = utc_text(std::chrono::system_clock::to_time_t(ended));
 }
 
-void add_memory(const Json& memory, Json& run) {
-  run["memory"] = memory;
-  if (!memory.is_object()) return;
-  const double planned = memory.value("planned_bytes", 0.0), peak = memory.value("peak_bytes", 0.0);
+void add_memory(const fs::path& folder, Json& run, Problems& damage) {
+  const size_t before = damage.size();
+  const Json sums = entries_of(folder, engine::kMemoryFile, {{"planned_bytes", 0.0}, {"peak_bytes", 0.0}}, damage);
+  run["memory"] = damage.size() == before ? read_if_there(folder, engine::kMemoryFile, damage) : Json();
+  const double planned = sums["planned_bytes"], peak = sums["peak_bytes"];
   if (planned > 0 && peak > planned)
     run["notes"].push_back(report_note(
         Severity::kWarning, "memory went beyond what was planned: " + human_bytes(peak) + " of " + human_bytes(planned)));
@@ -103,13 +118,13 @@ std::string name_of_run(const fs::path& folder) {
 
 RunReport::RunReport(fs::path folder, size_t most_samples, Watch watch)
     : folder_(std::move(folder)), most_samples_(most_samples), watch_(watch), name_(name_of_run(folder_)) {
-  if (!file_of_run(folder_, "metrics.jsonl") && !file_of_run(folder_, "pipeline.toml"))
+  if (!file_of_run(folder_, engine::kMetricsFile) && !file_of_run(folder_, engine::kPipelineFile))
     throw UserError(folder_.string() + " is not the folder of a run: it has neither metrics.jsonl nor pipeline.toml",
                     "name the folder of a run, such as runs/ppo-20260131-180000");
 }
 
 void RunReport::look_at_pipeline(Json& run, Problems& damage) {
-  const auto path = file_of_run(folder_, "pipeline.toml");
+  const auto path = file_of_run(folder_, engine::kPipelineFile);
   if (!path) return;
   std::string text = read_file(*path, kMostPipelineBytes);
   if (!samples_ || text != pipeline_) {
@@ -123,7 +138,7 @@ void RunReport::look_at_pipeline(Json& run, Problems& damage) {
 }
 
 void RunReport::look_at_graph(Json& run) {
-  const auto path = file_of_run(folder_, "pipeline.dot");
+  const auto path = file_of_run(folder_, engine::kPipelineGraphFile);
   if (!path) return;
   std::string text = read_file(*path);
   if (graph_.is_null() || text != graph_text_) {
@@ -143,13 +158,13 @@ Json RunReport::now() {
            {"graph", nullptr}};
   Problems damage;
   add_state(status_of(folder_, damage), watch_, run);
-  if (const auto metrics = file_of_run(folder_, "metrics.jsonl")) {
+  if (const auto metrics = file_of_run(folder_, engine::kMetricsFile)) {
     if (!series_) series_.emplace(*metrics);
     run["series"] = series_->thinned_now();
     damage.insert(damage.end(), series_->damage().begin(), series_->damage().end());
     add_times(*metrics, run);
   }
-  add_memory(read_if_there(folder_, "memory.json", damage), run);
+  add_memory(folder_, run, damage);
   look_at_pipeline(run, damage);
   look_at_graph(run);
   add_damage(damage, run);
@@ -158,11 +173,11 @@ Json RunReport::now() {
 
 std::string RunReport::stamp() const {
   Problems of_status;  // told by now()
-  std::string stamp = status_of(folder_, of_status).value("state", "");
+  std::string stamp = status_of(folder_, of_status)["state"];
   const auto add = [&stamp](const fs::path& file) {
     stamp += " " + std::to_string(file_bytes(file)) + " " + std::to_string(changed_at(file).time_since_epoch().count());
   };
-  for (const char* name : {"metrics.jsonl", "memory.json", "pipeline.toml", "pipeline.dot"}) {
+  for (const char* name : {engine::kMetricsFile, engine::kMemoryFile, engine::kPipelineFile, engine::kPipelineGraphFile}) {
     if (const auto file = file_of_run(folder_, name)) add(*file);
   }
   for (const fs::path& file : samples_ ? samples_->files() : std::vector<fs::path>()) add(file);

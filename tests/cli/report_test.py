@@ -165,6 +165,16 @@ class Content(Report):
         for part in ("status.json: invalid JSON", "metrics.jsonl, line 2 is no metrics", "metrics.jsonl, line 3: invalid JSON", "more lines or files"):
             self.assertIn(part, told)
 
+    def test_what_has_another_type_is_left_out_and_told(self):
+        folder = self.made_run()
+        (folder / "status.json").write_text('{"state": 5, "seconds": null, "iterations": 1e300, "iterations_done": 2}')
+        (folder / "memory.json").write_text('{"planned_bytes": "x"}')
+        (shown,) = self.report(folder).runs
+        self.assertEqual((shown["state"], shown["seconds"], shown["iterations_done"], shown["memory"]), ("not known", 0, 2, None))
+        told = [note["text"] for note in shown["notes"] if note["severity"] == "error"]
+        for part in ("status.json: state is no text", "status.json: seconds is no number", "memory.json: planned_bytes is no number"):
+            self.assertTrue(any(part in text for text in told), told)
+
     def test_another_file_is_not_overwritten(self):
         folder, page = self.made_run(), self.folder / "page.html"
         for _ in range(2):  # a report is
