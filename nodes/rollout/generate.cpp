@@ -167,6 +167,7 @@ void Generate::begin_iteration(const engine::Iteration& iteration) {
   SLUICE_CHECK(idle(), "an iteration begins while another is being sampled");
   weights_.begin_iteration(iteration.policy_version);
   engine_.forget_prefixes();
+  tokenized_.clear();  // of groups that other ranks have made
   engine_.set_temperature(params_.temperature.at(iteration.index));
 }
 

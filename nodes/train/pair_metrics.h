@@ -17,7 +17,8 @@ inline constexpr const char* kPairTotal = "pairs";
 template <class P>
 void describe_pair_metrics(engine::Contract<P>& c, const std::string& group, const std::string& accuracy) {
   c.total(kPairTotal);
-  c.metric(group + "/loss", engine::Metric::kMean, "mean loss of a pair");
+  c.metric(group + "/loss", engine::Metric::kMean,
+           "mean loss of a pair; where groups have several, of a group: the mean of its pairs");
   c.metric("preference/accuracy", engine::Metric::kMean, accuracy);
   c.metric("preference/reward_margin", engine::Metric::kMean,
            "mean of the chosen sample's reward minus that of the rejected one");
