@@ -71,7 +71,9 @@ int conduct_assistance(const engine::Plan& plan, const RunStart& start) {
   }
   start.ranks.end(failure.empty(), failure);
   start.ranks.watch({});
-  if (failure.empty()) return stop_signals.seen() == 0 ? kDone : exit_code_of_signal(stop_signals.seen());
+  const bool ended_with_others = failure.empty() || start.ranks.others_failed();  // who may be gone at once where all are asked
+  if (ended_with_others && stop_signals.seen() != 0) return exit_code_of_signal(stop_signals.seen());
+  if (failure.empty()) return kDone;
   return start.ranks.was_given_up() ? kGivenUp : kFailed;
 }
 

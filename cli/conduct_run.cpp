@@ -160,6 +160,7 @@ class Conduct {
  private:
   engine::RunOptions options();
   engine::RunSummary run_to_its_end();
+  bool ended_before_it_began(const engine::RunSummary& summary) const;
   void end_with(const engine::RunSummary& summary);
   void start_trackers();
   bool an_assisting_rank_is_interrupted() const;
@@ -235,12 +236,20 @@ int Conduct::execute() {
                       .lost = [this](int rank, const std::string& why) { run_->lose(rank, why); },
                       .back = [this](int rank, int64_t incarnation) { run_->take_back(rank, incarnation); }});
   engine::RunSummary summary = run_to_its_end();
+  if (ended_before_it_began(summary)) summary.end = engine::RunEnd::kInterrupted, summary.error = {};
   // All that train are in the same case, and rank 0 tells of it. Nobody is to hurry it: it may be saving still.
   if (summary.end == engine::RunEnd::kCutShort && !start_.ranks.leads()) summary.end = engine::RunEnd::kDone, summary.error = {};
   end_with(summary);
   const int code = start_.ranks.was_given_up() ? kGivenUp : exit_code_of(summary, stop_signals_->seen());
   if (summary.hangs) leave_what_hangs(code);
   return code;
+}
+
+// All ranks were asked to end, and one that was not in the run yet has ended at once: that is no failure, and nothing was done.
+bool Conduct::ended_before_it_began(const engine::RunSummary& summary) const {
+  const int64_t begun = start_.from ? start_.from->manifest.iterations : 0;
+  return summary.end == engine::RunEnd::kFailed && stop_signals_->seen() != 0 && start_.ranks.others_failed() &&
+         summary.iterations == begun;
 }
 
 // Only one rank has the display.

@@ -22,8 +22,6 @@ namespace sluice::cli {
 namespace fs = std::filesystem;
 namespace {
 
-using Marks = std::map<std::string, std::string>;  // by what they are of
-
 // Of a node: whether its text, or texts, name files.
 bool names_files(const std::string& key) {
   constexpr std::array<std::string_view, 4> kKeys{"path", "file", "schema", "tools"};
@@ -36,23 +34,32 @@ std::vector<fs::path> files_of(const fs::path& path) {
   return data::source_files({path});
 }
 
-// `home`: the run folder, as an absolute path; what lies there the run writes itself.
+// `home`: the run folder, as an absolute path; what lies there the run writes itself. Empty: nothing does.
 void add_files(const std::string& what, const Json& value, const fs::path& home, Marks& marks) {
   if (!value.is_string()) return;
   const fs::path path = value.get<std::string>();
-  if (!path.is_absolute() || !path.lexically_relative(home).native().starts_with("..")) return;
+  if (!path.is_absolute() || (!home.empty() && !path.lexically_relative(home).native().starts_with(".."))) return;
+  std::string& mark = marks[what + " (" + path.string() + ")"];
   try {
-    marks[what + " (" + path.string() + ")"] = mark_of_files(files_of(path));
+    mark = mark_of_files(files_of(path));
   } catch (const UserError&) {
     // Whoever reads it tells of that.
   }
 }
 
 Marks marks_of(const engine::Plan& plan, const fs::path& run_folder) {
+  Marks marks = model_marks(plan);
+  marks.merge(marks_of_node_files(plan, absolute_path(run_folder).lexically_normal()));
+  std::erase_if(marks, [](const auto& mark) { return mark.second.empty(); });
+  return marks;
+}
+
+}  // namespace
+
+Marks marks_of_node_files(const engine::Plan& plan, const fs::path& home) {
   const engine::Manifest keys{.pipeline = engine::keys_to_compare(plan)};
   const RecordedPipeline pipeline(keys);
-  const fs::path home = absolute_path(run_folder).lexically_normal();
-  Marks marks = model_marks(plan);
+  Marks marks;
   for (const engine::EffectiveKey& key : keys.pipeline) {
     if (!key.table.starts_with("nodes.") || key.harmless || !names_files(key.key)) continue;
     const std::string what = key.key + " of [" + key.table + "]";
@@ -64,8 +71,6 @@ Marks marks_of(const engine::Plan& plan, const fs::path& run_folder) {
   }
   return marks;
 }
-
-}  // namespace
 
 void note_inputs(const fs::path& run_folder, const engine::Plan& plan) {
   note_value(run_folder, engine::kInputsFile, marks_of(plan, run_folder));

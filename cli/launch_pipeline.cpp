@@ -17,6 +17,7 @@
 #include "cli/resume_point.h"
 #include "cli/run_folder.h"
 #include "cli/run_lock.h"
+#include "cli/run_signals.h"
 #include "cli/run_words.h"
 #include "dsl/parse.h"
 #include "engine/contract/run_folder.h"
@@ -81,6 +82,7 @@ int started(std::vector<std::string> words, LaunchOptions options) {
 }  // namespace
 
 int launch_pipeline(const LaunchArguments& given) {
+  const RunSignals from_now_on;
   LaunchArguments arguments = given;
   if (arguments.ranks == 0) arguments.ranks = ranks_of_roles(arguments.run.pipeline);
   if (arguments.ranks == 1 && !is_to_be_launched(arguments.run.pipeline.file, arguments.run.pipeline.sets))
@@ -107,6 +109,7 @@ bool is_to_be_launched(const std::filesystem::path& file, const std::vector<std:
 
 // What is wrong is said once, before any rank is there, as in checked_for_ranks().
 int launch_again(const ResumeArguments& arguments) {
+  const RunSignals from_now_on;
   const auto load = [&](int ranks) {
     return load_to_go_on(arguments.run_folder,
                          {.file = arguments.run_folder / engine::kPipelineFile,

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/input_marks.h"
 #include "cli/model_marks.h"
 #include "engine/contract/version.h"
 #include "models/kernels/instruction_set.h"
@@ -41,9 +42,21 @@ bool is_of_all_ranks(const engine::EffectiveKey& key) {
   return !is_own && (key.table.starts_with("cluster.roles.") || std::ranges::find(kTables, key.table) != kTables.end());
 }
 
+// "path of [nodes.prompts] (FILE)": of a node that the rank has not, nothing.
+Marks files_of_nodes(const engine::Plan& plan, int rank) {
+  Marks marks = marks_of_node_files(plan, /*home=*/{});
+  for (size_t node = 0; node < plan.nodes.size(); ++node) {
+    if (plan.has(rank, static_cast<int>(node))) continue;
+    const std::string of_node = " of [nodes." + plan.nodes[node].name + "] (";
+    for (auto& [what, mark] : marks)
+      if (what.find(of_node) != std::string::npos) mark.clear();
+  }
+  return marks;
+}
+
 }  // namespace
 
-std::map<std::string, std::string> what_ranks_agree_on(const engine::Plan& plan) {
+std::map<std::string, std::string> what_ranks_agree_on(const engine::Plan& plan, int rank) {
   std::map<std::string, std::string> values{{"the program's version", kVersionText}, {"the kind of machine", machine_kind()}};
   for (const engine::EffectiveKey& key : plan.effective) {
     if (!key.harmless || is_of_all_ranks(key)) values["[" + key.table + "] " + key.key] = key.text.empty() ? "unset" : key.text;
@@ -51,6 +64,7 @@ std::map<std::string, std::string> what_ranks_agree_on(const engine::Plan& plan)
   values["[budget] pass_tokens, as chosen"] = std::to_string(plan.budget.pass_tokens.value);
   values["[budget] micro_batch_tokens, as chosen"] = std::to_string(plan.budget.micro_batch_tokens.value);
   values.merge(model_marks(plan));
+  values.merge(files_of_nodes(plan, rank));
   return values;
 }
 

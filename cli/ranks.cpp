@@ -118,7 +118,7 @@ comm::ClusterOptions Ranks::cluster_options(const engine::Plan& plan) {
                                .owners = plan.owners(),
                                .scheduling = plan.scheduling_ranks(),
                                .dead_after_seconds = plan.cluster.dead_after_seconds,
-                               .agreed = what_ranks_agree_on(plan),
+                               .agreed = what_ranks_agree_on(plan, rank()),
                                .sign = [this] { return sign(); },
                                .failed = [this](std::exception_ptr error) { take_failure(std::move(error)); },
                                .make_gradients = {},

@@ -20,6 +20,7 @@
 #include "cli/run_decision.h"
 #include "cli/run_folder.h"
 #include "cli/run_lock.h"
+#include "cli/run_signals.h"
 #include "comm/left_behind.h"
 #include "engine/checkpoint/checkpoints_place.h"
 #include "engine/contract/run_folder.h"
@@ -177,6 +178,7 @@ int lead_on(const LoadedPipeline& loaded, const ResumeArguments& arguments, Rank
 }  // namespace
 
 int run_pipeline(const RunArguments& arguments) {
+  const RunSignals from_now_on;
   if (is_to_be_launched(arguments.pipeline.file, arguments.pipeline.sets)) return launch_pipeline({.run = arguments});
   Ranks ranks;
   PipelineArguments pipeline = arguments.pipeline;
@@ -186,6 +188,7 @@ int run_pipeline(const RunArguments& arguments) {
 }
 
 int resume_run(const ResumeArguments& arguments) {
+  const RunSignals from_now_on;
   const fs::path& folder = arguments.run_folder;
   const fs::path pipeline = folder / engine::kPipelineFile;
   if (!is_folder(folder))

@@ -15,6 +15,7 @@
 #include "cli/exit_codes.h"
 #include "cli/run_folder.h"
 #include "cli/run_lock.h"
+#include "cli/run_signals.h"
 #include "cli/run_words.h"
 #include "cli/sweep_check.h"
 #include "cli/sweep_file.h"
@@ -159,6 +160,7 @@ int run_all(const SweepArguments& arguments, const CheckedSweep& sweep) {
 }  // namespace
 
 int sweep_pipeline(const SweepArguments& given) {
+  const RunSignals from_now_on;
   refuse_to_sweep_in_a_world();
   SweepArguments arguments = given;
   SweepGrid grid;

@@ -57,10 +57,10 @@ std::string shown(const std::optional<std::string>& a, const std::optional<std::
   return shown(a, from) + " and " + shown(b, from);
 }
 
-// The name and the rank of the first difference from rank 0.
+// The name of the first difference, and between which ranks.
 struct Difference {
   std::string name;
-  size_t rank = 0;
+  size_t one = 0, other = 0;
 };
 
 std::optional<Difference> first_difference(const std::map<size_t, Values>& by_rank) {
@@ -69,8 +69,13 @@ std::optional<Difference> first_difference(const std::map<size_t, Values>& by_ra
     for (const auto& [name, value] : values) names.insert(name);
   }
   for (const std::string& name : names) {
+    const Values* first = nullptr;  // who has something to compare
+    size_t first_rank = 0;
     for (const auto& [rank, values] : by_rank) {
-      if (value_of(values, name) != value_of(by_rank.at(0), name)) return Difference{name, rank};
+      const std::optional<std::string> value = value_of(values, name);
+      if (value && value->empty()) continue;
+      if (first != nullptr && value != value_of(*first, name)) return Difference{name, first_rank, rank};
+      if (first == nullptr) first = &values, first_rank = rank;
     }
   }
   return {};
@@ -80,9 +85,9 @@ std::optional<Difference> first_difference(const std::map<size_t, Values>& by_ra
 std::optional<Verdict> judge_difference(const std::map<size_t, Values>& by_rank) {
   const auto difference = first_difference(by_rank);
   if (!difference) return {};
-  const auto& [name, rank] = *difference;
-  return Verdict{.problem = "ranks 0 and " + std::to_string(rank) + " differ in " + name + ": " +
-                            shown(value_of(by_rank.at(0), name), value_of(by_rank.at(rank), name)),
+  const auto& [name, one, other] = *difference;
+  return Verdict{.problem = "ranks " + std::to_string(one) + " and " + std::to_string(other) + " differ in " + name + ": " +
+                            shown(value_of(by_rank.at(one), name), value_of(by_rank.at(other), name)),
                  .help = "start all ranks with the same program, pipeline and data",
                  .facts = {}};
 }

@@ -30,7 +30,7 @@ struct ClusterOptions {
   int scheduling = 0;  // the first so many are in the world that reductions tell of; 0: all
   double beat_seconds = 1;
   double dead_after_seconds = 10;             // a rank without a sign, or a store without an answer
-  std::map<std::string, std::string> agreed;  // what all ranks must have alike: name -> value
+  std::map<std::string, std::string> agreed;  // what all ranks must have alike: name -> value; see agreement.h
   std::function<engine::RankSign()> sign;     // what this rank shows of itself, once a second; quick
 
   /// Called at most once, on a thread of the cluster: a rank is lost or has failed (UserError, one sentence), or messages are not

@@ -33,6 +33,11 @@ def free_port():
             return one.getsockname()[1]
 
 
+def is_served(port):
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
 def ended(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
@@ -152,6 +157,27 @@ class Ranks(Case):
             _, said = one.communicate(timeout=60)
             self.assertNotEqual(one.returncode, DONE)
             self.assertRegex(said, r"ranks 0 and 1 differ in the files of model 'actor': ")
+
+    def test_ranks_with_other_data_under_one_path_are_told_of_which_node(self):
+        data, other = self.write("data.jsonl", '{"prompt": "1+1=", "label": "2"}\n' * 64), self.write("other.jsonl", '{"prompt": "1+1=", "label": "3"}\n' * 64)
+        pipeline = self.write("p.toml", f'extends = "{PPO}"\n[nodes.prompts]\npath = "{data}"\n')
+        self.port = free_port()
+        mounted = ("bwrap", "--dev-bind", "/", "/", "--bind", str(other), str(data))
+        for one in [self.in_world(0, pipeline), self.in_world(1, pipeline, before=mounted)]:
+            _, said = one.communicate(timeout=60)
+            self.assertNotEqual(one.returncode, DONE)
+            self.assertRegex(said, r"ranks 0 and 1 differ in path of \[nodes\.prompts\] \(.*data\.jsonl\): ")
+
+    def test_a_rank_that_waits_for_the_others_outlives_its_terminal(self):
+        self.port = free_port()
+        waits = self.in_world(0)
+        wait_for("its store", lambda: is_served(self.port))
+        for number in (signal.SIGHUP, signal.SIGUSR1):
+            waits.send_signal(number)
+        comes = self.in_world(1, keys={"pipeline.seed": 77})  # refused, but it was waited for
+        for one in (waits, comes):
+            _, said = one.communicate(timeout=60)
+            self.assertIn("ranks 0 and 1 differ in [pipeline] seed", said)
 
     def test_a_rank_that_finds_nobody_says_so(self):
         port = free_port()

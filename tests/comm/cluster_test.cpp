@@ -85,6 +85,20 @@ TEST(Cluster, NamesWhatARankLacks) {
   EXPECT_THAT(said, Each("ranks 0 and 1 differ in plan: \"abc\" and nothing"));
 }
 
+TEST(Cluster, ComparesWhatSomeRanksAloneHave) {
+  const auto said_of = [](const std::vector<std::string>& values) {
+    const int port = free_port();
+    return in_threads(static_cast<int>(values.size()), [&](int rank) {
+      ClusterOptions joins = options(rank, static_cast<int>(values.size()), port);
+      joins.agreed = {{"data", values[static_cast<size_t>(rank)]}};
+      Cluster cluster(joins);
+      cluster.end(true);
+    });
+  };
+  EXPECT_THAT(said_of({"", "d", "d"}), Each(""));
+  EXPECT_THAT(said_of({"", "d", "e"}), Each("ranks 1 and 2 differ in data: \"d\" and \"e\""));
+}
+
 TEST(Cluster, TellsTheOthersWhyARankFailed) {
   const int port = free_port();
   const auto said = in_threads(2, [&](int rank) {
