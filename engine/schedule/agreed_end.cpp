@@ -1,6 +1,7 @@
 #include "engine/schedule/agreed_end.h"
 
 #include <utility>
+#include <vector>
 
 namespace sluice::engine {
 namespace {
@@ -44,15 +45,17 @@ void AgreedEnd::forget() {
 // Without the lock this contributes: where it is the last to do so, take() is called at once.
 void AgreedEnd::be_called() {
   int64_t last = 0;
-  bool cut_short = false;
+  std::optional<std::string> because;
   {
     const std::lock_guard lock(mutex_);
     if (cutoff_ == nullptr || std::exchange(called_, true)) return;
     last = cutoff_->close();
     tells_.closed();
-    cut_short = tells_.is_cut_short && tells_.is_cut_short();
+    if (tells_.cut_short_because) because = tells_.cut_short_because();
   }
-  reductions_.combine(Reductions::Key::agreed_end(), own_last(last, cut_short),
+  const Reductions::Key key = Reductions::Key::agreed_end();
+  if (because && reductions_.world().rank > 0) reductions_.give(key, *because);
+  reductions_.combine(key, own_last(last, because.has_value()),
                       [self = shared_from_this()](const Contribution& of_all) { self->take(of_all); });
 }
 
@@ -61,7 +64,8 @@ void AgreedEnd::take(const Contribution& of_all) {
   if (cutoff_ == nullptr || of_all.empty()) return;  // the run is over, or has failed
   const int64_t last = smallest_last(of_all);
   cutoff_->lower(last);
-  tells_.agreed(last, is_cut_short(of_all));
+  const std::vector<std::string> because = reductions_.take_given(Reductions::Key::agreed_end());
+  tells_.agreed(last, is_cut_short(of_all), because.empty() ? std::string() : because.front());
 }
 
 }  // namespace sluice::engine

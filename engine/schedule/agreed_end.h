@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 
 #include "engine/contract/world.h"
 #include "engine/schedule/iteration_cutoff.h"
@@ -24,9 +26,11 @@ class AgreedEnd : public std::enable_shared_from_this<AgreedEnd> {
  public:
   /// What the run is told, on some thread, once each and in this order; neither may call this.
   struct Tells {
-    std::function<void()> closed;                              // before any other rank can have agreed
-    std::function<void(int64_t last, bool cut_short)> agreed;  // the cutoff has it; whether some rank knows that it is cut short
-    std::function<bool()> is_cut_short = {};                   // asked after `closed`: this rank knows; empty: never
+    std::function<void()> closed;  // before any other rank can have agreed
+    /// The cutoff has it. Whether some rank knows that it is cut short; on rank 0 with what such a rank says of that, if one does.
+    std::function<void(int64_t last, bool cut_short, const std::string& because)> agreed;
+    /// Asked after `closed`: what this rank says of that, one sentence; nothing: it knows of no such thing. Empty: never.
+    std::function<std::optional<std::string>()> cut_short_because = {};
   };
 
   /// All outlive forget().

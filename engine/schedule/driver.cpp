@@ -84,16 +84,15 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
       begun(parts.begun),
       first_version(parts.first_version),
       stop_rule(std::move(parts.stop_rule)),
-      agreed_end(std::make_shared<AgreedEnd>(
-          state.reductions, state.ending,
-          AgreedEnd::Tells{.closed = [this] { expect_early_ends(); },
-                           .agreed =
-                               [this](int64_t last, bool cut_short) {
-                                 if (cut_short)
-                                   SamplersThere::note_none_is_left(state, "no rank is left that samples the next iteration");
-                                 drop_behind(last);
-                               },
-                           .is_cut_short = [this] { return state.cut_short.failed(); }})),
+      agreed_end(
+          std::make_shared<AgreedEnd>(state.reductions, state.ending,
+                                      AgreedEnd::Tells{.closed = [this] { expect_early_ends(); },
+                                                       .agreed =
+                                                           [this](int64_t last, bool cut_short, const std::string& because) {
+                                                             if (cut_short) expect_no_samplers(because);
+                                                             drop_behind(last);
+                                                           },
+                                                       .cut_short_because = [this] { return why_cut_short(); }})),
       help(parts.links ? std::make_shared<MutualHelp>(plan, *parts.links, help_events()) : nullptr),
       returning(samplers_may_be_lost() && state.world.rank == 0 ? std::make_shared<ReturningRanks>(parts.links->mail) : nullptr) {
   end_if_decided();
@@ -288,6 +287,21 @@ void Driver::drop_in_flight() {
 // Groups that other ranks drop do not come any more.
 void Driver::Impl::expect_early_ends() {
   if (help) help->expect_early_ends();
+}
+
+std::optional<std::string> Driver::Impl::why_cut_short() const {
+  try {
+    state.cut_short.rethrow();
+    return std::nullopt;
+  } catch (const UserError& error) {
+    return error.problems().front().message;
+  }
+}
+
+// Some rank that trains knows that none is left, and all of these have agreed on it.
+void Driver::Impl::expect_no_samplers(const std::string& because) {
+  SamplersThere::note_none_is_left(state, because.empty() ? "no rank is left that samples the next iteration" : because);
+  state.no_sampler_comes = true;
 }
 
 // What waits for weights that will not be, or for what other ranks will not add, is handed to its executor, which drops it.

@@ -48,6 +48,8 @@ struct Driver::Impl {
   void close_iteration(IterationReport& report);
   void end_if_decided();
   void expect_early_ends();
+  std::optional<std::string> why_cut_short() const;
+  void expect_no_samplers(const std::string& because);
   void drop_behind(int64_t last);
   RunStatus::Node status_of(size_t node) const;
   std::string waits_for(size_t node) const;

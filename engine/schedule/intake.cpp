@@ -105,7 +105,7 @@ bool Intake::wants_to_end() const {
 
 bool Intake::ready() {
   if (finished_run_) return false;
-  if (state_.stopping() || over() || wants_to_end()) return true;
+  if (state_.stopping() || over() || wants_to_end() || lacks_samplers()) return true;
   if (helping_ && parts_.help->has_news(index_, helping_->place())) return true;
   if (may_help() || (take_over_ && take_over_->fits())) return true;
   return may_step() || may_begin() || may_draw() || may_admit() || (round_complete() && !rounds_.flushed()) ||
@@ -238,6 +238,10 @@ void Intake::bring_out() {
     for (RolloutSink::Finished& finished : sink.take_finished()) finish_group(std::move(finished.group));
   }
   if (take_over_) take_over();
+  if (lacks_samplers()) {  // as far as is known when all that has come is taken
+    state_.failure.capture(state_.cut_short);
+    return finish_run();
+  }
   if (round_complete() && !rounds_.flushed()) {
     rounds_.flush();
     packing_.flush(iteration_, rounds_.last_complete());

@@ -72,6 +72,8 @@ class Intake final : public PathHead {
   bool round_complete() const;                                                          // all groups of the round are finished
   bool iteration_complete() const;
   bool over() const;  // nothing more will come
+  // Groups are left to be made, and nobody makes them: of a measurement, whose iteration is trained already and cannot be dropped.
+  bool lacks_samplers() const { return state_.no_sampler_comes && in_iteration_ && !admits() && !round_complete() && !over(); }
   bool all_groups_are_in() const {
     return !rounds_.wants_group() && !admission_.has_waiting() && !(given_ && given_->has_again());
   }

@@ -86,6 +86,7 @@ struct RunState {
   SamplersThere* samplers = nullptr;                             // of a rank that trains, where they may be lost; else null
   std::atomic<int64_t> lost_ranks{0};                            // of these
   VersionArrivals arrivals;                                      // likewise
+  std::atomic<bool> no_sampler_comes{false};  // no rank is left that makes groups, as all that train have agreed
   std::atomic<bool> interrupted{false};
   std::atomic<bool> asked_to_end{false};  // of several ranks: this one was interrupted, and tells the others
   std::atomic<bool> ends_on_all_ranks{false};

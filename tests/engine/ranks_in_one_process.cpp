@@ -77,6 +77,13 @@ class Runs {
     return true;
   }
 
+  // As ranks learn of each other's failures.
+  void fail_others(const std::exception_ptr& error) {
+    const std::lock_guard lock(mutex_);
+    for (engine::Run* const run : runs_)
+      if (run != nullptr) run->fail(error);
+  }
+
   void wait_until_others_know(size_t rank) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return others_know_[rank]; });
@@ -181,7 +188,10 @@ class Ranks {
     if (came_in) outcome = {};
     outcome.came_in = came_in;
     outcome.was_cut_short = all_are_lost_ && summary.end == RunEnd::kCutShort;
-    if (!outcome.was_cut_short) {
+    outcome.lacked_samplers = all_are_lost_ && summary.end == RunEnd::kFailed &&
+                              failure_of(summary).find("rank is left that samples") != std::string::npos;
+    if (outcome.lacked_samplers) runs_.fail_others(summary.error);
+    if (!outcome.was_cut_short && !outcome.lacked_samplers) {
       EXPECT_EQ(summary.end, RunEnd::kDone) << failure_of(summary);
     }
     outcomes_[index] = std::move(outcome);

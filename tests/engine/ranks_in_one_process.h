@@ -21,6 +21,7 @@ struct RankOutcome {
   double for_others = 0;         // groups that were made for other ranks, by the rank that made most, of all iterations
   bool came_in = false;          // it was lost, and took part again
   bool was_cut_short = false;    // since all ranks that sample were lost
+  bool lacked_samplers = false;  // likewise, while something was measured: that fails
 };
 
 /// Runs a plan to its end, as one rank or alone. A run that does not end well is a failure of the test.

@@ -107,7 +107,7 @@ TEST_P(Roles, EndTogetherWhereNobodyIsLeftThatSamples) {
   for (uint64_t seed = GetParam() * kSome; seed < end || (cut_short == 0 && seed < end + kFurther); ++seed) {
     SCOPED_TRACE(seed);
     toy::RanksShape shape = toy::random_ranks_shape(seed);
-    if (shape.measures) continue;  // what is measured cannot end
+    if (shape.measures) continue;  // see below
     const auto [expected, took] = run_alone(shape, seed);
     const CheckResult apart = check_elastic(shape, seed);
     ASSERT_TRUE(apart.plan) << render(apart.problems);
@@ -126,6 +126,33 @@ TEST_P(Roles, EndTogetherWhereNobodyIsLeftThatSamples) {
     for (int rank = 1; rank < shape.training_ranks; ++rank) ASSERT_EQ(outcomes[static_cast<size_t>(rank)].rows, first.rows);
   }
   EXPECT_GT(cut_short, 0);
+}
+
+// Of what is trained already a measurement may be left, which nobody makes: the run fails at once, and does not wait for a stall.
+TEST_P(Roles, FailAtOnceWhereNobodyIsLeftThatMeasures) {
+  int failed = 0;
+  constexpr uint64_t kSome = (kPipelinesATest + 3) / 4, kFurther = 150;
+  const uint64_t end = (GetParam() + 1) * kSome;
+  for (uint64_t seed = GetParam() * kSome; seed < end || (failed == 0 && seed < end + kFurther); ++seed) {
+    SCOPED_TRACE(seed);
+    toy::RanksShape shape = toy::random_ranks_shape(seed);
+    if (!shape.measures) continue;
+    const auto [expected, took] = run_alone(shape, seed);
+    const CheckResult apart = check_elastic(shape, seed);
+    ASSERT_TRUE(apart.plan) << render(apart.problems);
+    RandomStream random(seed, 8);
+    std::vector<testing::LostRank> lost;
+    for (int rank = shape.training_ranks; rank < apart.plan->ranks; ++rank)
+      lost.push_back({.rank = rank, .after_us = static_cast<int64_t>(random.below(static_cast<uint64_t>(2 * took.count() + 1)))});
+    const std::vector<RankOutcome> outcomes = testing::run_ranks(*apart.plan, seed, shape.pause_us, lost);
+    for (int rank = 0; rank < shape.training_ranks; ++rank) {
+      const RankOutcome& outcome = outcomes[static_cast<size_t>(rank)];
+      failed += outcome.lacked_samplers ? 1 : 0;
+      ASSERT_LE(outcome.rows.size(), expected.size());
+      ASSERT_TRUE(std::equal(outcome.rows.begin(), outcome.rows.end(), expected.begin()));
+    }
+  }
+  EXPECT_GT(failed, 0);
 }
 
 // Ranks that sample are lost and come back, all but one, at any time: while the run is long enough for them to be let in again, or

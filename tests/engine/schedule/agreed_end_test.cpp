@@ -36,15 +36,18 @@ class Agreeing {
     std::promise<int64_t> told;
     std::atomic<int> times = 0;
     std::atomic<bool> closed = false, cut_short = false, told_cut_short = false;
+    std::string told_why;
     std::shared_ptr<AgreedEnd> end = std::make_shared<AgreedEnd>(
         reductions, cutoff,
-        AgreedEnd::Tells{.closed = [this] { closed = true; },
-                         .agreed = [this](int64_t last, bool of_some_rank) { agree(last, of_some_rank); },
-                         .is_cut_short = [this] { return cut_short.load(); }});
+        AgreedEnd::Tells{
+            .closed = [this] { closed = true; },
+            .agreed = [this](int64_t last, bool of_some_rank, const std::string& why) { agree(last, of_some_rank, why); },
+            .cut_short_because = [this] { return cut_short ? std::optional<std::string>("rank 4 is lost") : std::nullopt; }});
 
-    void agree(int64_t last, bool of_some_rank) {
+    void agree(int64_t last, bool of_some_rank, const std::string& why) {
       EXPECT_TRUE(closed);
       told_cut_short = of_some_rank;
+      told_why = why;
       if (++times == 1) told.set_value(last);
     }
   };
@@ -113,6 +116,15 @@ TEST(AgreedEnd, NothingIsEnteredBehindItOnceARankIsCalled) {
   EXPECT_EQ(ranks[1].told.get_future().get(), 3);
 }
 
+TEST(AgreedEnd, TheFirstRankLearnsWhatAnotherOneKnows) {
+  Agreeing ranks({7, 5});
+  for (auto& rank : ranks.all()) rank->end->listen();
+  ranks[1].cut_short = true;
+  ranks[1].end->ask();
+  for (auto& rank : ranks.all()) EXPECT_EQ(rank->told.get_future().get(), 5);
+  EXPECT_EQ(ranks[0].told_why, "rank 4 is lost");
+}
+
 TEST(AgreedEnd, OfARunThatIsOverTellsNobody) {
   Agreeing ranks({3, 4});
   ranks[0].end->listen();
@@ -130,7 +142,7 @@ TEST(AgreedEnd, OfOneProcessIsItsOwn) {
   IterationCutoff cutoff(4);
   int64_t told = -1;
   const auto end = std::make_shared<AgreedEnd>(
-      alone, cutoff, AgreedEnd::Tells{.closed = [] {}, .agreed = [&](int64_t last, bool /*cut_short*/) { told = last; }});
+      alone, cutoff, AgreedEnd::Tells{.closed = [] {}, .agreed = [&](int64_t last, bool, const std::string&) { told = last; }});
   end->listen();
   ASSERT_TRUE(cutoff.enters(4));
   end->ask();
