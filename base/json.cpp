@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/utf8.h"
 
 namespace sluice {
 namespace {
@@ -19,9 +20,7 @@ SourceSpan span_at(std::string_view text, const std::string& name, size_t byte, 
   const auto line = first + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
   const size_t start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
   const std::string_view passed = before.substr(start);
-  const auto code_points =
-      std::count_if(passed.begin(), passed.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-  return {source, line, static_cast<int>(code_points) + 1, 1};
+  return {source, line, static_cast<int>(count_code_points(passed)) + 1, 1};
 }
 
 // Follows the nesting without building anything. A text that is not JSON it leaves to the parser.

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/strings.h"
+#include "base/utf8.h"
 
 namespace sluice {
 namespace {
@@ -11,7 +12,7 @@ constexpr unsigned kLastAscii = 0x7f;
 
 size_t length_of_character(std::string_view text) {
   size_t length = 1;
-  while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) ++length;
+  while (length < text.size() && is_continuation(text[length])) ++length;
   return length;
 }
 

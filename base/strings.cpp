@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <numeric>
 
+#include "base/utf8.h"
+
 namespace sluice {
 namespace {
 
@@ -162,7 +164,7 @@ bool is_utf8(std::string_view text) {
                                                         : 0;
     if (length == 0 || i + length > text.size()) return false;
     for (size_t k = 1; k < length; ++k) {
-      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return false;
+      if (!is_continuation(text[i + k])) return false;
     }
     const auto second = length > 1 ? static_cast<unsigned char>(text[i + 1]) : 0;
     if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||

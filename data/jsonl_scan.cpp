@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "base/utf8.h"
 #include "data/messages.h"
 #include "data/row_meter.h"
 
@@ -15,11 +16,7 @@ namespace {
 
 constexpr size_t kMostProblems = 20;
 
-bool continues_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
-int code_points(std::string_view text) {
-  return static_cast<int>(std::ranges::count_if(text, [](char c) { return !continues_code_point(c); }));
-}
+int code_points(std::string_view text) { return static_cast<int>(count_code_points(text)); }
 
 bool is_text(Json::value_t type) {
   return type == Json::value_t::string || type == Json::value_t::number_integer || type == Json::value_t::number_unsigned ||
@@ -169,7 +166,7 @@ SourceSpan span_in_row(const RowPlace& place, size_t byte, size_t length) {
   const std::string_view content = place.text.substr(line_begin);
   byte = at - line_begin;
   size_t begin = byte > kBefore ? byte - kBefore : 0;
-  while (begin > 0 && begin < byte && continues_code_point(content[begin])) ++begin;
+  while (begin > 0 && begin < byte && is_continuation(content[begin])) ++begin;
   std::string_view excerpt = content.substr(begin, byte - begin + kBehind);
   excerpt = excerpt.substr(0, excerpt.find_first_of("\r\n", byte - begin));
   const size_t shown = std::max<size_t>(1, excerpt.size() - (byte - begin));

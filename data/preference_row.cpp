@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "data/messages.h"
 
 namespace sluice::data {
@@ -23,11 +24,9 @@ PreferencePair split_messages(const Json& chosen, const Json& rejected) {
           slice(rejected, shared, rejected.size())};
 }
 
-bool continues_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
 size_t last_code_point(const std::string& text) {
   size_t at = text.empty() ? 0 : text.size() - 1;
-  while (at > 0 && continues_code_point(text[at])) --at;
+  while (at > 0 && is_continuation(text[at])) --at;
   return at;
 }
 
@@ -35,7 +34,7 @@ PreferencePair split_strings(const std::string& chosen, const std::string& rejec
   const size_t most = std::min(last_code_point(chosen), last_code_point(rejected));
   size_t shared = 0;
   while (shared < most && chosen[shared] == rejected[shared]) ++shared;
-  while (shared > 0 && (continues_code_point(chosen[shared]) || continues_code_point(rejected[shared]))) --shared;
+  while (shared > 0 && (is_continuation(chosen[shared]) || is_continuation(rejected[shared]))) --shared;
   // A space before the first difference belongs to the word behind it: tokenizers join them.
   if (shared > 0 && chosen[shared] != rejected[shared] && chosen[shared - 1] == ' ') --shared;
   return {shared == 0 ? Json() : Json(chosen.substr(0, shared)), chosen.substr(shared), rejected.substr(shared)};

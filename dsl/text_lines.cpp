@@ -3,15 +3,12 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "base/utf8.h"
 
 namespace sluice::dsl {
 namespace {
 
-bool continues_code_point(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
-
-int code_points(std::string_view text) {
-  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char byte) { return !continues_code_point(byte); }));
-}
+int code_points(std::string_view text) { return static_cast<int>(count_code_points(text)); }
 
 }  // namespace
 
@@ -51,7 +48,7 @@ size_t TextLines::byte_at(int number, int column) const {
   size_t byte = 0;
   for (int passed = 1; passed < column && byte < text.size(); ++passed) {
     do ++byte;
-    while (byte < text.size() && continues_code_point(text[byte]));
+    while (byte < text.size() && is_continuation(text[byte]));
   }
   return starts_[number - 1] + byte;
 }

@@ -70,10 +70,6 @@ void append_utf8(char32_t code_point, std::string& text) {
   }
 }
 
-size_t count_code_points(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !is_continuation(byte); }));
-}
-
 std::string replace_invalid_utf8(std::string_view bytes) {
   if (is_utf8(bytes)) return std::string(bytes);
   std::string text;

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
+
 namespace sluice::text {
 
 struct CodePoint {
@@ -21,15 +23,10 @@ inline CodePoint code_point_at(const char* text) {
   return {(lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F), 4};
 }
 
-inline bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
-
 /// The last code point of well-formed UTF-8 that is not empty.
 CodePoint last_code_point(std::string_view text);
 
 void append_utf8(char32_t code_point, std::string& text);
-
-/// Number of code points of well-formed UTF-8.
-size_t count_code_points(std::string_view text);
 
 /// `bytes` with U+FFFD in place of each longest piece that begins a UTF-8 sequence but does not end it, and of each stray byte
 /// (Unicode 15, section 3.9, "maximal subparts"). Well-formed text is unchanged.

@@ -5,20 +5,19 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/strings.h"
+#include "base/utf8.h"
 #include "text/chat_template.h"
 
 namespace sluice::nodes {
 namespace {
-
-bool continues_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 // In quotes, with its beginning and its end.
 std::string shown(const std::string& text) {
   constexpr size_t kMost = 160, kHalf = 75;
   if (text.size() <= kMost) return sluice::quoted(text);
   size_t first = kHalf, last = text.size() - kHalf;
-  while (first > 0 && continues_code_point(text[first])) --first;
-  while (last < text.size() && continues_code_point(text[last])) ++last;
+  while (first > 0 && is_continuation(text[first])) --first;
+  while (last < text.size() && is_continuation(text[last])) ++last;
   return sluice::quoted(text.substr(0, first)) + " ... " + sluice::quoted(text.substr(last));
 }
 

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <memory>
 
+#include "base/utf8.h"
+
 namespace sluice::text::jinja::unicode {
 namespace {
 
@@ -106,15 +108,12 @@ void append_lower(std::string& out, std::string_view text, size_t begin, size_t 
 
 }  // namespace
 
-size_t length(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
+size_t length(std::string_view text) { return count_code_points(text); }
 
 size_t offset_of(std::string_view text, size_t index) {
   size_t position = 0;
   for (; position < text.size(); ++position) {
-    if ((static_cast<unsigned char>(text[position]) & 0xC0) == 0x80) continue;
+    if (is_continuation(text[position])) continue;
     if (index-- == 0) break;
   }
   return position;
@@ -132,7 +131,7 @@ char32_t next(std::string_view text, size_t& position) {
 
 char32_t previous(std::string_view text, size_t& end) {
   --end;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  while (end > 0 && is_continuation(text[end])) --end;
   size_t position = end;
   return next(text, position);
 }

@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace sluice::nodes {
 
 ToolTurns::ToolTurns(std::shared_ptr<const ModelText> text, text::ToolChat chat, ToolLimits limits,
@@ -70,8 +72,7 @@ std::string ToolTurns::shortened(std::string text) const {
   if (text.size() <= limits_.result_bytes) return text;
   const std::string note = "\n[cut: " + std::to_string(text.size()) + " bytes]";
   size_t kept = limits_.result_bytes;
-  const auto is_inside_character = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
-  while (kept > 0 && is_inside_character(kept)) --kept;
+  while (kept > 0 && is_continuation(text[kept])) --kept;
   text.resize(kept);
   return text + note;
 }
