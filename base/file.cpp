@@ -25,8 +25,7 @@ int64_t size_of(int descriptor, const fs::path& path) {
 }
 
 [[noreturn]] void fail_because_large(const fs::path& path, int64_t most_bytes) {
-  throw UserError("cannot read " + path.string() + ": it has more than " + human_bytes(static_cast<double>(most_bytes)) +
-                  ", which no such file has");
+  throw UserError("cannot read " + path.string() + ": it has more than " + human_bytes(most_bytes) + ", which no such file has");
 }
 
 std::string read_at_most(int descriptor, const fs::path& path, int64_t bytes) {

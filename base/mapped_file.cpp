@@ -42,8 +42,7 @@ int open_whole(const fs::path& path) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !is_hollow(descriptor, status.st_size)) return descriptor;
   ::close(descriptor);
-  throw UserError("cannot read " + path.string() + ": almost nothing of its " + human_bytes(static_cast<double>(status.st_size)) +
-                      " is on the disk",
+  throw UserError("cannot read " + path.string() + ": almost nothing of its " + human_bytes(status.st_size) + " is on the disk",
                   "copy or download it again: the last time was broken off");
 }
 

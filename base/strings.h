@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
@@ -13,6 +14,12 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 
+/// What is before the first line break: of an error, what it is; the lines below say where to look.
+std::string_view first_line(std::string_view text);
+
+/// With a to z in place of A to Z; other letters stay, whatever the locale is.
+std::string small_letters(std::string text);
+
 /// `text` in double quotes with TOML basic-string escapes.
 std::string quoted(std::string_view text);
 
@@ -24,6 +31,7 @@ std::string plural(int64_t count, std::string_view noun);
 
 /// 830 B, 5.1 MB: powers of 1000, two significant digits at least.
 std::string human_bytes(double bytes);
+std::string human_bytes(std::integral auto bytes) { return human_bytes(static_cast<double>(bytes)); }
 
 /// 3.14 for two digits behind the point.
 std::string fixed(double value, int digits);

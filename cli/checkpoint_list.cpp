@@ -112,7 +112,7 @@ std::string checkpoints_text(const std::vector<ListedCheckpoint>& checkpoints, c
   std::vector<Row> rows = {{"iterations", "saved at", metric, "size", ""}};
   for (const ListedCheckpoint& listed : checkpoints) {
     rows.push_back({std::to_string(listed.place.iterations), listed.manifest ? listed.manifest->saved_at : "",
-                    value_text(metric_of(listed, metric)), human_bytes(static_cast<double>(listed.bytes)),
+                    value_text(metric_of(listed, metric)), human_bytes(listed.bytes),
                     listed.damage.empty() ? "intact" : "damaged: " + listed.damage});
   }
   const auto newest =

@@ -61,7 +61,7 @@ void check_metric(const std::string& name, const std::vector<engine::Manifest>& 
 }
 
 std::string described(const ListedCheckpoint& listed) {
-  return printable(listed.place.folder.string()) + " (" + human_bytes(static_cast<double>(listed.bytes)) + ")";
+  return printable(listed.place.folder.string()) + " (" + human_bytes(listed.bytes) + ")";
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ int verify_checkpoints(const CheckpointsArguments& arguments) {
     good = good && listed.damage.empty();
     if (listed.damage.empty()) {
       std::printf("%s: %s: every byte is as it was saved\n", printable(listed.place.folder.string()).c_str(),
-                  human_bytes(static_cast<double>(listed.bytes)).c_str());
+                  human_bytes(listed.bytes).c_str());
     } else {
       std::printf("%s/%s\n", printable(listed.place.folder.string()).c_str(), printable(listed.damage).c_str());
     }

@@ -20,8 +20,6 @@
 namespace sluice::cli {
 namespace {
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 engine::RunOptions options_of(const engine::Plan& plan, const RunStart& start) {
   engine::RunOptions options{.folder = start.folder, .writes_folder = false, .accept_changes = start.accept_changes};
   options.reductions = start.ranks.reductions();

@@ -51,13 +51,11 @@ constexpr auto kPoll = std::chrono::milliseconds(50);  // of a rank without a di
 // In which all ranks of a job that get a signal together have told rank 0 of it, with signs that come once a second.
 constexpr auto kOneRequest = std::chrono::seconds(3);
 
-// Of the first line.
 std::string what_failed(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& failure) {
-    const std::string what = failure.what();
-    return what.substr(0, what.find('\n'));
+    return std::string(first_line(failure.what()));
   }
 }
 

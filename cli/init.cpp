@@ -102,8 +102,8 @@ void say_what_was_chosen(const InitArguments& arguments, const InitModel& model,
   say("memory", (fitted.too_much.empty() ? "" : "to train all weights with all tokens takes " + fitted.too_much + "; ") +
                     std::string(chosen.lora ? "adapters (lora)" : "all weights are trained") + " and " +
                     plural(chosen.tokens_in_flight, "token") + " in flight take at most " +
-                    human_bytes(static_cast<double>(need.memory.total_bytes())) +
-                    (need.is_known() ? " of " + human_bytes(static_cast<double>(need.memory.machine_bytes)) : ""));
+                    human_bytes(need.memory.total_bytes()) +
+                    (need.is_known() ? " of " + human_bytes(need.memory.machine_bytes) : ""));
   const std::string file = arguments.output.empty() ? "" : shell_word(arguments.output.string());
   say("next", file.empty() ? "write it to a file with -o " + arguments.kind + ".toml"
                            : "rlhf-run validate " + file + " --data, then rlhf-run " + file);

@@ -31,8 +31,8 @@ class InitFit {
       if (auto fitted = try_with_fewer_tokens(std::move(tried))) return std::move(*fitted);
     }
     if (tight_) return std::move(*tight_);
-    throw UserError("the smallest pipeline that was tried, with adapters in bfloat16, needs " +
-                        human_bytes(static_cast<double>(least_)) + " of " + human_bytes(static_cast<double>(there_)),
+    throw UserError("the smallest pipeline that was tried, with adapters in bfloat16, needs " + human_bytes(least_) + " of " +
+                        human_bytes(there_),
                     "take a smaller model; --memory-gib plans for a machine that has more");
   }
 
@@ -63,8 +63,7 @@ class InitFit {
     const int64_t bytes = engine::predict_memory(plan, tokens, need.rank, need.place).total_bytes();
     least_ = least_ == 0 ? bytes : std::min(least_, bytes);
     there_ = need.memory.machine_bytes;
-    if (too_much_.empty())
-      too_much_ = human_bytes(static_cast<double>(need.memory.total_bytes())) + " of " + human_bytes(static_cast<double>(there_));
+    if (too_much_.empty()) too_much_ = human_bytes(need.memory.total_bytes()) + " of " + human_bytes(there_);
   }
 
   // A plan, or one that is too large. Throws UserError for all else.

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/printable.h"
+#include "base/strings.h"
 
 namespace sluice::cli {
 namespace {
@@ -27,8 +28,8 @@ std::string locale_name() {
   return "C";
 }
 
-bool is_utf8_locale(std::string name) {
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+bool is_utf8_locale(const std::string& locale) {
+  const std::string name = small_letters(locale);
   return name.find("utf-8") != std::string::npos || name.find("utf8") != std::string::npos;
 }
 

@@ -74,7 +74,7 @@ int model_verify(const fs::path& folder) {
   for (const std::string& problem : result.problems) std::cout << printable(problem) << "\n";
   if (!result.problems.empty()) return kFailed;
   std::cout << printable(folder.string()) << ": " << plural(static_cast<int64_t>(result.tensors), "tensor") << ", "
-            << human_bytes(static_cast<double>(result.bytes)) << ": names, shapes and values are good; "
+            << human_bytes(result.bytes) << ": names, shapes and values are good; "
             << (result.checksums == 0 ? "no checksums" : plural(static_cast<int64_t>(result.checksums), "checksum") + " agree")
             << std::endl;
   return kDone;

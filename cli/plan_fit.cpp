@@ -16,8 +16,7 @@ int fit_pipeline(const PipelineArguments& arguments, const std::string& format) 
   print_text(format == "json" ? fit_json(name, fit) : fit_text(name, fit));
   if (fit.fits || !fit.ways.empty()) return kDone;
   throw UserError("nothing that is known makes " + name + " fit: of what was tried the least needs up to " +
-                      human_bytes(static_cast<double>(fit.least.memory.total_bytes())) + " of " +
-                      human_bytes(static_cast<double>(fit.least.memory.machine_bytes)),
+                      human_bytes(fit.least.memory.total_bytes()) + " of " + human_bytes(fit.least.memory.machine_bytes),
                   "more ranks share what is trained, roles part sampling from training; or take smaller models");
 }
 

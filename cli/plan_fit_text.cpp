@@ -14,8 +14,6 @@ using engine::MemoryNeed;
 constexpr size_t kMostShown = 8;  // ways
 constexpr const char* kFewerTokens = "fewer tokens in flight";
 
-std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
-
 // "cuda:0 of role train"; empty: the host, without roles.
 std::string where_of(const MemoryNeed& need) {
   std::vector<std::string> parts;
@@ -25,16 +23,16 @@ std::string where_of(const MemoryNeed& need) {
 }
 
 std::string peak_of(const MemoryNeed& need) {
-  const std::string where = where_of(need), peak = human(need.memory.total_bytes());
+  const std::string where = where_of(need), peak = human_bytes(need.memory.total_bytes());
   if (!need.is_known()) return peak + (where.empty() ? "" : " on " + where);
-  return peak + " of " + human(need.memory.machine_bytes) + (where.empty() ? "" : " of " + where);
+  return peak + " of " + human_bytes(need.memory.machine_bytes) + (where.empty() ? "" : " of " + where);
 }
 
 // Less, in the memory that is tightest.
 std::string saved(const Fit& fit, size_t remedy) {
   if (!fit.remedies[remedy].possible) return "refused";
   const int64_t less = fit.need.memory.total_bytes() - fit.remedies[remedy].need.memory.total_bytes();
-  return less > 0 ? human(less) : "nothing";
+  return less > 0 ? human_bytes(less) : "nothing";
 }
 
 std::string name_of(const Fit& fit, size_t remedy) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "cli/report_page.h"
 
 namespace sluice::cli {
@@ -35,8 +35,7 @@ void answer_refusal(httplib::Response& response, int status, const std::string& 
 // The names of this address as a browser writes them; without the port where that is HTTP's own.
 bool is_our_host(const httplib::Request& request, int port) {
   if (request.get_header_value_count("Host") != 1) return false;
-  std::string host = request.get_header_value("Host");
-  std::ranges::transform(host, host.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string host = small_letters(request.get_header_value("Host"));
   return std::ranges::any_of(std::initializer_list<std::string>{kLoopback, "localhost", "[::1]"}, [&](const std::string& name) {
     return host == name + ":" + std::to_string(port) || (port == 80 && host == name);
   });

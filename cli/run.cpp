@@ -129,7 +129,7 @@ int among_ranks(Ranks& ranks, const engine::Plan& plan, const Action& action) {
   } catch (const std::exception& error) {
     const std::string what = error.what();
     const bool is_of_others = ranks.others_failed();
-    ranks.end(/*well=*/false, what.substr(0, what.find('\n')));
+    ranks.end(/*well=*/false, std::string(first_line(what)));
     if (is_of_others) {  // nothing is wrong with what this rank was asked to do
       std::fprintf(stderr, "%s", what.c_str());
       return kFailed;

@@ -1,7 +1,6 @@
 #include "cli/sample_choice.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -52,11 +51,6 @@ std::vector<SampleLine> sample_lines(const GrowingLines& lines, Problems& damage
   if (by == "length") fail_because_not_recorded(record, {"response"});
   if (std::ranges::find(record.fields, by) == record.fields.end()) fail_because_not_recorded(record, {by});
   throw UserError("samples cannot be sorted by " + by + ": node '" + record.node + "' has recorded no numbers of it");
-}
-
-std::string small_letters(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 bool has_prompt(const Json& sample, const std::string& wanted) {

@@ -104,8 +104,8 @@ std::string bars(const std::vector<double>& values, double most) {
 std::string in_flight_text(const SimulationResult& result) {
   const auto budget = static_cast<double>(result.budget);
   return "  in flight at most " + human_count(static_cast<double>(result.tokens_in_flight_peak)) + " of " + human_count(budget) +
-         " tokens; columns at most " + human_bytes(static_cast<double>(result.column_bytes_peak)) + "\n  |" +
-         bars(result.tokens_in_flight, budget) + "|  tokens in flight, 0 to " + simulated_duration(result.seconds) + "\n";
+         " tokens; columns at most " + human_bytes(result.column_bytes_peak) + "\n  |" + bars(result.tokens_in_flight, budget) +
+         "|  tokens in flight, 0 to " + simulated_duration(result.seconds) + "\n";
 }
 
 std::string overlap_text(const SimulationResult& result) {

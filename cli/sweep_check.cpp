@@ -105,8 +105,8 @@ class MemoryAtOnce {
       int64_t sum = 0;
       for (size_t i = 0; i < at_once; ++i) sum += taken.bytes[i];
       found.push_back({.where = {},
-                       .message = std::to_string(at_once) + " runs at a time may need " + human_bytes(static_cast<double>(sum)) +
-                                  " of the " + human_bytes(static_cast<double>(taken.machine)) + " of " + where,
+                       .message = std::to_string(at_once) + " runs at a time may need " + human_bytes(sum) + " of the " +
+                                  human_bytes(taken.machine) + " of " + where,
                        .caret = {},
                        .notes = {},
                        .help = "--parallel " + std::to_string(fitting)});

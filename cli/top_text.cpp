@@ -27,8 +27,6 @@ constexpr std::string_view kGap = "   ";  // between what stands beside each oth
 
 std::string count_text(int64_t count) { return human_count(static_cast<double>(count)); }
 
-std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
-
 std::string share_text(double part, double whole) {
   return std::to_string(whole > 0 ? std::llround(std::clamp(100 * part / whole, 0.0, 100.0)) : 0) + " %";
 }
@@ -112,8 +110,8 @@ std::string budget(const RunStatus& s, size_t bar_width) {
 }
 
 std::string memory(const RunStatus& s) {
-  return "memory    columns " + bytes_text(s.column_bytes) + ", peak " + bytes_text(s.column_bytes_peak) + std::string(kGap) +
-         "resident " + bytes_text(s.resident_bytes);
+  return "memory    columns " + human_bytes(s.column_bytes) + ", peak " + human_bytes(s.column_bytes_peak) + std::string(kGap) +
+         "resident " + human_bytes(s.resident_bytes);
 }
 
 // What the plan said and the most that there was.
@@ -121,8 +119,8 @@ std::string memory_classes(const RunStatus& s, size_t width) {
   if (s.memory.classes.empty()) return {};
   std::vector<Row> rows{{"memory", ">planned", ">peak"}};
   for (const engine::MemoryClass& of : s.memory.classes)
-    rows.push_back({of.name, of.planned_bytes > 0 ? bytes_text(of.planned_bytes) : "-", bytes_text(of.peak_bytes)});
-  rows.push_back({"resident", bytes_text(s.memory.planned_bytes), bytes_text(s.memory.peak_bytes)});
+    rows.push_back({of.name, of.planned_bytes > 0 ? human_bytes(of.planned_bytes) : "-", human_bytes(of.peak_bytes)});
+  rows.push_back({"resident", human_bytes(s.memory.planned_bytes), human_bytes(s.memory.peak_bytes)});
   return table(std::move(rows), width);
 }
 
@@ -133,7 +131,7 @@ std::string ranks(const RunStatus& s, Moment moment, size_t width) {
   std::vector<Row> rows{{"rank", "host", ">pid", ">done", ">resident", ">in flight", ">last sign", now ? "does" : "did"}};
   for (const engine::RankSeen& r : s.ranks) {
     rows.push_back({std::to_string(r.rank), r.host, std::to_string(r.pid), std::to_string(r.last.iterations_done),
-                    bytes_text(r.last.resident_bytes), count_text(r.last.tokens_in_flight),
+                    human_bytes(r.last.resident_bytes), count_text(r.last.tokens_in_flight),
                     human_seconds(r.silent_seconds) + (now ? " ago" : " before"), r.last.doing});
   }
   return table(of_moment(std::move(rows), moment, 3), width);
@@ -168,7 +166,7 @@ std::string edges(const RunStatus& s, size_t width) {
   std::vector<Row> rows{{"edge", ">micro-batches", ">tokens", ">bytes"}};
   for (const RunStatus::Edge& e : s.edges) {
     if (e.micro_batches == 0 && e.bytes == 0) continue;
-    rows.push_back({e.from + " -> " + e.to, std::to_string(e.micro_batches), count_text(e.tokens), bytes_text(e.bytes)});
+    rows.push_back({e.from + " -> " + e.to, std::to_string(e.micro_batches), count_text(e.tokens), human_bytes(e.bytes)});
   }
   return rows.size() > 1 ? table(std::move(rows), width) : std::string();
 }

@@ -17,7 +17,7 @@ constexpr size_t kTextAtOnce = size_t{4} << 20;
 constexpr size_t kFewValues = 400'000;  // bytes of a row that cannot hold too many for RowParser: each takes two at least
 
 [[noreturn]] void refuse(const std::string& what, const arrow::Status& status) {
-  const std::string reason = status.message().substr(0, status.message().find('\n'));
+  const std::string reason(first_line(status.message()));
   throw UserError(what + ": " + reason, status.IsOutOfMemory()
                                             ? "a batch of it is too large; write it again with smaller row groups or batches"
                                             : "the file is damaged, or was not copied or written to its end; fetch it again");

@@ -11,10 +11,10 @@ namespace {
 
 constexpr size_t kShownOfALoss = 300;
 
-// The first line of an error, which says what it is; those below say where to look on that rank.
-std::string first_line(std::string_view why) {
+// Of an error its first line: those below say where to look on that rank.
+std::string reason_of(std::string_view why) {
   constexpr std::string_view kError = "error: ";
-  std::string_view line = trim(why.substr(0, why.find('\n')));
+  std::string_view line = trim(first_line(why));
   if (line.starts_with(kError)) line.remove_prefix(kError.size());
   return shortened(line, kShownOfALoss);
 }
@@ -26,7 +26,7 @@ std::string what_came(const RankLoss& loss) {
     case RankLoss::How::kClosed:
       return " has ended without a word";
     case RankLoss::How::kFailed:
-      return " failed: " + first_line(loss.why);
+      return " failed: " + reason_of(loss.why);
   }
   return {};
 }

@@ -60,8 +60,7 @@ bool is_bad_word(const Description& error) {
 Problem bad_word(std::string_view text, const TextLines& lines, size_t place) {
   const auto [begin, end] = word_around(text, place);
   const std::string_view word = text.substr(begin, end - begin);
-  std::string lower(word);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = small_letters(std::string(word));
   std::string caret = "not a TOML value";
   if (lower == "true" || lower == "false" || lower == "inf" || lower == "nan") {
     caret = "write " + lower;

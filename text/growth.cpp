@@ -9,8 +9,8 @@ void check_growth(size_t before, size_t size, const std::string& where) {
   constexpr size_t kMostTimes = 32;  // one character may decompose into 33 bytes
   constexpr size_t kMostMore = 256;
   if (size <= kMostTimes * before + kMostMore) return;
-  throw UserError(where + ": this makes a text of " + human_bytes(static_cast<double>(before)) + " longer than " +
-                  human_bytes(static_cast<double>(kMostTimes * before + kMostMore)));
+  throw UserError(where + ": this makes a text of " + human_bytes(before) + " longer than " +
+                  human_bytes(kMostTimes * before + kMostMore));
 }
 
 }  // namespace sluice::text

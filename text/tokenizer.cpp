@@ -17,7 +17,7 @@ constexpr size_t kLongestText = size_t{512} << 20;  // positions are 32 bits wid
 
 void check_length(std::string_view text) {
   if (text.size() <= kLongestText) return;
-  throw UserError("a text of " + human_bytes(static_cast<double>(text.size())) + " is too long to be tokenized at once",
+  throw UserError("a text of " + human_bytes(text.size()) + " is too long to be tokenized at once",
                   "cut it into pieces below 512 MiB");
 }
 

@@ -17,8 +17,6 @@ namespace {
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 constexpr double kTight = 0.9;  // from this share on a warning: other programs need memory too
 
-std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
-
 std::string who(const MemoryNeed& need) { return need.role.empty() ? "the run" : "a rank of role " + sluice::quoted(need.role); }
 
 /// One line of the table.
@@ -57,7 +55,7 @@ std::vector<std::string> table_of(const Plan& plan, const MemoryNeed& need) {
   for (const Share& share : shares) width = std::max(width, std::string_view(share.name).size() + 1);
   std::vector<std::string> lines;
   for (const Share& share : shares)
-    lines.push_back(padded(share.name, width) + padded_before(human(share.bytes), kBytesWidth) + "   " + share.remark);
+    lines.push_back(padded(share.name, width) + padded_before(human_bytes(share.bytes), kBytesWidth) + "   " + share.remark);
   return lines;
 }
 
@@ -140,13 +138,14 @@ void add_remedies_of_models(const Plan& plan, const MemoryNeed& need, std::vecto
   };
   for (const PlanModel& model : plan.models) {
     if (!is_here(model) || !trains_most_of(model) || !plan.trains(need.rank)) continue;
-    ways.push_back("lora in [models." + model.name + "] takes up to " + human(training_bytes(plan, model)) + " less");
+    ways.push_back("lora in [models." + model.name + "] takes up to " + human_bytes(training_bytes(plan, model)) + " less");
   }
   for (const PlanModel& model : plan.models) {
     const PlanModel* const base = base_in_place_of(plan, model);
     if (base == nullptr || !is_here(model)) continue;
     ways.push_back("base_of = " + sluice::quoted(base->name) + " in [models." + model.name + "]" +
-                   (base->facts.has_base ? "" : ", beside that lora,") + " takes " + human(model.facts.weight_bytes) + " less");
+                   (base->facts.has_base ? "" : ", beside that lora,") + " takes " + human_bytes(model.facts.weight_bytes) +
+                   " less");
   }
 }
 
@@ -168,18 +167,18 @@ std::string remedies(const Plan& plan, const MemoryNeed& need) {
   if (tokens == 0) add_remedies_of_models(plan, need, ways);
   if (trains && plan.training_ranks() > 1 && !plan.shards_optimizer() && memory.optimizer_bytes > 0) {
     const int64_t others = memory.optimizer_bytes - memory.optimizer_bytes / plan.training_ranks();
-    ways.push_back("shard = \"optimizer\" in [cluster] takes " + human(others) + " less");
+    ways.push_back("shard = \"optimizer\" in [cluster] takes " + human_bytes(others) + " less");
   }
   if (const int64_t others = need.is_host() ? sharded_bytes(plan, need.rank) : 0; tokens == 0 && others > 0)
-    ways.push_back("shard = \"parameters\" in [cluster], with all ranks that train on one host, takes " + human(others) +
+    ways.push_back("shard = \"parameters\" in [cluster], with all ranks that train on one host, takes " + human_bytes(others) +
                    " less");
   if (const std::vector<PassRanks> more = more_pass_ranks(plan); trains && tokens == 0 && !more.empty()) {
     const std::string ring = more.back().ring > 1 ? " and ring = " + std::to_string(more.back().ring) : "";
     ways.push_back("sequence_parallel = " + std::to_string(more.back().ranks) + ring + " in [cluster] takes up to " +
-                   human(shared_pass_bytes(plan, more.back(), need.place)) + " less");
+                   human_bytes(shared_pass_bytes(plan, more.back(), need.place)) + " less");
   }
   if (trains && need.is_host() && plan.checkpoint_copy == CheckpointCopy::kMemory && snapshot_bytes(plan) > 0)
-    ways.push_back("copy = \"none\" in [checkpoint] takes " + human(snapshot_bytes(plan)) + " less");
+    ways.push_back("copy = \"none\" in [checkpoint] takes " + human_bytes(snapshot_bytes(plan)) + " less");
   if (plan.schedule.policy_lag > 0 && !plan.forwards(need.rank))
     ways.push_back("a smaller policy_lag takes fewer copies of weights");
   if (ways.empty()) return "smaller models, or a machine with more memory";
@@ -203,7 +202,7 @@ SourceSpan place(const Draft& draft, const MemoryNeed& need) {
 void judge(Draft& draft, const MemoryNeed& need) {
   if (!need.is_known()) return;
   const Plan& plan = draft.plan;
-  const std::string needed = human(need.memory.total_bytes()), there = human(need.memory.machine_bytes);
+  const std::string needed = human_bytes(need.memory.total_bytes()), there = human_bytes(need.memory.machine_bytes);
   const std::string of_what = need.is_host() ? "memory" : "the memory of " + need.place;
   if (!need.fits()) {
     draft.error("memory-too-small", place(draft, need),

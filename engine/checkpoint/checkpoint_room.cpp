@@ -59,9 +59,9 @@ std::optional<std::string> lack_of_room(const Plan& plan, const fs::path& run_fo
   const auto there = static_cast<int64_t>(list_checkpoints(run_folder).size());
   const int64_t to_come = std::max<int64_t>(1, room.at_a_time - there), wanted = saturating_product(room.bytes, to_come);
   if (static_cast<uintmax_t>(wanted) <= space.available) return {};
-  return "the disk of " + disk.string() + " has " + human_bytes(static_cast<double>(space.available)) +
-         " left; a checkpoint takes " + human_bytes(static_cast<double>(room.bytes)) + ", and there is to be room for " +
-         std::to_string(to_come) + " more of them: " + human_bytes(static_cast<double>(wanted));
+  return "the disk of " + disk.string() + " has " + human_bytes(space.available) + " left; a checkpoint takes " +
+         human_bytes(room.bytes) + ", and there is to be room for " + std::to_string(to_come) +
+         " more of them: " + human_bytes(wanted);
 }
 
 }  // namespace sluice::engine

@@ -5,13 +5,14 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/strings.h"
 
 namespace sluice::engine {
 
 [[noreturn]] inline void throw_failed_plugin(const std::string& what, const std::string& why) {
-  const std::string first_line = why.substr(0, why.find('\n'));  // some libraries append a stack
+  const std::string said(first_line(why));  // some libraries append a stack
   throw UserError(
-      Problem{.kind = "plugin-unusable", .where = {}, .message = what + ": " + first_line, .caret = {}, .notes = {}, .help = {}});
+      Problem{.kind = "plugin-unusable", .where = {}, .message = what + ": " + said, .caret = {}, .notes = {}, .help = {}});
 }
 
 /// What `call` returns, which runs a plugin's code. What that throws and a user cannot be told becomes a UserError: "WHAT: ...".

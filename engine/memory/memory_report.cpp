@@ -25,11 +25,10 @@ constexpr const char* kOther = "other";
 // libraries that are loaded late. The same at all sizes, as seen with models of 0.3 to 160 million parameters.
 constexpr int64_t kProgramAtWork = 40'000'000;
 
-std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
-
 std::string line_of(const std::string& name, size_t width, const std::string& planned, int64_t peak) {
   constexpr size_t kBytes = 8;
-  return padded(name, width) + "planned " + padded_before(planned, kBytes) + "   peak " + padded_before(human(peak), kBytes);
+  return padded(name, width) + "planned " + padded_before(planned, kBytes) + "   peak " +
+         padded_before(human_bytes(peak), kBytes);
 }
 
 Json row_of_rank(int rank, const MemoryReport& report) {
@@ -78,7 +77,7 @@ Json devices_of(const MemoryReport& report) {
 }
 
 std::string total_line(const std::string& name, size_t width, int64_t planned, int64_t peak, int64_t machine) {
-  return line_of(name, width, human(planned), peak) + (machine > 0 ? " of " + human(machine) : std::string());
+  return line_of(name, width, human_bytes(planned), peak) + (machine > 0 ? " of " + human_bytes(machine) : std::string());
 }
 
 void write_classes(ByteWriter& bytes, const std::vector<MemoryClass>& classes) {
@@ -141,11 +140,11 @@ std::vector<std::string> memory_lines(const MemoryReport& report) {
     for (const MemoryClass& of : device.classes) width = std::max(width, device.name.size() + of.name.size() + 2);
   std::vector<std::string> lines;
   for (const MemoryClass& of : report.classes)
-    lines.push_back(line_of(of.name, width, of.name == kProgram ? "-" : human(of.planned_bytes), of.peak_bytes));
+    lines.push_back(line_of(of.name, width, of.name == kProgram ? "-" : human_bytes(of.planned_bytes), of.peak_bytes));
   lines.push_back(total_line("resident", width, report.planned_bytes, report.peak_bytes, report.machine_bytes));
   for (const DeviceMemoryReport& device : report.devices) {
     for (const MemoryClass& of : device.classes)
-      lines.push_back(line_of(device.name + " " + of.name, width, human(of.planned_bytes), of.peak_bytes));
+      lines.push_back(line_of(device.name + " " + of.name, width, human_bytes(of.planned_bytes), of.peak_bytes));
     lines.push_back(total_line(device.name, width, device.planned_bytes, device.peak_bytes, device.machine_bytes));
   }
   return lines;

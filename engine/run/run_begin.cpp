@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/folder.h"
+#include "base/strings.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/checkpoint_room.h"
 #include "engine/checkpoint/checkpoints_place.h"
@@ -107,11 +108,10 @@ Workload Run::Impl::loaded() {
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     meter.sample(0, {});
-    const std::string what = error.what();
     throw explained({.where = {},
                      .message = "there is not enough memory to load the models and make the nodes",
                      .caret = {},
-                     .notes = {what.substr(0, what.find('\n'))},
+                     .notes = {std::string(first_line(error.what()))},
                      .help = {}},
                     plan, memory());
   }

@@ -35,10 +35,10 @@ std::exception_ptr with_place(const std::string& where) {
   } catch (const InternalError& error) {
     return std::make_exception_ptr(InternalError(where + ": " + error.what()));
   } catch (const std::exception& error) {
-    const std::string what = error.what(), first_line = what.substr(0, what.find('\n'));
-    Problem problem{.where = {}, .message = where, .caret = {}, .notes = {first_line}, .help = {}};
+    const std::string said(first_line(error.what()));
+    Problem problem{.where = {}, .message = where, .caret = {}, .notes = {said}, .help = {}};
     if (!is_out_of_memory(error)) return std::make_exception_ptr(UserError(std::move(problem)));
-    problem.notes = {"out of memory: " + first_line};
+    problem.notes = {"out of memory: " + said};
     return std::make_exception_ptr(OutOfMemory(std::move(problem)));
   } catch (...) {
     return std::make_exception_ptr(UserError(Problem{.where = {},

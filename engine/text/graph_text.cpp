@@ -86,7 +86,7 @@ std::vector<std::string> label_lines(const Plan& plan, const PlanEdge& edge, Gra
 }
 
 std::string at_most(int64_t bytes, const PlanPath& path) {
-  return "up to " + human_bytes(static_cast<double>(bytes)) + " an iteration" + (path.measures() ? " that measures" : "");
+  return "up to " + human_bytes(bytes) + " an iteration" + (path.measures() ? " that measures" : "");
 }
 
 // What goes from rank to rank there. The columns of a rollout go all together: they stand on its first edge.
@@ -153,8 +153,7 @@ std::vector<std::string> loop_lines(const Plan& plan, const RoleTraffic& traffic
   for (const RoleTraffic::Version& version : traffic.versions) {
     const auto& needs = plan.nodes[loop.publisher].needs.models;
     if (is_first && std::ranges::find(needs, version.model, &ModelNeed::model) != needs.end())
-      lines.push_back(human_bytes(static_cast<double>(version.bytes)) + (receivers == 1 ? " to " : " to each of ") +
-                      plural(receivers, "rank"));
+      lines.push_back(human_bytes(version.bytes) + (receivers == 1 ? " to " : " to each of ") + plural(receivers, "rank"));
   }
   return lines;
 }

@@ -135,9 +135,9 @@ std::string path_lines(const Plan& plan) {
 
 // "weights 6.3 MB   gradients 2.5 MB   peak 8.8 MB of 25.3 GB"
 std::string classes_text(const PlanMemory& memory) {
-  std::string text = "weights " + human_bytes(static_cast<double>(memory.weights_bytes));
+  std::string text = "weights " + human_bytes(memory.weights_bytes);
   const auto add = [&](const std::string& what, int64_t bytes) {
-    if (bytes > 0) text += "   " + what + " " + human_bytes(static_cast<double>(bytes));
+    if (bytes > 0) text += "   " + what + " " + human_bytes(bytes);
   };
   add("gradients", memory.gradient_bytes);
   add("optimizer", memory.optimizer_bytes);
@@ -146,8 +146,8 @@ std::string classes_text(const PlanMemory& memory) {
   add("columns", memory.column_bytes);
   add("activations", memory.activation_bytes);
   add("slack", memory.slack_bytes);
-  text += "   peak " + human_bytes(static_cast<double>(memory.total_bytes()));
-  if (memory.machine_bytes > 0) text += " of " + human_bytes(static_cast<double>(memory.machine_bytes));
+  text += "   peak " + human_bytes(memory.total_bytes());
+  if (memory.machine_bytes > 0) text += " of " + human_bytes(memory.machine_bytes);
   return text;
 }
 
@@ -212,10 +212,9 @@ std::string copy_line(const Plan& plan) {
 std::string checkpoints_line(const Plan& plan) {
   const CheckpointRoom room = checkpoint_room(plan);
   if (room.bytes == 0) return {};
-  const auto text = [](int64_t bytes) { return human_bytes(static_cast<double>(bytes)); };
-  std::string line = "  checkpoints  " + text(room.bytes) + " each";
+  std::string line = "  checkpoints  " + human_bytes(room.bytes) + " each";
   if (room.at_a_time > 1) {
-    line += "   at most " + std::to_string(room.at_a_time) + " at a time   " + text(room.total_bytes()) + " of disk";
+    line += "   at most " + std::to_string(room.at_a_time) + " at a time   " + human_bytes(room.total_bytes()) + " of disk";
   }
   return line + "\n" + copy_line(plan);
 }

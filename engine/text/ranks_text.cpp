@@ -12,8 +12,6 @@ namespace {
 
 constexpr size_t kIndent = 15;
 
-std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
-
 std::string rollout_of(const Plan& plan, const PlanPath& path) {
   return "'" + plan.nodes[static_cast<size_t>(*path.rollout)].name + "'";
 }
@@ -103,7 +101,7 @@ std::string lines_without_roles(const Plan& plan) {
   for (std::string& text : making_texts(plan)) lines.push_back(std::move(text));
   if (plan.shards_parameters()) lines.push_back(common_text(plan));
   if (plan.ranks > 1 && work.gradient_bytes > 0)
-    lines.push_back("each sends " + bytes_text(work.gradient_bytes) + " of gradients an iteration; what follows is of each");
+    lines.push_back("each sends " + human_bytes(work.gradient_bytes) + " of gradients an iteration; what follows is of each");
   return block("ranks", lines);
 }
 
@@ -158,23 +156,23 @@ std::string network_block(const Plan& plan) {
   const RoleTraffic traffic = role_traffic(plan);
   std::vector<std::string> lines;
   for (const RoleTraffic::Version& version : traffic.versions)
-    lines.push_back("weights of " + version.model + ": " + bytes_text(version.bytes) + " a version to each rank of " + samples);
+    lines.push_back("weights of " + version.model + ": " + human_bytes(version.bytes) + " a version to each rank of " + samples);
   for (const RoleTraffic::Groups& of_path : traffic.groups) {
     const PlanPath& path = plan.paths[static_cast<size_t>(of_path.path)];
-    lines.push_back("groups of " + rollout_of(plan, path) + ": up to " + bytes_text(of_path.column_bytes) + " an iteration" +
+    lines.push_back("groups of " + rollout_of(plan, path) + ": up to " + human_bytes(of_path.column_bytes) + " an iteration" +
                     (path.measures() ? " that measures" : "") + " from " + samples + " to " + trains + ", and " +
-                    bytes_text(of_path.prompt_bytes) + " of prompts the other way");
+                    human_bytes(of_path.prompt_bytes) + " of prompts the other way");
   }
   for (const RoleTraffic::Passes& of_node : traffic.passes) {
     const PlanNode& node = plan.nodes[static_cast<size_t>(of_node.node)];
     const std::string& computes = plan.forward_role_of(node)->name;
-    lines.push_back("passes of '" + node.name + "': up to " + bytes_text(of_node.asked_bytes) + " an iteration" +
+    lines.push_back("passes of '" + node.name + "': up to " + human_bytes(of_node.asked_bytes) + " an iteration" +
                     (plan.path_of(of_node.node).measures() ? " that measures" : "") + " from " + trains + " to " + computes +
-                    ", and " + bytes_text(of_node.answer_bytes) + " back");
+                    ", and " + human_bytes(of_node.answer_bytes) + " back");
   }
   const int64_t gradients = plan.owners() == 1 ? 0 : cluster_work(plan).gradient_bytes;
   if (plan.shards_parameters()) lines.push_back(common_text(plan));
-  if (gradients > 0) lines.push_back("gradients: " + bytes_text(gradients) + " an iteration from each rank of " + trains);
+  if (gradients > 0) lines.push_back("gradients: " + human_bytes(gradients) + " an iteration from each rank of " + trains);
   return block("network", lines);
 }
 

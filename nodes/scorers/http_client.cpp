@@ -3,7 +3,6 @@
 #include <curl/curl.h>
 
 #include <algorithm>
-#include <cctype>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -38,8 +37,7 @@ std::string part_of(CURLU* url, CURLUPart part) {
 bool is_this_machine(const std::string& url) {
   const std::unique_ptr<CURLU, UrlDeleter> parsed(curl_url());
   if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return false;
-  std::string host = part_of(parsed.get(), CURLUPART_HOST);
-  std::ranges::transform(host, host.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string host = small_letters(part_of(parsed.get(), CURLUPART_HOST));
   return host == "localhost" || host.starts_with("127.") || host == "[::1]";
 }
 
@@ -224,7 +222,7 @@ class HttpClient::Transfers {
     const std::string url = without_password(options_.urls[transfer.attempt.url]);
     const std::string attempts =
         transfer.attempt.number == 0 ? "" : " (after " + std::to_string(transfer.attempt.number + 1) + " attempts)";
-    if (transfer.too_long) return url + " answered more than " + human_bytes(static_cast<double>(kMostBody));
+    if (transfer.too_long) return url + " answered more than " + human_bytes(kMostBody);
     if (code == CURLE_OK) return url + " answered " + std::to_string(status) + ": " + beginning(transfer.body) + attempts;
     const std::string why = transfer.error[0] != '\0' ? transfer.error : curl_easy_strerror(code);
     return url + ": " + why + attempts;

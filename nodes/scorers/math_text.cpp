@@ -81,8 +81,6 @@ bool take_symbol(std::string_view& text, std::string& plain) {
   return false;
 }
 
-std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
-
 }  // namespace
 
 std::string_view command_at(std::string_view text) {

@@ -121,9 +121,7 @@ void WorkerPool::work(Worker& worker, std::span<const std::string> requests, std
   } else if (worker.process->ended()) {
     fail(worker, worker.process->how_it_ended(), replies);
   } else if (worker.process->overflowed()) {
-    fail(worker,
-         "wrote a line of more than " + human_bytes(static_cast<double>(options_.command.most_output)) + " and was killed",
-         replies);
+    fail(worker, "wrote a line of more than " + human_bytes(options_.command.most_output) + " and was killed", replies);
   } else if (Clock::now() >= worker.deadline) {
     const auto time = worker.greeted ? options_.timeout : options_.start_timeout;
     fail(worker, (worker.greeted ? "did not answer within " : "was not ready within ") + seconds_text(time) + " and was killed",

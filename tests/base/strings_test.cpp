@@ -29,6 +29,14 @@ TEST(Strings, TrimTakesBlanksFromBothEnds) {
   EXPECT_EQ(trim(" \n "), "");
 }
 
+TEST(Strings, FirstLineIsAllThereIsWithoutABreak) {
+  EXPECT_EQ(first_line("disk full\n  = help\n"), "disk full");
+  EXPECT_EQ(first_line("disk full"), "disk full");
+  EXPECT_EQ(first_line("\nbelow"), "");
+}
+
+TEST(Strings, SmallLettersChangesAsciiAlone) { EXPECT_EQ(small_letters("AZ [Ä] az"), "az [Ä] az"); }
+
 TEST(Strings, QuotedEscapesAsTomlDoes) {
   EXPECT_EQ(sluice::quoted("a\"b\\c"), R"("a\"b\\c")");
   EXPECT_EQ(sluice::quoted("\n\t\r\x01\x7f"), R"("\n\t\u000D\u0001\u007F")");
@@ -65,6 +73,7 @@ TEST(HumanBytes, UsesPowersOfAThousand) {
   EXPECT_EQ(human_bytes(999.4e6), "999 MB");
   EXPECT_EQ(human_bytes(999.6e6), "1.0 GB");
   EXPECT_EQ(human_bytes(3e15), "3000 TB");
+  EXPECT_EQ(human_bytes(int64_t{5'100'000}), "5.1 MB");
 }
 
 TEST(HumanCount, KeepsSmallNumbersWhole) {

@@ -65,16 +65,14 @@ void Sandbox::spend(size_t steps) {
 
 void Sandbox::expect(size_t bytes) {
   if (bytes <= static_cast<size_t>(limits_.live_bytes) && live_bytes_ + static_cast<int64_t>(bytes) <= limits_.live_bytes) return;
-  throw Failure("the template's values take more than " + human_bytes(static_cast<double>(limits_.live_bytes)) +
-                " of memory, the most that they may");
+  throw Failure("the template's values take more than " + human_bytes(limits_.live_bytes) + " of memory, the most that they may");
 }
 
 void Sandbox::written(size_t bytes) {
   written_ += static_cast<int64_t>(bytes);
   work(bytes);
   if (written_ <= limits_.output_bytes) return;
-  throw Failure("the template writes more than " + human_bytes(static_cast<double>(limits_.output_bytes)) +
-                ", the most that it may");
+  throw Failure("the template writes more than " + human_bytes(limits_.output_bytes) + ", the most that it may");
 }
 
 void Sandbox::enter() {
