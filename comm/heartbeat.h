@@ -86,7 +86,6 @@ class Heartbeat {
   void beat_and_watch();
   Ending beat();
   void look();
-  void tell_of_failure(const std::string& why);
   void give_up_what_was_lost();
   std::vector<std::string> keys() const;
   void keep_in_store(int rank);

@@ -66,9 +66,6 @@ class ChatTemplate {
   /// continue_final_message.
   MaskedChat render_with_mask(const Json& messages, const ChatOptions& options = {}) const;
 
-  /// Whether the template says itself what the assistant's part is.
-  bool has_generation_blocks(const ChatOptions& options = {}) const { return chosen(options).has_generation(); }
-
   const Json& special_tokens() const { return special_tokens_; }
 
  private:

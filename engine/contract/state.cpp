@@ -82,8 +82,6 @@ NodeState state_of(const Json& json) {
 
 std::string state_json(const NodeState& state) { return json_of(state).dump(); }
 
-NodeState parse_state(const std::string& text) { return state_of(parse_json(text, "the state of a node")); }
-
 void StateWriter::add(const std::string& name, NodeState::Value value) {
   constexpr size_t kMostValues = 4096;  // of an object, as parse_json takes it
   if (!is_utf8(name)) throw_contract_breach("the state has a name that is not UTF-8: " + sluice::quoted(name));

@@ -19,11 +19,9 @@ struct NodeState {
   bool operator==(const NodeState&) const = default;
 };
 
-/// One JSON object. Numbers come back bit for bit, also those that are not finite.
+/// One JSON object, which state_of() of state_json.h takes once it is parsed. Numbers come back bit for bit, also those that are
+/// not finite.
 std::string state_json(const NodeState& state);
-
-/// Throws UserError when `text` is not what state_json wrote.
-NodeState parse_state(const std::string& text);
 
 /// Where a node puts what it keeps. A text may be any bytes; a name is UTF-8, is put once, and there are at most 4096: more belong
 /// into arrays. Else put() throws UserError.

@@ -5,7 +5,7 @@
 
 namespace sluice::engine {
 
-// A node's state as part of a larger document; state_json() and parse_state() are the same as text.
+// A node's state as part of a larger document; state_json() is the same as text.
 
 Json json_of(const NodeState& state);
 

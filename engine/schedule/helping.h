@@ -35,9 +35,6 @@ class Helping {
   /// `credit`: for a group of the worst size.
   void ask(Credit credit);
 
-  /// A question is open.
-  bool has_asked() const { return asked_; }
-
   /// Something of another rank's is not done: a question, or a group in the making.
   bool is_busy() const { return asked_ || !makes_for_.empty(); }
 

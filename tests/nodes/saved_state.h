@@ -1,7 +1,9 @@
 #pragma once
 
+#include "base/json.h"
 #include "engine/contract/node.h"
 #include "engine/contract/state.h"
+#include "engine/contract/state_json.h"
 
 namespace sluice::nodes {
 
@@ -9,7 +11,7 @@ namespace sluice::nodes {
 inline engine::NodeState state_of(const engine::NodeBase& node) {
   engine::StateWriter state;
   node.save(state);
-  return engine::parse_state(engine::state_json(state.take()));
+  return engine::state_of(parse_json(engine::state_json(state.take()), "the state of a node"));
 }
 
 /// Makes a new node one that goes on from there.

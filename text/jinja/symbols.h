@@ -30,7 +30,6 @@ class Symbols {
   /// As seen from a function at `depth`. The name must be known: load() or store() has seen it here or further out.
   Reference reference(const std::string& name, int depth) const;
   Scope scope() const;
-  bool stores(const std::string& name) const { return stores_.count(name) > 0; }
 
  private:
   struct Place {

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "engine/contract/state.h"
+#include "engine/contract/state_json.h"
 #include "tests/engine/toy_checkpoint.h"
 #include "tests/files/forwarding_file_system.h"
 #include "tests/temporary_folder.h"
@@ -117,6 +118,8 @@ TEST(CheckpointFolder, KeepsTheLastAndTheBest) {
   EXPECT_THAT(gone({1, 2, 3}, 1, "other"), ElementsAre(10, 20)) << "no such metric";
 }
 
+NodeState written_and_read(const NodeState& state) { return state_of(parse_json(state_json(state), "the state of a node")); }
+
 TEST(NodeStateText, ComesBackBitForBit) {
   NodeState state;
   state.values = {{"integer", int64_t{-7}},
@@ -131,11 +134,11 @@ TEST(NodeStateText, ComesBackBitForBit) {
                   {"none", std::vector<double>{}},
                   {"reals", std::vector<double>{0.1, std::numeric_limits<double>::infinity(), 5e-324}}};
   state.files = {{"samples.jsonl", 12}};
-  const NodeState read = parse_state(state_json(state));
+  const NodeState read = written_and_read(state);
   EXPECT_EQ(read, state);
   EXPECT_TRUE(std::signbit(std::get<double>(read.values.at("zero"))));
   state.values = {{"nan", std::nan("")}};
-  EXPECT_TRUE(std::isnan(StateReader(parse_state(state_json(state))).number("nan")));
+  EXPECT_TRUE(std::isnan(StateReader(written_and_read(state)).number("nan")));
 }
 
 TEST(NodeStateText, NamesWhatIsMissing) {
@@ -153,7 +156,7 @@ TEST(NodeStateText, RefusesWhatHasNoPlaceInIt) {
   EXPECT_THAT(message_of<UserError>([&] { writer.put("row", 2.0); }), ::testing::HasSubstr("the state has \"row\" twice"));
   EXPECT_THAT(message_of<UserError>([&] { writer.put("\xff", 2.0); }), ::testing::HasSubstr("a name that is not UTF-8"));
   for (int i = 1; i < 4096; ++i) writer.put("value " + std::to_string(i), int64_t{i});
-  EXPECT_EQ(parse_state(state_json(writer.take())).values.size(), 4096u);
+  EXPECT_EQ(written_and_read(writer.take()).values.size(), 4096u);
   const auto too_many = [] {
     StateWriter all;
     for (int i = 0; i <= 4096; ++i) all.put(std::to_string(i), int64_t{i});
