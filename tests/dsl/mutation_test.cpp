@@ -7,8 +7,8 @@
 #include "base/random.h"
 #include "base/strings.h"
 #include "dsl/parse.h"
-#include "dsl/write.h"
 #include "tests/dsl/working_folder.h"
+#include "tests/dsl/write.h"
 #include "tests/engine/known_kinds.h"
 
 namespace sluice::dsl::mutation_test {

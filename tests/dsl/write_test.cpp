@@ -7,8 +7,8 @@
 
 #include "base/random.h"
 #include "dsl/parse.h"
-#include "dsl/write.h"
 #include "tests/dsl/working_folder.h"
+#include "tests/dsl/write.h"
 #include "tests/golden.h"
 
 namespace sluice::dsl::write_test {

@@ -1,4 +1,4 @@
-#include "dsl/write.h"
+#include "tests/dsl/write.h"
 
 #include <algorithm>
 
