@@ -28,11 +28,7 @@ void PartsOfOthers::expect(const std::string& model, int64_t iterations, bool at
 void PartsOfOthers::tell_of_last_save(int64_t iterations) {
   if (plan_.owners() == 1) return;
   Contribution decision;
-  if (iterations > 0) {
-    Part& part = decision.emplace_back(Part{.name = "iterations", .kind = Metric::kMaximum, .numbers = {}, .recorded = true});
-    part.top = static_cast<double>(iterations);
-    part.numbers.weight.add(1);
-  }
+  if (iterations > 0) decision.push_back(maximum_part("iterations", static_cast<double>(iterations)));
   reductions_.combine(Reductions::Key::last_save(), std::move(decision), [](const Contribution&) {});
 }
 

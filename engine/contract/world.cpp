@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 
@@ -29,6 +30,16 @@ void Part::add(const Part& other) {
 void Part::raise(double value) {
   top = recorded ? larger(top, value) : value;
   recorded = true;
+}
+
+Part sum_part(std::string name, double number) {
+  Part part{.name = std::move(name), .kind = Metric::kSum, .numbers = {}, .recorded = true};
+  part.numbers.sum.add(number);
+  return part;
+}
+
+Part maximum_part(std::string name, double number) {
+  return {.name = std::move(name), .kind = Metric::kMaximum, .numbers = {}, .top = number, .recorded = true};
 }
 
 // The declared parts come first and in one order on every rank, so the rest is what is not found.

@@ -42,7 +42,7 @@ struct Part {
   std::string name;
   Metric kind = Metric::kSum;
   ExactMoments numbers;
-  double top = 0;                    // of kMaximum and kValue; counts where `numbers` have weight
+  double top = 0;                    // of kMaximum and kValue; counts where it is recorded
   bool recorded = false;             // the rank has anything of it
   std::vector<int64_t> counts = {};  // whole numbers that are added place by place; the shorter list has zeros behind it
 
@@ -51,6 +51,10 @@ struct Part {
   /// Of kMaximum: NaN is above all, so that it does not depend on who comes first.
   void raise(double value);
 };
+
+/// One number of a rank: its share of a sum, or one of those of which the largest is taken.
+Part sum_part(std::string name, double number);
+Part maximum_part(std::string name, double number);
 
 /// What a rank has under one key, in the order in which it is declared; what only some ranks have comes after that, by name.
 using Contribution = std::vector<Part>;

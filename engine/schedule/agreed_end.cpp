@@ -6,15 +6,9 @@
 namespace sluice::engine {
 namespace {
 
-Part largest(const char* name, double number) {
-  Part part{.name = name, .kind = Metric::kMaximum, .numbers = {}, .top = number, .recorded = true};
-  part.numbers.weight.add(1);
-  return part;
-}
-
 // Negative, since the largest is taken of what ranks contribute.
 Contribution own_last(int64_t last, bool is_cut_short) {
-  return {largest("last iteration, negative", -static_cast<double>(last)), largest("cut short", is_cut_short ? 1 : 0)};
+  return {maximum_part("last iteration, negative", -static_cast<double>(last)), maximum_part("cut short", is_cut_short ? 1 : 0)};
 }
 
 int64_t smallest_last(const Contribution& of_all) { return -static_cast<int64_t>(of_all.front().top); }

@@ -318,10 +318,8 @@ void Intake::ask_for_verdicts() {
   Contribution mine;
   const FilterTally::BySlot kept = path_.tally.kept();
   const SlotRange slots = state_.world.mine();
-  for (int slot = slots.first; slot < slots.last; ++slot) {
-    Part& part = mine.emplace_back(Part{.name = std::to_string(slot), .kind = Metric::kSum, .numbers = {}, .recorded = true});
-    part.numbers.add(static_cast<double>(kept[static_cast<size_t>(slot)]));
-  }
+  for (int slot = slots.first; slot < slots.last; ++slot)
+    mine.push_back(sum_part(std::to_string(slot), static_cast<double>(kept[static_cast<size_t>(slot)])));
   const auto learn = [this](const Contribution& of_all) {
     FilterTally::BySlot kept_by_all(static_cast<size_t>(state_.world.slots));
     for (const Part& part : of_all) kept_by_all[std::stoul(part.name)] = static_cast<int64_t>(part.numbers.sum.value());

@@ -12,17 +12,11 @@ namespace sluice::engine {
 
 namespace {
 
-// What a rank adds under this name: 1 where it has gradients of the model.
+// What a rank adds under this name: 1 where it has gradients of the model, else 0.
 std::string gradients_of(const std::string& model) { return "gradients of " + model; }
 
 // What rank 0 adds under this name to the end of an iteration behind which the run is saved.
 constexpr const char* kSaved = "saved";
-
-Part decision_to_save() {
-  Part part{.name = kSaved, .kind = Metric::kSum, .numbers = {}, .recorded = true};
-  part.numbers.add(1);
-  return part;
-}
 
 }  // namespace
 
@@ -243,11 +237,8 @@ void NodeRunner::work_at_the_end(const Iteration& iteration) {
 bool NodeRunner::combine(const Iteration& iteration, int64_t point, const std::function<void()>& go_on) {
   if (!adds_over_ranks()) return true;
   Contribution mine = host_.totals().contribution();
-  for (const auto& [name, model] : trained_) {
-    Part& part = mine.emplace_back(Part{.name = gradients_of(name), .kind = Metric::kSum, .numbers = {}, .recorded = true});
-    if (model->add_up_slots()) part.numbers.add(1);
-  }
-  if (point == Reductions::Key::kEnd && host_.announces_save(iteration)) mine.push_back(decision_to_save());
+  for (const auto& [name, model] : trained_) mine.push_back(sum_part(gradients_of(name), model->add_up_slots() ? 1 : 0));
+  if (point == Reductions::Key::kEnd && host_.announces_save(iteration)) mine.push_back(sum_part(kSaved, 1));
   const Reductions::Key key{.iteration = iteration.index, .node = index_, .point = point};
   if (has_files_ && point == Reductions::Key::kEnd) give_lines(key);
   exchanging_ = 0;
@@ -287,7 +278,7 @@ void NodeRunner::add_up_ranks(const Contribution& of_all, size_t model, const st
   const auto& [name, trained] = trained_[model];
   const auto part = std::ranges::find(of_all, gradients_of(name), &Part::name);
   const auto next = [this, of_all, model, done] { add_up_ranks(of_all, model + 1, done); };
-  if (part == of_all.end() || part->numbers.count() == 0) return next();
+  if (part == of_all.end() || part->numbers.sum.value() == 0) return next();
   trained->add_up_ranks(next);
 }
 

@@ -63,9 +63,7 @@ void SamplersThere::name_those_who_wait(int64_t iteration, Contribution& mine) {
       continue;
     }
     note_named(one);
-    Part& part = mine.emplace_back(
-        Part{.name = kComesIn + std::to_string(one.rank), .kind = Metric::kSum, .numbers = {}, .recorded = true});
-    part.numbers.add(static_cast<double>(one.incarnation));
+    mine.push_back(sum_part(kComesIn + std::to_string(one.rank), static_cast<double>(one.incarnation)));
   }
 }
 

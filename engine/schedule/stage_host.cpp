@@ -35,14 +35,6 @@ double digest_of(const NodeBase& node) {
   return crc32c(state_json(state));
 }
 
-Part maximum(const std::string& name) { return {.name = name, .kind = Metric::kMaximum, .numbers = {}}; }
-
-void record(Part& maximum, double number) {
-  maximum.top = number;
-  maximum.recorded = true;
-  maximum.numbers.weight.add(1);
-}
-
 }  // namespace
 
 int executor_index(const Plan& plan, const std::string& name) {
@@ -82,8 +74,7 @@ void StageHost::announce_end(const Iteration& iteration) {
   record_schedules(iteration.index);
   Contribution mine = part_.metrics->contribution();
   if (speaks_for_rank()) {
-    Part& part = mine.emplace_back(Part{.name = kAskedToEnd, .kind = Metric::kSum, .numbers = {}, .recorded = true});
-    if (state_.asked_to_end) part.numbers.add(1);
+    mine.push_back(sum_part(kAskedToEnd, state_.asked_to_end ? 1 : 0));
     if (state_.samplers != nullptr) state_.samplers->name_those_who_wait(iteration.index, mine);
   }
   if (state_.roll_call && plan_.type->kind == NodeKind::kRollout)
@@ -126,7 +117,7 @@ void StageHost::take_what_ranks_say(int64_t iteration, Contribution& of_all) {
   if (state_.samplers != nullptr) state_.samplers->let_in_those_named(iteration, of_all);
   const auto asked = std::ranges::find(of_all, kAskedToEnd, &Part::name);
   if (asked == of_all.end()) return;
-  if (asked->numbers.count() > 0) state_.end_on_all_ranks(iteration);
+  if (asked->numbers.sum.value() > 0) state_.end_on_all_ranks(iteration);
   of_all.erase(asked);
 }
 
@@ -152,11 +143,10 @@ void StageHost::pass_over(const Iteration& iteration) {
 // rank 0 alone is saved.
 void StageHost::compare_states(int64_t iteration) {
   if (state_.world.owners() == 1 || !state_.world.owns_slots()) return;
-  Contribution mine{maximum("largest"), maximum("smallest, negative")};
+  Contribution mine;
   if (!is_absent_) {
     const double digest = digest_of(*part_.node);
-    record(mine[0], digest);
-    record(mine[1], -digest);
+    mine = {maximum_part("largest", digest), maximum_part("smallest, negative", -digest)};
   }
   state_.pending.enter();
   const auto compare = [this, iteration](const Contribution& of_all) {
