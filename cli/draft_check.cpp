@@ -22,16 +22,11 @@ struct DraftUse {
   const engine::PlanModel& draft;
 };
 
-const engine::PlanModel* model_of(const engine::Plan& plan, const std::string& name) {
-  const auto found = std::ranges::find(plan.models, name, &engine::PlanModel::name);
-  return found == plan.models.end() ? nullptr : &*found;
-}
-
 std::optional<DraftUse> draft_use(const engine::Plan& plan, const engine::PlanNode& node) {
   const engine::PlanModel *model = nullptr, *draft = nullptr;
   for (const engine::ModelNeed& need : node.needs.models) {
     if (need.use != engine::ModelUse::kSamples) continue;
-    (need.param == kDraftKey ? draft : model) = model_of(plan, need.model);
+    (need.param == kDraftKey ? draft : model) = plan.find_model(need.model);
   }
   if (model == nullptr || draft == nullptr) return std::nullopt;
   return DraftUse{node, *model, *draft};

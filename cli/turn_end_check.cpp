@@ -88,8 +88,8 @@ Problems check_turn_ends(const engine::Plan& plan, const engine::PipelineSpec& s
   for (const engine::PlanNode& node : plan.nodes) {
     const engine::ModelNeed* need = sampled_for_chats(plan, node);
     if (need == nullptr) continue;
-    const auto model = std::ranges::find(plan.models, need->model, &engine::PlanModel::name);
-    if (model == plan.models.end() || !text::ChatTemplate::is_in(model->facts.folder)) continue;
+    const engine::PlanModel* const model = plan.find_model(need->model);
+    if (model == nullptr || !text::ChatTemplate::is_in(model->facts.folder)) continue;
     try {
       std::optional<Problem> problem = other_turn_end(model->name, model->facts.folder);
       if (!problem) continue;

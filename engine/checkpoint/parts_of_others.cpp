@@ -1,6 +1,5 @@
 #include "engine/checkpoint/parts_of_others.h"
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,8 +9,7 @@
 namespace sluice::engine {
 
 Reductions::Key key_of_part(const Plan& plan, const std::string& model, int64_t iterations, bool at_the_end) {
-  const auto found = std::ranges::find(plan.models, model, &PlanModel::name);
-  return Reductions::Key::saved(iterations, static_cast<int>(found - plan.models.begin()), at_the_end);
+  return Reductions::Key::saved(iterations, static_cast<int>(&plan.model(model) - plan.models.data()), at_the_end);
 }
 
 void PartsOfOthers::expect(const std::string& model, int64_t iterations, bool at_the_end) {

@@ -31,8 +31,8 @@ ClusterWork cluster_work(const Plan& plan) {
   work.micro_batches = divided_up(work.groups, std::max<int64_t>(1, path.micro_batch_tokens / worst));
   for (const PlanNode& node : plan.nodes) {
     for (const ModelNeed& need : node.needs.models) {
-      const auto model = std::ranges::find(plan.models, need.model, &PlanModel::name);
-      if (need.use != ModelUse::kUpdates || model == plan.models.end()) continue;
+      const PlanModel* const model = plan.find_model(need.model);
+      if (need.use != ModelUse::kUpdates || model == nullptr) continue;
       const int64_t steps = node.is_barrier() ? node.needs.steps : 1;
       work.gradient_bytes = saturating_sum(work.gradient_bytes, saturating_product(steps, sent_in_a_step(plan, model->facts)));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/error.h"
 #include "engine/plan/rank_groups.h"
 #include "engine/plan/saturating.h"
 
@@ -23,6 +24,12 @@ bool computes_in_passes(const NodeType& type, const NodeNeeds& needs) {
 }
 
 namespace {
+
+template <class T>
+const T* named(const std::vector<T>& all, const std::string& name) {
+  const auto found = std::ranges::find(all, name, &T::name);
+  return found == all.end() ? nullptr : &*found;
+}
 
 bool uses(const PlanNode& node, const std::string& model) {
   return std::ranges::find(node.needs.models, model, &ModelNeed::model) != node.needs.models.end();
@@ -156,6 +163,27 @@ std::optional<ModelUsage> Plan::usage_on(int rank, const PlanModel& model) const
   return usage;
 }
 
+const PlanModel* Plan::find_model(const std::string& name) const { return named(models, name); }
+
+const PlanExecutor* Plan::find_executor(const std::string& name) const { return named(executors, name); }
+
+const PlanModel& Plan::model(const std::string& name) const {
+  const PlanModel* const found = find_model(name);
+  SLUICE_CHECK(found != nullptr, "model " + name + " is not in the plan");
+  return *found;
+}
+
+const PlanExecutor& Plan::executor(const std::string& name) const {
+  const PlanExecutor* const found = find_executor(name);
+  SLUICE_CHECK(found != nullptr, "executor " + name + " is not in the plan");
+  return *found;
+}
+
+int Plan::threads_of(const PlanNode& node) const {
+  const PlanExecutor* const found = find_executor(node.executor);
+  return found == nullptr ? 1 : found->threads;
+}
+
 int Plan::index_of(const std::string& node) const {
   const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const PlanNode& n) { return n.name == node; });
   return found == nodes.end() ? -1 : static_cast<int>(found - nodes.begin());
@@ -225,8 +253,8 @@ std::optional<PromptLimit> Plan::prompt_limit(const PlanNode& source) const {
   std::optional<PromptLimit> limit = node.needs.prompt_limit;
   const auto sampled = std::ranges::find(node.needs.models, ModelUse::kSamples, &ModelNeed::use);
   if (!limit || sampled == node.needs.models.end()) return std::nullopt;
-  const auto model = std::ranges::find(models, sampled->model, &PlanModel::name);
-  if (model == models.end() || model->facts.folder.empty()) return std::nullopt;
+  const PlanModel* const model = find_model(sampled->model);
+  if (model == nullptr || model->facts.folder.empty()) return std::nullopt;
   limit->node = node.name;
   limit->model = model->name;
   limit->folder = model->facts.folder;

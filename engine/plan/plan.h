@@ -266,6 +266,15 @@ struct Plan {
   bool shares_making() const;      // of some path
   int64_t token_capacity() const;  // of all budgets of a rank
 
+  /// By name. Null where there is none; the others throw InternalError.
+  const PlanModel* find_model(const std::string& name) const;
+  const PlanExecutor* find_executor(const std::string& name) const;
+  const PlanModel& model(const std::string& name) const;
+  const PlanExecutor& executor(const std::string& name) const;
+
+  /// Of the node's executor; 1 where the plan has none of its name.
+  int threads_of(const PlanNode& node) const;
+
   int index_of(const std::string& node) const;                            // -1: no such node
   const PlanPath& path_of(int node) const;                                // on which a node lies
   const PlanPath& main_path() const;                                      // the first that does not measure

@@ -20,8 +20,7 @@ int threads_for(const Plan& plan, const std::string& model) {
   int threads = 1;
   for (const PlanNode& node : plan.nodes) {
     if (std::ranges::find(node.needs.models, model, &ModelNeed::model) == node.needs.models.end()) continue;
-    const auto executor = std::ranges::find(plan.executors, node.executor, &PlanExecutor::name);
-    if (executor != plan.executors.end()) threads = std::max(threads, executor->threads);
+    threads = std::max(threads, plan.threads_of(node));
   }
   return threads;
 }

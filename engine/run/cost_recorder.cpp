@@ -142,8 +142,7 @@ NodeCosts CostRecorder::costs_of(size_t node) const {
   const PlanNode& plan = plan_.nodes[node];
   const std::lock_guard of_node(nodes_[node].mutex);
   const Sums& sums = nodes_[node].sums;
-  const auto executor = std::ranges::find(plan_.executors, plan.executor, &PlanExecutor::name);
-  NodeCosts costs{.threads = executor == plan_.executors.end() ? 1 : executor->threads};
+  NodeCosts costs{.threads = plan_.threads_of(plan)};
   if (plan.type->kind == NodeKind::kRollout) {
     const auto [step, sampled, prompt] = sums.steps.fit({0, 1, 1});
     costs.per_step_us = step, costs.per_sampled_token_us = sampled, costs.per_prompt_token_us = prompt;

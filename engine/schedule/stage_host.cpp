@@ -38,9 +38,7 @@ double digest_of(const NodeBase& node) {
 }  // namespace
 
 int executor_index(const Plan& plan, const std::string& name) {
-  const auto found = std::ranges::find(plan.executors, name, &PlanExecutor::name);
-  SLUICE_CHECK(found != plan.executors.end(), "executor " + name + " is not in the plan");
-  return static_cast<int>(found - plan.executors.begin());
+  return static_cast<int>(&plan.executor(name) - plan.executors.data());
 }
 
 StageHost::StageHost(RunState& state, int node, Workload::Part part, bool rewinds)

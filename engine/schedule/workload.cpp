@@ -75,7 +75,7 @@ NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workloa
   if (!path.measures()) resources.update = plan.schedule.update;
   resources.update_kv = plan.schedule.update_kv;
   resources.run_folder = run_folder;
-  resources.threads = std::ranges::find(plan.executors, node.executor, &PlanExecutor::name)->threads;
+  resources.threads = plan.executor(node.executor).threads;
   resources.text_checks = plan.text_checks(node);
   resources.prompt_limit = plan.prompt_limit(node);
   for (const ModelNeed& need : node.needs.models) resources.models[need.model] = workload.models.at(need.model);

@@ -13,11 +13,6 @@ namespace {
 
 int64_t nanoseconds(double us) { return simulated_ns(us * 1e3); }
 
-int threads_of(const Plan& plan, const PlanNode& node) {
-  const auto executor = std::ranges::find(plan.executors, node.executor, &PlanExecutor::name);
-  return executor == plan.executors.end() ? 1 : executor->threads;
-}
-
 void scale(NodeCosts& costs, double factor) {
   for (double NodeCosts::*cost :
        {&NodeCosts::per_batch_us, &NodeCosts::per_token_us, &NodeCosts::per_iteration_us, &NodeCosts::per_step_us,
@@ -39,8 +34,8 @@ double operations_of_token(const Plan& plan, const PlanNode& node) {
   double operations = 0;
   bool samples = false;
   for (const ModelNeed& need : node.needs.models) {
-    const auto model = std::ranges::find(plan.models, need.model, &PlanModel::name);
-    if (model == plan.models.end() || need.use == ModelUse::kPublishes || need.use == ModelUse::kAverages) continue;
+    const PlanModel* const model = plan.find_model(need.model);
+    if (model == nullptr || need.use == ModelUse::kPublishes || need.use == ModelUse::kAverages) continue;
     if (need.use == ModelUse::kSamples && std::exchange(samples, true)) continue;
     operations += (need.use == ModelUse::kUpdates ? 6.0 : 2.0) *
                   static_cast<double>(model->facts.parameters - model->facts.idle_parameters);
@@ -68,7 +63,7 @@ NodeCosts CostModel::found(const PlanNode& node, const Costs& costs) {
     return {};
   }
   NodeCosts scaled = measured->second;
-  const int threads = threads_of(plan_, node);
+  const int threads = plan_.threads_of(node);
   const PlanPath& path = plan_.paths[static_cast<size_t>(node.path)];
   const bool source_of_rollout = path.rollout && node.type->kind == NodeKind::kSource;  // its work is part of the rollout's
   if (threads != scaled.threads && !source_of_rollout) {
@@ -148,7 +143,7 @@ bool adds_over_ranks(const Plan& plan, const PlanNode& node) {
 Costs estimated_costs(const Plan& plan, double gflops) {
   Costs costs{.pipeline = plan.pipeline.name, .nodes = {}, .lengths = {}};
   for (const PlanNode& node : plan.nodes) {
-    const int threads = threads_of(plan, node);
+    const int threads = plan.threads_of(node);
     const bool together = computes_in_passes(*node.type, node.needs) && plan.forward_role_of(node) == nullptr;
     const int ranks = together ? plan.pass_ranks() : 1;
     const double per_token_us = operations_of_token(plan, node) / (gflops * 1e3 * threads * ranks);

@@ -26,8 +26,8 @@ StepGuesses guesses_at(double right, int64_t most) {
 }
 
 double parameters_of(const Plan& plan, const std::string& name) {
-  const auto model = std::ranges::find(plan.models, name, &PlanModel::name);
-  return model == plan.models.end() ? 0 : static_cast<double>(model->facts.parameters - model->facts.idle_parameters);
+  const PlanModel* const model = plan.find_model(name);
+  return model == nullptr ? 0 : static_cast<double>(model->facts.parameters - model->facts.idle_parameters);
 }
 
 // Of the work of the model that is sampled from, the first that the node samples from.

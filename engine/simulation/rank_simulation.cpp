@@ -64,8 +64,8 @@ Workload workload_of_rank(const Plan& plan, Workload workload, SimulatedNetwork&
 // What a node that publishes does at its end, on a rank that trains for others.
 std::function<void(const std::string&, int64_t)> publisher_of_rank(const Plan& plan, SimulatedNetwork& network, int rank) {
   return [&plan, &network, rank](const std::string& model, int64_t version) {
-    const auto of = std::ranges::find(plan.models, model, &PlanModel::name);
-    const std::optional<ModelUsage> usage = of == plan.models.end() ? std::nullopt : plan.usage_on(rank, *of);
+    const PlanModel* const of = plan.find_model(model);
+    const std::optional<ModelUsage> usage = of == nullptr ? std::nullopt : plan.usage_on(rank, *of);
     if (usage && usage->sent) network.weights().publish(model, version);
   };
 }

@@ -104,7 +104,7 @@ void SimulatedNetwork::combine(int rank, const Reductions::Key& key, const Contr
 void SimulatedNetwork::sum_gradients(int rank, const std::string& model, std::function<void()> done) {
   if (plan_.owners() == 1) return done();
   const std::pair key{model, sums_of_rank_[{model, rank}]++};
-  const ModelFacts& facts = std::ranges::find(plan_.models, model, &PlanModel::name)->facts;
+  const ModelFacts& facts = plan_.model(model).facts;
   Meeting& meeting = gradients_[key];
   meeting.of_nodes = true;
   if (come(meeting, rank, plan_.owners(), [done = std::move(done)](const Contribution&) { done(); }))

@@ -1,7 +1,5 @@
 #include "engine/simulation/simulated_weights.h"
 
-#include <algorithm>
-
 #include "engine/simulation/simulated_network.h"
 
 namespace sluice::engine {
@@ -24,7 +22,7 @@ void SimulatedWeights::set_out(const std::string& model) {
   versions.is_on_its_way = true;
   std::vector<int> receivers;
   for (const Receiver& receiver : oldest.receivers) receivers.push_back(receiver.rank);
-  const int64_t bytes = std::ranges::find(plan_.models, model, &PlanModel::name)->facts.wire_bytes;
+  const int64_t bytes = plan_.model(model).facts.wire_bytes;
   network_.carry_weights(receivers, bytes, [this, model] { arrive(model); });
 }
 

@@ -1,7 +1,5 @@
 #include "tests/engine/simulation_world.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "tests/engine/tally_nodes.h"
 
@@ -52,8 +50,7 @@ Costs costs_with_lengths(int64_t prompt, int64_t response) {
 Costs on_the_cores_of(const Plan& plan, Costs costs) {
   for (const PlanNode& node : plan.nodes) {
     const auto cost = costs.nodes.find(node.name);
-    if (cost != costs.nodes.end())
-      cost->second.threads = std::ranges::find(plan.executors, node.executor, &PlanExecutor::name)->threads;
+    if (cost != costs.nodes.end()) cost->second.threads = plan.executor(node.executor).threads;
   }
   return costs;
 }

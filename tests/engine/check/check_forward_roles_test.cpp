@@ -61,7 +61,7 @@ class ForwardRoles : public ::testing::Test {
 };
 
 std::optional<ModelUsage> usage_on(const Plan& plan, int rank, const std::string& model) {
-  return plan.usage_on(rank, *std::ranges::find(plan.models, model, &PlanModel::name));
+  return plan.usage_on(rank, plan.model(model));
 }
 
 TEST_F(ForwardRoles, HaveTheLastRanks) {
@@ -143,7 +143,7 @@ TEST_F(ForwardRoles, TakeMemoryFromThoseThatAsk) {
   on_["reference"] = "train";
   roles_ = "[cluster.roles.rollout]\nranks = 2\n[cluster.roles.train]\nranks = 2\n";
   const Plan together = plan();
-  const int64_t weights = std::ranges::find(together.models, "reference", &PlanModel::name)->facts.weight_bytes;
+  const int64_t weights = together.model("reference").facts.weight_bytes;
   EXPECT_EQ(apart.memory.weights_bytes, together.memory.weights_bytes - weights);
   const PlanMemory& forward = apart.forward_roles.front().memory;
   EXPECT_EQ(forward.weights_bytes, weights);
