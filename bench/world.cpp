@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "bench/bench_nodes.h"
+#include "engine/check/check.h"
 
 namespace sluice::bench {
 namespace {

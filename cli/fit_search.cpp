@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dsl/parse.h"
+#include "engine/check/check.h"
 #include "engine/simulation/cost_model.h"
 #include "engine/simulation/simulation.h"
 

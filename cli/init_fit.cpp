@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "cli/load.h"
 #include "dsl/parse.h"
+#include "engine/check/check.h"
 #include "engine/memory/memory_bound.h"
 #include "engine/memory/memory_needs.h"
 

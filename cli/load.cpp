@@ -12,9 +12,10 @@
 #include "cli/turn_end_check.h"
 #include "cli/vocabulary_check.h"
 #include "dsl/parse.h"
+#include "engine/check/check.h"
+#include "engine/check/partly_checked.h"
 #include "engine/contract/plugin.h"
 #include "engine/plan/data_look.h"
-#include "engine/plan/partly_checked.h"
 #include "nodes/builtin.h"
 
 namespace sluice::cli {

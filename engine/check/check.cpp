@@ -1,3 +1,5 @@
+#include "engine/check/check.h"
+
 #include <algorithm>
 #include <utility>
 

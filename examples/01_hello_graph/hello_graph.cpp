@@ -1,6 +1,7 @@
 // A graph in C++ alone, without torch and without TOML: a source counts, a node squares, a node sums. Prints the sum of each iteration.
 #include <cstdio>
 
+#include "engine/check/check.h"
 #include "engine/contract/pipeline_builder.h"
 #include "engine/run/run.h"
 

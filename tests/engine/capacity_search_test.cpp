@@ -3,6 +3,7 @@
 #include <iostream>
 #include <optional>
 
+#include "engine/check/check.h"
 #include "engine/plan/plan.h"
 #include "tests/engine/capacity_machine.h"
 #include "tests/engine/machine_pipeline.h"

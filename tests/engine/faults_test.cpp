@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "engine/check/check.h"
 #include "engine/run/run.h"
 #include "tests/engine/faulty_parts.h"
 #include "tests/engine/random_pipeline.h"

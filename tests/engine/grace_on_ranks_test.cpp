@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "engine/check/check.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/observe/engine_metrics.h"
 #include "engine/ranks/mailed_reductions.h"

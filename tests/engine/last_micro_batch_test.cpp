@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/check/check.h"
 #include "engine/contract/pipeline_builder.h"
 #include "engine/run/run.h"
 

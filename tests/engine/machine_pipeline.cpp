@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/strings.h"
+#include "engine/check/check.h"
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_world.h"
 

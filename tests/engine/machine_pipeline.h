@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/check/check.h"
 #include "engine/contract/registry.h"
 #include "engine/plan/plan.h"
 #include "tests/engine/capacity_machine.h"

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "engine/check/check.h"
 #include "engine/memory/memory_bound.h"
 #include "engine/text/plan_text.h"
 #include "tests/engine/spec_builder.h"

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "engine/check/check.h"
 #include "engine/contract/pipeline_builder.h"
 #include "engine/run/run.h"
 

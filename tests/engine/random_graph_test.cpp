@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "engine/check/check.h"
 #include "engine/contract/pipeline_builder.h"
 #include "engine/run/run.h"
 #include "tests/engine/random_pipeline.h"

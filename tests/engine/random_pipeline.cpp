@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "engine/check/check.h"
 #include "engine/contract/pipeline_builder.h"
 #include "engine/plan/plan.h"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "engine/check/check.h"
 #include "engine/plan/plan.h"
 
 namespace sluice::engine::toy {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/check/check.h"
 #include "engine/contract/pipeline_builder.h"
 #include "engine/observe/engine_metrics.h"
 #include "engine/ranks/mailed_reductions.h"

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/check/check.h"
 #include "engine/contract/publication.h"
 #include "engine/ranks/mailed_reductions.h"
 #include "engine/run/run.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "engine/check/check.h"
 #include "tests/engine/ranks_in_one_process.h"
 #include "tests/engine/ranks_pipeline.h"
 #include "tests/engine/tally_nodes.h"

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "engine/check/check.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/contract/pipeline_builder.h"
 #include "engine/observe/engine_metrics.h"

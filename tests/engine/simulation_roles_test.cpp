@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/check/check.h"
 #include "engine/simulation/simulation.h"
 #include "tests/engine/ranks_pipeline.h"
 #include "tests/engine/simulation_world.h"

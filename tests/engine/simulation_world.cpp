@@ -1,6 +1,7 @@
 #include "tests/engine/simulation_world.h"
 
 #include "base/error.h"
+#include "engine/check/check.h"
 #include "tests/engine/tally_nodes.h"
 
 namespace sluice::engine::testing {

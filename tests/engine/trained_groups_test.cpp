@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "engine/check/check.h"
 #include "engine/run/run.h"
 #include "tests/engine/random_pipeline.h"
 #include "tests/engine/run_outcome.h"

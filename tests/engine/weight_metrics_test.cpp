@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/check/check.h"
 #include "engine/observe/engine_metrics.h"
 #include "engine/observe/over_ranks.h"
 #include "tests/engine/ranks_in_one_process.h"

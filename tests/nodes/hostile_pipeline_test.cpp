@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "base/strings.h"
 #include "dsl/parse.h"
+#include "engine/check/check.h"
 #include "engine/plan/plan.h"
 #include "engine/run/run.h"
 #include "nodes/builtin.h"

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/check/check.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/rank_groups.h"
 #include "tests/engine/known_kinds.h"

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "engine/check/check.h"
 #include "engine/contract/pipeline_builder.h"
 #include "engine/observe/engine_metrics.h"
 #include "engine/run/run.h"

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/check/check.h"
 #include "engine/plan/plan.h"
 #include "tests/engine/known_kinds.h"
 #include "tests/engine/spec_builder.h"

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "engine/check/check.h"
 #include "engine/plan/plan.h"
 #include "tests/engine/known_kinds.h"
 #include "tests/engine/spec_builder.h"

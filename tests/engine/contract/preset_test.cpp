@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "engine/check/check.h"
 #include "engine/text/plan_text.h"
 #include "tests/engine/known_kinds.h"
 #include "tests/engine/spec_builder.h"

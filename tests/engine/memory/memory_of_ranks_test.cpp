@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "engine/check/check.h"
 #include "engine/memory/memory_bound.h"
 #include "engine/plan/plan.h"
 #include "tests/engine/spec_builder.h"

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "engine/check/check.h"
 #include "engine/contract/pipeline_builder.h"
 #include "engine/run/run.h"
 #include "tests/engine/toy_world.h"

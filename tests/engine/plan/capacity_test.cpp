@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "engine/check/check.h"
 #include "engine/plan/capacity.h"
 #include "engine/plan/plan.h"
 #include "tests/engine/known_kinds.h"

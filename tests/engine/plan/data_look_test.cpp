@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "engine/check/check.h"
 #include "tests/engine/spec_builder.h"
 
 namespace sluice::engine::data_look_test {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "engine/check/check.h"
 #include "engine/run/run.h"
 #include "tests/engine/random_pipeline.h"
 #include "tests/engine/run_outcome.h"

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "engine/check/check.h"
 #include "engine/contract/pipeline_builder.h"
 #include "engine/schedule/mutual_help.h"
 #include "tests/engine/ranks/mail_in_one_process.h"

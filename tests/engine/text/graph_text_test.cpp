@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/strings.h"
+#include "engine/check/check.h"
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"

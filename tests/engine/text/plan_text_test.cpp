@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "engine/check/check.h"
 #include "engine/plan/cluster_work.h"
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_nodes.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/plan/plan.h"
+#include "engine/check/check.h"
 
 namespace sluice::engine {
 

@@ -1,4 +1,4 @@
-#include "engine/plan/partly_checked.h"
+#include "engine/check/partly_checked.h"
 
 #include <algorithm>
 #include <array>
