@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <string>
+#include <vector>
+
 #include "base/json.h"
 #include "engine/contract/column.h"
 
@@ -14,6 +18,14 @@ Json entry_to_json(const engine::ColumnData& column, size_t index);
 
 /// The entries begin <= i < end as a list.
 Json entries_to_json(const engine::ColumnData& column, size_t begin, size_t end);
+
+/// Likewise, of what there is one of for each entry.
+template <class T>
+Json entries_to_json(const std::vector<T>& all, engine::Range range) {
+  Json list = Json::array();
+  for (size_t i = range.begin; i < range.end; ++i) list.push_back(all[i]);
+  return list;
+}
 
 /// On one line.
 std::string dump_json(const Json& json);

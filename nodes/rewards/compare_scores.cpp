@@ -2,14 +2,10 @@
 
 #include <utility>
 
+#include "nodes/columns/score_columns.h"
 #include "nodes/scorers/scorer.h"
 
 namespace sluice::nodes {
-namespace {
-
-engine::ColumnSpec scores_called(const std::string& name) { return {name, engine::DType::kFloat32, engine::Extent::kSample}; }
-
-}  // namespace
 
 void CompareScores::describe(engine::Contract<CompareScoresParams>& c) {
   using P = CompareScoresParams;
@@ -31,8 +27,8 @@ void CompareScores::describe(engine::Contract<CompareScoresParams>& c) {
 }
 
 void CompareScores::process(engine::MicroBatch& batch) {
-  const auto judged = batch.read(scores_called(params_.column)).entries<const float>();  // [S]
-  const auto right = batch.read(scores_called(params_.against)).entries<const float>();  // [S]
+  const auto judged = batch.read(score_column(params_.column)).entries<const float>();  // [S]
+  const auto right = batch.read(score_column(params_.against)).entries<const float>();  // [S]
   for (const engine::Range samples : batch.layout().samples_by_group()) {
     for (size_t a = samples.begin; a < samples.end; ++a) {
       for (size_t b = a + 1; b < samples.end; ++b) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "nodes/columns/columns.h"
 #include "nodes/scorers/code_runs.h"
+#include "nodes/scorers/milliseconds.h"
 
 namespace sluice::nodes {
 namespace {
@@ -23,7 +24,7 @@ Sandbox made(const CodeTestsParams& params, const std::string& node) {
 }
 
 CodeLimits limits_of(const CodeTestsParams& params, size_t workers) {
-  return {.timeout = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(params.timeout_seconds)),
+  return {.timeout = milliseconds_of(params.timeout_seconds),
           .memory_bytes = params.memory_mb * kMb,
           .file_bytes = params.tmp_mb * kMb,
           .processes = params.processes,

@@ -4,13 +4,10 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "nodes/scorers/milliseconds.h"
 
 namespace sluice::nodes {
 namespace {
-
-std::chrono::milliseconds milliseconds_of(double seconds) {
-  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
-}
 
 std::string token(const std::string& variable, const std::string& node) {
   if (variable.empty()) return {};

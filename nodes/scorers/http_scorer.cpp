@@ -14,13 +14,6 @@
 namespace sluice::nodes {
 namespace {
 
-template <class T>
-Json part(const std::vector<T>& all, engine::Range range) {
-  Json list = Json::array();
-  for (size_t i = range.begin; i < range.end; ++i) list.push_back(all[i]);
-  return list;
-}
-
 bool is_score(const Json& value) {
   return value.is_number() && std::abs(value.get<double>()) <= static_cast<double>(std::numeric_limits<float>::max());
 }
@@ -93,8 +86,9 @@ std::string HttpScorer::request(const ScoredSamples& samples, engine::Range rang
   }
   Json queries = Json::array();
   for (size_t i = range.begin; i < range.end; ++i) queries.push_back(samples.prompts[i] + samples.responses[i]);
-  return dump_json(
-      Json{{"query", std::move(queries)}, {"prompts", part(samples.prompts, range)}, {"labels", part(samples.labels, range)}});
+  return dump_json(Json{{"query", std::move(queries)},
+                        {"prompts", entries_to_json(samples.prompts, range)},
+                        {"labels", entries_to_json(samples.labels, range)}});
 }
 
 void HttpScorer::take(const HttpReply& reply, engine::Range range, ScoredTexts& texts, FailedSamples& failed) {

@@ -9,16 +9,13 @@
 #include "base/strings.h"
 #include "nodes/columns/column_json.h"
 #include "nodes/scorers/embedded.h"
+#include "nodes/scorers/milliseconds.h"
 #include "nodes/scorers/python_reply.h"
 
 extern char** environ;
 
 namespace sluice::nodes {
 namespace {
-
-std::chrono::milliseconds milliseconds_of(double seconds) {
-  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
-}
 
 // With the order of sets and dictionaries fixed, and without compiled files beside the user's.
 std::vector<std::string> environment() {
@@ -71,13 +68,6 @@ std::vector<engine::Range> shares(const ScoredTexts& texts, size_t workers, size
     for (; begin < end; begin = ranges.back().end) ranges.push_back({begin, std::min(end, begin + std::min(most, end - begin))});
   }
   return ranges;
-}
-
-template <class T>
-Json part(const std::vector<T>& all, engine::Range range) {
-  Json list = Json::array();
-  for (size_t i = range.begin; i < range.end; ++i) list.push_back(all[i]);
-  return list;
 }
 
 }  // namespace
@@ -143,12 +133,12 @@ void PythonScorer::process(engine::MicroBatch& batch) {
 std::string PythonScorer::request(const ScoredSamples& samples, engine::Range range, int64_t iteration) const {
   return dump_json(Json{{"seed", seed_},
                         {"iteration", iteration},
-                        {"groups", part(samples.groups, range)},
-                        {"places", part(samples.places, range)},
-                        {"prompts", part(samples.prompts, range)},
-                        {"responses", part(samples.responses, range)},
-                        {"labels", part(samples.labels, range)},
-                        {"messages", part(samples.messages, range)}});
+                        {"groups", entries_to_json(samples.groups, range)},
+                        {"places", entries_to_json(samples.places, range)},
+                        {"prompts", entries_to_json(samples.prompts, range)},
+                        {"responses", entries_to_json(samples.responses, range)},
+                        {"labels", entries_to_json(samples.labels, range)},
+                        {"messages", entries_to_json(samples.messages, range)}});
 }
 
 void PythonScorer::take(const PythonReply& answer, engine::Range range, ScoredTexts& texts, FailedSamples& failed) {
