@@ -6,8 +6,8 @@
 
 #include "nodes/columns/columns.h"
 #include "nodes/columns/dropped_samples.h"
+#include "nodes/columns/finish.h"
 #include "nodes/columns/score_columns.h"
-#include "nodes/rollout/generate.h"
 
 namespace sluice::nodes {
 

@@ -12,18 +12,11 @@
 
 #include "engine/contract/micro_batch.h"
 #include "models/sample/generation.h"
+#include "nodes/columns/finish.h"
 #include "nodes/rollout/environments/environment_calls.h"
 #include "nodes/rollout/response_text.h"
 
 namespace sluice::nodes {
-
-/// The entries of the column `finish`: why a sample ended.
-enum class Finish : uint8_t {
-  kEndOfSequence = 0,
-  kLength = 1,      // max_new_tokens were spent
-  kStopString = 2,  // one of `stop`; or, where the environment was done, the string that ended the last turn
-  kTurnLimit = 3,   // max_turns were taken, and the environment was not done
-};
 
 /// What ends the turns of a sample, and who replies to them.
 struct TurnRules {

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "nodes/columns/columns.h"
-#include "nodes/rollout/generate.h"
+#include "nodes/columns/finish.h"
 #include "tests/nodes/node_harness.h"
 
 namespace sluice::nodes::mask_samples_test {
