@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "cli/begin_executor.h"
 #include "cli/exit_codes.h"
+#include "cli/run_options.h"
 #include "cli/run_signals.h"
 #include "cli/stop_signals.h"
 #include "engine/memory/memory_meter.h"
@@ -21,12 +22,7 @@ namespace sluice::cli {
 namespace {
 
 engine::RunOptions options_of(const engine::Plan& plan, const RunStart& start) {
-  engine::RunOptions options{.folder = start.folder, .writes_folder = false, .accept_changes = start.accept_changes};
-  options.reductions = start.ranks.reductions();
-  options.common_memory = start.ranks.common_memory();
-  options.passes = start.ranks.passes();
-  if (const auto links = start.ranks.links()) options.links.emplace(*links);
-  if (start.from) options.resume_from = start.from->place.folder;
+  engine::RunOptions options = options_of_rank(start);
   options.on_executor_start = [&plan, rank = start.ranks.rank()](const engine::ExecutorStart& executor) {
     begin_executor(plan, rank, executor);
   };

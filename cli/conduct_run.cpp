@@ -29,6 +29,7 @@
 #include "cli/run_decision.h"
 #include "cli/run_folder.h"
 #include "cli/run_history.h"
+#include "cli/run_options.h"
 #include "cli/run_signals.h"
 #include "cli/run_words.h"
 #include "cli/shown_samples.h"
@@ -196,16 +197,10 @@ Conduct::Conduct(const engine::Plan& plan, const RunStart& start)
 }
 
 engine::RunOptions Conduct::options() {
-  engine::RunOptions options{
-      .folder = start_.folder, .writes_folder = start_.ranks.leads(), .accept_changes = start_.accept_changes};
-  options.reductions = start_.ranks.reductions();
-  options.common_memory = start_.ranks.common_memory();
-  options.passes = start_.ranks.passes();
-  if (const auto links = start_.ranks.links()) options.links.emplace(*links);
+  engine::RunOptions options = options_of_rank(start_);
   if (start_.ranks.leads()) options.ranks = [this] { return start_.ranks.seen(); };
   options.clock_offset = [this] { return start_.ranks.clock_offset(); };
   if (start_.ranks.came_back()) options.comes_in = [this] { return start_.ranks.come_in(); };
-  if (start_.from) options.resume_from = start_.from->place.folder;
   options.on_warning = [this](const std::string& warning) { warn(warning); };
   options.on_executor_start = [this](const engine::ExecutorStart& executor) {
     begin_executor(plan_, start_.ranks.rank(), executor);
