@@ -19,19 +19,12 @@
 #include "cli/run_lock.h"
 #include "cli/run_signals.h"
 #include "cli/run_words.h"
+#include "cli/started_once.h"
 #include "dsl/parse.h"
 #include "engine/contract/run_folder.h"
 
 namespace sluice::cli {
 namespace {
-
-void refuse_to_be_launched() {
-  const auto world = world_environment();
-  if (!world) return;
-  throw UserError("this is already rank " + std::to_string(world->rank) + " of " + std::to_string(world->size) + ", started by " +
-                      world->from + ": rlhf-run launch would start more of them for each",
-                  "start the ranks of several machines without it: rlhf-run run FILE");
-}
 
 int ranks_of_roles(const PipelineArguments& pipeline) {
   const LoadedPipeline loaded = load_to_launch(pipeline);
@@ -87,7 +80,8 @@ int launch_pipeline(const LaunchArguments& given) {
   if (arguments.ranks == 0) arguments.ranks = ranks_of_roles(arguments.run.pipeline);
   if (arguments.ranks == 1 && !is_to_be_launched(arguments.run.pipeline.file, arguments.run.pipeline.sets))
     return run_pipeline(arguments.run);
-  refuse_to_be_launched();
+  require_to_be_started_once("rlhf-run launch would start more of them for each",
+                             "start the ranks of several machines without it: rlhf-run run FILE");
   const Checked checked = checked_for_ranks(arguments);
   return started(words_of(checked.run), {.words = {},
                                          .ranks = arguments.ranks,

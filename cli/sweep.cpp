@@ -10,13 +10,13 @@
 #include "base/program_path.h"
 #include "base/shell_word.h"
 #include "base/strings.h"
-#include "base/world_environment.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/run_folder.h"
 #include "cli/run_lock.h"
 #include "cli/run_signals.h"
 #include "cli/run_words.h"
+#include "cli/started_once.h"
 #include "cli/sweep_check.h"
 #include "cli/sweep_file.h"
 #include "cli/sweep_processes.h"
@@ -25,14 +25,6 @@
 namespace sluice::cli {
 namespace fs = std::filesystem;
 namespace {
-
-void refuse_to_sweep_in_a_world() {
-  const auto world = world_environment();
-  if (!world) return;
-  throw UserError("this is rank " + std::to_string(world->rank) + " of " + std::to_string(world->size) + ", started by " +
-                      world->from + ": rlhf-run sweep starts the processes of each run itself",
-                  "start it once, without that");
-}
 
 SweepGrid grid_of(const SweepArguments& arguments) {
   Problems problems;
@@ -161,7 +153,7 @@ int run_all(const SweepArguments& arguments, const CheckedSweep& sweep) {
 
 int sweep_pipeline(const SweepArguments& given) {
   const RunSignals from_now_on;
-  refuse_to_sweep_in_a_world();
+  require_to_be_started_once("rlhf-run sweep starts the processes of each run itself", "start it once, without that");
   SweepArguments arguments = given;
   SweepGrid grid;
   if (arguments.goes_on) {
