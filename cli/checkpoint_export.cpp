@@ -21,6 +21,7 @@
 #include "cli/model_card.h"
 #include "cli/report_series.h"
 #include "cli/resume_point.h"
+#include "engine/contract/run_folder.h"
 #include "models/folder/hub_cache.h"
 #include "models/folder/safetensors.h"
 #include "models/folder/safetensors_writer.h"
@@ -158,7 +159,7 @@ BaseModel base_of(const CheckpointsArguments& arguments, const RecordedPipeline&
 
 // A model is worth having without the story of its run.
 Json series_of(const fs::path& run_folder) {
-  const auto metrics = file_of_run(run_folder, "metrics.jsonl");
+  const auto metrics = file_of_run(run_folder, engine::kMetricsFile);
   if (!metrics) return {};
   try {
     RunSeries series(*metrics);

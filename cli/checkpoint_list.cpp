@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "cli/damage_name.h"
 #include "cli/shown_metrics.h"
+#include "engine/contract/run_folder.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;
@@ -94,7 +95,7 @@ std::string aligned(const std::vector<Row>& rows) {
 
 std::vector<ListedCheckpoint> look_at_checkpoints(const fs::path& run_folder) {
   const auto places = engine::list_checkpoints(run_folder);
-  if (places.empty() && !is_there(run_folder / "pipeline.toml")) {
+  if (places.empty() && !is_there(run_folder / engine::kPipelineFile)) {
     throw UserError(run_folder.string() + " is not the folder of a run: it has neither checkpoints nor pipeline.toml",
                     "name the folder of a run, such as runs/ppo-20260131-180000");
   }

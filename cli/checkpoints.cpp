@@ -18,6 +18,7 @@
 #include "engine/checkpoint/checkpoints_place.h"
 #include "engine/contract/params.h"
 #include "engine/contract/registry.h"
+#include "engine/contract/run_folder.h"
 #include "engine/contract/settings.h"
 
 namespace sluice::cli {
@@ -28,7 +29,7 @@ namespace {
 engine::CheckpointSettings settings_of(const fs::path& run_folder) {
   const engine::Registry nothing;
   engine::CheckpointSettings settings;
-  dsl::LoadResult loaded = dsl::load_pipeline(run_folder / "pipeline.toml", {});
+  dsl::LoadResult loaded = dsl::load_pipeline(run_folder / engine::kPipelineFile, {});
   engine::BindContext context{nothing, loaded.problems, "[checkpoint]"};
   engine::checkpoint_params().erased().bind(&settings, loaded.spec.checkpoint, context);
   if (has_errors(loaded.problems)) throw UserError(loaded.problems);

@@ -19,6 +19,7 @@
 #include "cli/samples_text.h"
 #include "cli/terminal.h"
 #include "cli/token_colours.h"
+#include "engine/contract/run_folder.h"
 #include "nodes/columns/column_json.h"
 
 namespace sluice::cli {
@@ -30,7 +31,7 @@ constexpr const char* kToRecord =
     "[nodes.samples] type = \"write_jsonl\", inputs = [\"score\"] records prompt, response and score of each sample";
 
 engine::PipelineSpec pipeline_of_run(const fs::path& folder) {
-  const auto path = file_of_run(folder, "pipeline.toml");
+  const auto path = file_of_run(folder, engine::kPipelineFile);
   if (!path)
     throw UserError(folder.string() + " is not the folder of a run: it has no pipeline.toml",
                     "name the folder of a run, such as runs/ppo-20260131-180000");

@@ -17,6 +17,7 @@
 #include "cli/stop_signals.h"
 #include "cli/terminal.h"
 #include "cli/top_text.h"
+#include "engine/contract/run_folder.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;
@@ -31,8 +32,8 @@ void check_is_run(const fs::path& folder) {
   if (!is_folder(folder)) {
     throw UserError(folder.string() + " is not a folder", "name the folder of a run, such as runs/ppo-20260131-180000");
   }
-  if (is_there(folder / "status.json")) return;
-  if (is_there(folder / "metrics.jsonl")) {
+  if (is_there(folder / engine::kStatusFile)) return;
+  if (is_there(folder / engine::kMetricsFile)) {
     throw UserError("the run in " + folder.string() + " has not written its status yet: there is no status.json",
                     "try again in a second, unless an older version made this run");
   }
@@ -83,7 +84,7 @@ bool is_rewritten(const fs::path& path, const std::function<bool()>& stop) {
 }
 
 TopView look_at(const fs::path& folder, const std::function<bool()>& stop) {
-  const fs::path file = folder / "status.json";
+  const fs::path file = folder / engine::kStatusFile;
   TopView view;
   view.status = engine::parse_status(read_file(file), file.string());
   const bool running = view.status.state == "running";
@@ -92,7 +93,7 @@ TopView look_at(const fs::path& folder, const std::function<bool()>& stop) {
     view.status = engine::parse_status(read_file(file), file.string());  // its last words may have come meanwhile
   }
   view.silent_seconds = std::chrono::duration<double>(std::chrono::system_clock::now() - changed_at(file)).count();
-  view.metrics = read_metrics(folder / "metrics.jsonl");
+  view.metrics = read_metrics(folder / engine::kMetricsFile);
   return view;
 }
 
