@@ -9,6 +9,11 @@
 #include "engine/contract/settings.h"
 
 namespace sluice::engine {
+
+const char* name_of(NodeKind kind) {
+  return kind == NodeKind::kSource ? "source" : kind == NodeKind::kRollout ? "rollout" : "ordinary";
+}
+
 namespace {
 
 [[noreturn]] void throw_taken(const std::string& what, const std::string& origin, const std::string& taken_by) {

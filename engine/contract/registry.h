@@ -16,6 +16,7 @@
 namespace sluice::engine {
 
 enum class NodeKind { kSource, kRollout, kOrdinary };
+const char* name_of(NodeKind kind);
 
 /// A node type, type-erased. `bind` reports into the context and returns null only when nothing could be made of the table.
 struct NodeType {

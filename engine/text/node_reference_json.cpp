@@ -40,10 +40,6 @@ const char* name_of(ParamKind kind) {
   return "";
 }
 
-const char* name_of(NodeKind kind) {
-  return kind == NodeKind::kSource ? "source" : kind == NodeKind::kRollout ? "rollout" : "ordinary";
-}
-
 Json parameters_json(const std::vector<ParamInfo>& params) {
   Json list = Json::array();
   for (const ParamInfo& info : params) {

@@ -22,10 +22,6 @@ Json node_names(const Plan& plan, const std::vector<int>& nodes) {
   return names;
 }
 
-const char* kind_text(NodeKind kind) {
-  return kind == NodeKind::kSource ? "source" : kind == NodeKind::kRollout ? "rollout" : "ordinary";
-}
-
 Json node_json(const Plan& plan, size_t order) {
   const PlanNode& node = plan.nodes[order];
   Json models = Json::array();
@@ -33,7 +29,7 @@ Json node_json(const Plan& plan, size_t order) {
   Json json{{"name", node.name},
             {"order", order},
             {"type", node.type->info.type},
-            {"kind", kind_text(node.type->kind)},
+            {"kind", name_of(node.type->kind)},
             {"executor", node.executor},
             {"inputs", node_names(plan, node.inputs)},
             {"joins", node.joins()},
