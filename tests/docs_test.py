@@ -333,6 +333,23 @@ class Prose(unittest.TestCase):
                     self.assertLessEqual(len(line), self.LONGEST, f"{page.relative_to(ROOT)}:{number}")
 
 
+class Architecture(unittest.TestCase):
+    PAGE = ROOT / "docs/architecture.md"
+    MODULES = [folder for folder in ROOT.iterdir() if folder.is_dir() and not folder.name.startswith(".") and folder.name != "build"]
+    ELSEWHERE = {"share/sluice"}  # of an installation
+
+    def is_there(self, path):
+        """From the root or within a module, of which a paragraph often speaks; without .h and .cpp it is the part that both are."""
+        names = [path] if pathlib.PurePath(path).suffix else [path, path + ".h", path + ".cpp"]
+        return any(any(folder.glob(name)) for folder in (ROOT, *self.MODULES) for name in names)
+
+    def test_every_path_that_it_names_is_there(self):
+        prose = re.sub(r"(?ms)^```.*?^```", "", text_of(self.PAGE))
+        paths = {code for code in re.findall(r"`([^`]+)`", prose) if re.fullmatch(r"[\w.*-]+(/[\w.*-]+)*/?", code) and "/" in code}
+        self.assertGreater(len(paths), 100)
+        self.assertEqual(sorted(path for path in paths - self.ELSEWHERE if not self.is_there(path)), [])
+
+
 class Security(unittest.TestCase):
     def test_every_threat_names_tests_that_are_there(self):
         rows = [line.strip("| ").split(" | ") for line in (ROOT / "docs/security.md").read_text().partition("## Threats")[2].splitlines()
