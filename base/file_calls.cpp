@@ -15,6 +15,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr off_t kLeastHollow = 256 << 20;  // bytes; what is smaller is read soon
+constexpr int kMostStretches = 4096;       // of data that are looked at: more are not the work of a broken copy
+
 std::string reason_of(int code) {
   if (code == ELOOP) return "its symbolic links go in a circle";
   if (code == EXDEV) return "it leads out of the folder that may be written";  // ConfinedFileSystem
@@ -24,6 +27,7 @@ std::string reason_of(int code) {
 
 std::string help_for(int code) {
   if (code == ENOSPC || code == EDQUOT) return "free space on that disk; files that were complete before are untouched";
+  if (code == EMFILE) return "ulimit -n NUMBER allows a process to have more files open";
   if (code == EACCES || code == EPERM || code == EROFS) return "choose another place, or change its rights";
   if (code == EXDEV) return "remove the symbolic link, or name a place inside";
   return {};
@@ -40,6 +44,22 @@ const char* name_of_kind(mode_t mode) {
 void require_regular_file(const struct stat& status, const fs::path& path) {
   if (S_ISREG(status.st_mode)) return;
   throw UserError("cannot read " + path.string() + ": it is " + name_of_kind(status.st_mode) + ", not a file");
+}
+
+// Of the file's bytes those that are on the disk, counted until they are an eighth of it. Where the file system does not tell
+// holes from data, all are.
+bool is_hollow(int descriptor, off_t size) {
+  if (size < kLeastHollow) return false;
+  off_t there = 0, data = 0, hole = 0;
+  for (int stretch = 0; stretch < kMostStretches; ++stretch) {
+    data = ::lseek(descriptor, hole, SEEK_DATA);
+    if (data < 0) return errno == ENXIO && there < size / 8;  // no more data
+    hole = ::lseek(descriptor, data, SEEK_HOLE);
+    if (hole < 0) return false;
+    there += hole - data;
+    if (there >= size / 8) return false;
+  }
+  return false;
 }
 
 }  // namespace
@@ -97,6 +117,15 @@ int open_for_reading(const fs::path& path) {
     throw;
   }
   return descriptor;
+}
+
+int open_whole(const fs::path& path) {
+  const int descriptor = open_for_reading(path);
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !is_hollow(descriptor, status.st_size)) return descriptor;
+  ::close(descriptor);
+  throw UserError("cannot read " + path.string() + ": almost nothing of its " + human_bytes(status.st_size) + " is on the disk",
+                  "copy or download it again: the last time was broken off");
 }
 
 }  // namespace sluice

@@ -63,4 +63,8 @@ void refuse_unusable_name(const std::filesystem::path& path);
 /// is waited for.
 int open_for_reading(const std::filesystem::path& path);
 
+/// Likewise, of a file that is read to its end. Throws UserError also for one that is large and hollow: almost nothing of it is
+/// on the disk, as a copy that was broken off leaves it, and reading it would take hours to find zeros.
+int open_whole(const std::filesystem::path& path);
+
 }  // namespace sluice

@@ -5,12 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file_calls.h"
-#include "base/strings.h"
 
 namespace sluice {
 namespace fs = std::filesystem;
@@ -18,33 +16,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 20;
-constexpr off_t kLeastHollow = 256 << 20;  // bytes; what is smaller is read soon
-constexpr int kMostStretches = 4096;       // of data that are looked at: more are not the work of a broken copy
-
-// Of the file's bytes those that are on the disk, counted until they are an eighth of it. Where the file system does not tell
-// holes from data, all are.
-bool is_hollow(int descriptor, off_t size) {
-  if (size < kLeastHollow) return false;
-  off_t there = 0, data = 0, hole = 0;
-  for (int stretch = 0; stretch < kMostStretches; ++stretch) {
-    data = ::lseek(descriptor, hole, SEEK_DATA);
-    if (data < 0) return errno == ENXIO && there < size / 8;  // no more data
-    hole = ::lseek(descriptor, data, SEEK_HOLE);
-    if (hole < 0) return false;
-    there += hole - data;
-    if (there >= size / 8) return false;
-  }
-  return false;
-}
-
-int open_whole(const fs::path& path) {
-  const int descriptor = open_for_reading(path);
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || !is_hollow(descriptor, status.st_size)) return descriptor;
-  ::close(descriptor);
-  throw UserError("cannot read " + path.string() + ": almost nothing of its " + human_bytes(status.st_size) + " is on the disk",
-                  "copy or download it again: the last time was broken off");
-}
 
 }  // namespace
 

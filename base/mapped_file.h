@@ -11,12 +11,12 @@ namespace sluice {
 /// A read-only memory map of a whole file. Throws UserError when the file cannot be opened, is not a regular one, or is large and
 /// hollow: almost nothing of it is on the disk, as a copy that was broken off leaves it, and reading it would take hours to find
 /// zeros. Moves, does not copy.
+///
+/// Somebody who cuts the file off while it is mapped ends the process: the system has no other answer (SIGBUS). So it is for
+/// files that programs write once and replace as a whole, weights and checkpoints; what people edit is read through OpenFile.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
-
-  /// Of an open descriptor, which stays the caller's and may be closed after. `name` is for messages.
-  MappedFile(int descriptor, const std::filesystem::path& name);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;
@@ -31,6 +31,8 @@ class MappedFile {
   void drop(size_t begin, size_t end) const;
 
  private:
+  MappedFile(int descriptor, const std::filesystem::path& path);
+
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
 };

@@ -55,7 +55,8 @@ ArrowFile::ArrowFile(fs::path path, data::ColumnarFormat format, std::vector<dat
     return format == data::ColumnarFormat::kParquet ? open_parquet(path_, &pool_)
                                                     : open_arrow(path_, format == data::ColumnarFormat::kArrowStream, &pool_);
   });
-  for (const auto& field : batches_->schema().fields()) columns_.emplace_back(field->name(), json_type(*field->type()));
+  for (const auto& field : batches_->schema().fields())
+    columns_.push_back({field->name(), json_type(*field->type()), field->type()->ToString()});
   choose_columns();
 }
 

@@ -17,7 +17,8 @@ namespace sluice::columnar {
 ///   dates, times, decimals              strings, as Arrow writes them
 ///   lists, maps                         arrays; a map is one of [key, value]
 ///   structs                             objects
-///   binary data, unions, NaN            null
+///   binary data, durations, intervals,  null
+///   unions, NaN
 ///
 /// A struct in a list has no members that are null, except "content": every struct of a column has the members of all others,
 /// and what a message lacks (tool calls, a name) is null there.

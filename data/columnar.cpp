@@ -9,13 +9,18 @@
 
 #include "base/error.h"
 #include "base/path_kind.h"
+#include "base/shown_text.h"
 #include "data/embedded.h"
+#include "data/gzip.h"
+#include "data/row_meter.h"
+#include "data/zstd.h"
 
 namespace sluice::data {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr std::array<const char*, 3> kNames{".parquet", ".arrow", ".feather"};
+constexpr size_t kShownBytes = 16;
 constexpr const char* kModule = "libsluice_columnar.so";
 constexpr const char* kSetUp = "./rlhf-run --setup --parquet";
 
@@ -26,6 +31,44 @@ fs::path module_path() {
   Dl_info info{};
   SLUICE_CHECK(::dladdr(reinterpret_cast<const void*>(&is_columnar_name), &info) != 0, "this code is in no library");
   return fs::path(info.dli_fname).parent_path() / kModule;
+}
+
+// Whether a file of the format that its name says may begin so; an encrypted one has other bytes, and the library says that it is
+// encrypted. Of a file that ends before: whether it might have gone on so.
+bool may_begin_so(const fs::path& path, std::string_view bytes) {
+  const auto agrees = [&](std::string_view magic) { return bytes.starts_with(magic.substr(0, bytes.size())); };
+  return agrees("PAR1") || agrees("PARE") || (path.extension() != ".parquet" && agrees("ARROW1"));
+}
+
+bool begins_as_json(std::string_view bytes) {
+  if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
+  const size_t first = bytes.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
+}
+
+// What files of texts begin as, and the name by which folders find them.
+struct TextFormat {
+  const char* name;
+  const char* ending;
+};
+
+std::optional<TextFormat> text_format(std::string_view bytes) {
+  if (begins_as_json(bytes)) return TextFormat{"JSON", ".jsonl"};
+  if (is_gzip(bytes)) return TextFormat{"gzip", ".jsonl.gz"};
+  if (is_zstd(bytes)) return TextFormat{"zstd", ".jsonl.zst"};
+  return std::nullopt;
+}
+
+// Of a file that only its name makes a columnar one: what it is instead, and what to do about it.
+[[noreturn]] void refuse_other_format(const fs::path& path, std::string_view bytes) {
+  const std::string what = path.string() + " is no " + (path.extension() == ".parquet" ? "Parquet" : "Arrow") +
+                           " file, although its name says so: it begins ";
+  const auto text = text_format(bytes);
+  if (!text)
+    throw UserError(what + "with " + shown_text(bytes.substr(0, kShownBytes)),
+                    "the file is damaged, or another one was loaded in its place; fetch it again");
+  const fs::path renamed = fs::path(path.filename()).replace_extension(text->ending);
+  throw UserError(what + "as " + text->name + " does", "if it holds rows of JSON, call it " + renamed.string());
 }
 
 // The pyarrow beside the torch that this process has loaded: where both are packages of one Python. Empty: it has loaded none.
@@ -41,8 +84,8 @@ fs::path pyarrow_beside_torch() {
   return found;
 }
 
-// Arrow is loaded where the module itself says, which the build of a checkout has told it, or else beside torch: a library that is
-// there already, by the name that the module asks for, is not looked for again.
+// Arrow is loaded where the module itself says, which the build of a checkout has told it, or else beside torch: a library that
+// is there already, by the name that the module asks for, is not looked for again.
 void* load(const fs::path& module) {
   if (void* const library = ::dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL); library != nullptr) return library;
   const fs::path folder = pyarrow_beside_torch();
@@ -70,6 +113,7 @@ std::optional<ColumnarFormat> columnar_format(const fs::path& path, std::string_
   if (!is_columnar_name(path)) return std::nullopt;
   if (bytes.starts_with("version https://git-lfs"))
     throw UserError(path.string() + " is a pointer of Git LFS, not the file itself", "git lfs pull, in its repository");
+  if (!may_begin_so(path, bytes)) refuse_other_format(path, bytes);
   return path.extension() == ".parquet" ? ColumnarFormat::kParquet : ColumnarFormat::kArrowFile;
 }
 

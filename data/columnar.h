@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -13,9 +14,12 @@ namespace sluice::data {
 /// What a columnar file is called: *.parquet, *.arrow and *.feather.
 bool is_columnar_name(const std::filesystem::path& path);
 
-/// What a file is that begins so; its name counts where the bytes do not tell, as those of a file that is cut off. Nothing for
-/// a file of texts. Throws UserError for what has such a name and cannot be read: Feather's first version, a pointer of Git
-/// LFS.
+/// Bytes at the begin of a file that tell what it is, or fewer where it ends before.
+constexpr size_t kMostMagic = 64;
+
+/// What a file is that begins so; nothing for a file of texts. Of one that ends before its bytes tell the name counts. Throws
+/// UserError for what has such a name and is something else, as JSON lines or a page that says that there is no such file, and
+/// for what cannot be read: Feather's first version, a pointer of Git LFS.
 std::optional<ColumnarFormat> columnar_format(const std::filesystem::path& path, std::string_view bytes);
 
 /// Loads the library, for `path`. Throws UserError that names the file, and how to get what is missing. Calling it again is

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -34,8 +33,13 @@ enum class ColumnKind {
   kOther,
 };
 
-/// Names of columns, and what their values are in JSON. Binary data, which is no JSON, is null there.
-using Columns = std::vector<std::pair<std::string, Json::value_t>>;
+/// A column of a file. `json` is what its values are in JSON; binary: none of them is read, and all are null there.
+struct FileColumn {
+  std::string name;
+  Json::value_t json = Json::value_t::null;
+  std::string type;  // as Arrow calls it: "duration[s]"
+};
+using Columns = std::vector<FileColumn>;
 
 /// Some rows as JSON objects, of which each ends with a line break and has no other.
 struct ColumnarRows {
@@ -72,7 +76,7 @@ struct ColumnarLibrary {
                                         const std::vector<ColumnarField>& fields) = nullptr;
 };
 
-inline constexpr int kColumnarVersion = 1;  // of what is in this header
+inline constexpr int kColumnarVersion = 2;  // of what is in this header
 inline constexpr const char* kColumnarEntry = "sluice_columnar_library";
 
 }  // namespace sluice::data

@@ -2,24 +2,27 @@
 
 #include <zlib.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "data/file_window.h"
 
 namespace sluice::data {
 namespace {
 
 constexpr size_t kPiece = size_t{256} << 10;
+constexpr size_t kGzipMagicBytes = 2;
 constexpr int kGzipOnly = 16 + MAX_WBITS;
 
-// zlib's state of one file. Compressed bytes are given to it as they lie.
+// zlib's state of one file.
 class Inflater {
  public:
-  Inflater(std::span<const std::byte> compressed, const std::string& name)
-      : compressed_(compressed), name_(name), piece_(kPiece) {
-    if (::inflateInit2(&stream_, kGzipOnly) != Z_OK) throw UserError(name + ": no memory to decompress it");
+  explicit Inflater(const OpenFile& compressed) : compressed_(compressed), window_(compressed), piece_(kPiece) {
+    if (::inflateInit2(&stream_, kGzipOnly) != Z_OK) throw UserError(name() + ": no memory to decompress it");
   }
   ~Inflater() { ::inflateEnd(&stream_); }
   Inflater(const Inflater&) = delete;
@@ -35,22 +38,29 @@ class Inflater {
  private:
   bool at_end() {
     if (inside_member_) return false;
-    const auto rest = compressed_.subspan(read_);
-    if (std::ranges::all_of(rest, [](std::byte byte) { return byte == std::byte{0}; })) return true;
-    if (!is_gzip(rest)) fail("something that is not gzip follows the compressed data");
+    if (!is_gzip(window_.from(read_, kGzipMagicBytes))) return expect_padding(), true;
     ::inflateReset(&stream_);
     inside_member_ = true;
     return false;
   }
 
+  void expect_padding() {
+    uint64_t at = read_;
+    for (std::string_view rest = window_.from(at); !rest.empty(); rest = window_.from(at)) {
+      if (rest.find_first_not_of('\0') != std::string_view::npos) fail("something that is not gzip follows the compressed data");
+      at += rest.size();
+    }
+  }
+
   size_t step() {
-    const size_t given = std::min<size_t>(compressed_.size() - read_, std::numeric_limits<uInt>::max());
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(compressed_.data() + read_));  // zlib does not write there
-    stream_.avail_in = static_cast<uInt>(given);
+    std::string_view given = window_.from(read_);
+    given = given.substr(0, std::numeric_limits<uInt>::max());
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(given.data()));  // zlib does not write there
+    stream_.avail_in = static_cast<uInt>(given.size());
     stream_.next_out = reinterpret_cast<Bytef*>(piece_.data());
     stream_.avail_out = static_cast<uInt>(piece_.size());
     const int code = ::inflate(&stream_, Z_NO_FLUSH);
-    read_ += given - stream_.avail_in;
+    read_ += given.size() - stream_.avail_in;
     const size_t made = piece_.size() - stream_.avail_out;
     if (code == Z_STREAM_END)
       inside_member_ = false;
@@ -61,27 +71,27 @@ class Inflater {
     return made;
   }
 
+  std::string name() const { return compressed_.path().string(); }
+
   [[noreturn]] void fail(const std::string& what, std::string help = {}) const {
-    throw UserError(name_ + ": " + what + ", at byte " + std::to_string(read_) + " of " + std::to_string(compressed_.size()),
+    throw UserError(name() + ": " + what + ", at byte " + std::to_string(read_) + " of " + std::to_string(compressed_.size()),
                     std::move(help));
   }
 
-  std::span<const std::byte> compressed_;
-  const std::string& name_;
+  const OpenFile& compressed_;
+  FileWindow window_;
   std::vector<char> piece_;
   z_stream stream_{};
-  size_t read_ = 0;
+  uint64_t read_ = 0;
   bool inside_member_ = false;
 };
 
 }  // namespace
 
-bool is_gzip(std::span<const std::byte> bytes) {
-  return bytes.size() >= 2 && bytes[0] == std::byte{0x1F} && bytes[1] == std::byte{0x8B};
-}
+bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1F\x8B"); }
 
-void gunzip(std::span<const std::byte> compressed, const std::string& name, const std::function<bool(std::string_view)>& sink) {
-  Inflater inflater(compressed, name);
+void gunzip(const OpenFile& compressed, const std::function<bool(std::string_view)>& sink) {
+  Inflater inflater(compressed);
   for (std::string_view piece = inflater.next(); !piece.empty(); piece = inflater.next()) {
     if (!sink(piece)) return;
   }

@@ -4,9 +4,12 @@
 #include <limits>
 #include <utility>
 
+#include "base/crc32c.h"
 #include "base/error.h"
+#include "base/open_file.h"
 #include "base/strings.h"
 #include "data/columnar_scan.h"
+#include "data/file_window.h"
 #include "data/jsonl_scan.h"
 #include "data/messages.h"
 #include "data/row_meter.h"
@@ -37,14 +40,10 @@ class JsonlReader::Scan {
   void run() {
     for (RowFile& file : reader_.files_) {
       reader_.first_rows_.push_back(reader_.rows_.size());
-      file_ = file.path().string();
-      text_ = file.text();
       if (file.columnar())
         add_columnar(file);
-      else if (is_array_of_rows(text_))
-        add_elements();
       else
-        add_lines();
+        add_text(file);
     }
     problems_.finish();
   }
@@ -52,44 +51,78 @@ class JsonlReader::Scan {
  private:
   bool enough() const { return problems_.full() || reader_.rows_.size() - reader_.first_rows_.back() >= most_rows_; }
 
-  void add_lines() {
-    size_t begin = text_.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-    for (uint32_t line = 1; begin < text_.size() && !enough(); ++line) {
-      std::string_view content = line_at(begin, line);
-      const size_t end = begin + content.size();
+  void add_text(const RowFile& file) {
+    FileWindow text(file.text());
+    const uint64_t begin = text.from(0, kByteOrderMark.size()).starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+    const uint64_t first = first_not_blank(text, begin);
+    if (text.from(first).starts_with('['))
+      add_elements(file);
+    else
+      add_lines(file, begin);
+  }
+
+  // Behind all blanks: the end of the text, if there is nothing else.
+  static uint64_t first_not_blank(FileWindow& text, uint64_t at, uint32_t* lines = nullptr) {
+    for (;;) {
+      const std::string_view rest = text.from(at);
+      const size_t blanks = std::min(rest.find_first_not_of(kBlanks), rest.size());
+      if (lines != nullptr) *lines += static_cast<uint32_t>(std::ranges::count(rest.substr(0, blanks), '\n'));
+      at += blanks;
+      if (rest.empty() || blanks < rest.size()) return at;
+    }
+  }
+
+  void add_lines(const RowFile& file, uint64_t begin) {
+    FileWindow text(file.text());
+    text.from(0, static_cast<size_t>(begin));
+    for (uint32_t line = 1; begin < text.size() && !enough(); ++line) {
+      std::string_view content = line_at(text, begin, place_of(file, line));
+      const uint64_t end = begin + content.size();
       if (content.ends_with('\r')) content.remove_suffix(1);
-      if (!trim(content).empty()) add({file_, text_, begin, content.size(), line, RowUnit::kLine});
+      if (!trim(content).empty()) add({file, content, begin, line, RowUnit::kLine});
       begin = end + 1;
     }
   }
 
   // Up to the line break. No farther than a row may be long: a file may have none.
-  std::string_view line_at(size_t begin, uint32_t line) const {
-    const std::string_view window = text_.substr(begin, kLongestRow + 1);
-    const size_t length = std::min(window.find('\n'), window.size());
-    if (length > kLongestRow) refuse_length("a line", line);
-    return window.substr(0, length);
+  static std::string_view line_at(FileWindow& text, uint64_t begin, const std::string& place) {
+    for (size_t seen = 0;;) {
+      const std::string_view rest = text.from(begin, seen + 1);
+      const size_t length = std::min(rest.find('\n', seen), rest.size());
+      if (length > kLongestRow) refuse_length("a line", place);
+      if (length < rest.size() || begin + length == text.size()) return rest.substr(0, length);
+      seen = length;
+    }
   }
 
-  void add_elements() {
+  void add_elements(const RowFile& file) {
     using Step = ArraySplitter::Step;
+    FileWindow text(file.text());
     ArraySplitter splitter;
     uint32_t line = 1, first_line = 1;
-    size_t begin = 0, at = 0;
+    uint64_t begin = 0, at = 0;
+    std::string_view element;  // from `begin` on, as far as it was read
     Step step = Step::kBefore;
-    for (; at < text_.size() && step != Step::kEnd; ++at) {
-      step = splitter.step(text_[at]);
-      line += text_[at] == '\n';
+    for (; at < text.size() && step != Step::kEnd; ++at) {
+      if (at - begin >= element.size()) element = text.from(begin, static_cast<size_t>(at - begin) + 1);
+      const auto length = static_cast<size_t>(at - begin);
+      const char c = element[length];
+      step = splitter.step(c);
+      line += c == '\n';
       const bool inside = step == Step::kElement;
-      if (!inside && step != Step::kBefore && !add_element(begin, at, first_line, /*last=*/step == Step::kEnd)) return;
-      if (!inside || is_blank(begin, at)) begin = at + 1, first_line = line;
-      if (at - begin + 1 > kLongestRow + 1) refuse_length("an element", first_line);
+      if (!inside && step != Step::kBefore &&
+          !add_element({file, trimmed(element.substr(0, length)), begin, first_line, RowUnit::kElement}, step == Step::kEnd))
+        return;
+      if (!inside || (length == 0 && is_blank(c))) {
+        begin = at + 1, first_line = line;
+        element.remove_prefix(length + 1);
+      }
+      if (at + 1 - begin > kLongestRow + 1) refuse_length("an element", place_of(file, first_line));
     }
-    if (step != Step::kEnd) return report_end(begin, first_line, "the array is cut off: it has no ]");
-    const size_t rest = text_.find_first_not_of(" \t\r\n", at);
-    if (rest == std::string_view::npos) return;
-    line += static_cast<uint32_t>(std::ranges::count(text_.substr(at, rest - at), '\n'));
-    report_end(rest, line, "something follows the array of rows");
+    if (step != Step::kEnd) return report_end(file, begin, first_line, "the array is cut off: it has no ]");
+    text.from(begin);
+    const uint64_t rest = first_not_blank(text, at, &line);
+    if (rest < text.size()) report_end(file, rest, line, "something follows the array of rows");
   }
 
   void add_columnar(RowFile& file) {
@@ -97,55 +130,55 @@ class JsonlReader::Scan {
     uint32_t row = 1;
     try {
       for (ColumnarScan::Row next; !enough() && scan.next(next); ++row) {
-        if (next.text.size() > kLongestRow) refuse_length("a row", row);
-        if (row >= kMostLines) refuse_length("a file", row);
-        reader_.rows_.push_back({next.begin, static_cast<uint32_t>(next.text.size()), row});
-        if (!next.is_proved)
-          problems_.check(reader_.parser_, {file_, next.text, 0, next.text.size(), row, RowUnit::kRow, &scan.columns()});
+        if (next.text.size() > kLongestRow) refuse_length("a row", place_of(file, row));
+        const RowPlace place{file, next.text, next.begin, row, RowUnit::kRow, &scan.columns()};
+        store(place);
+        if (!next.is_proved) problems_.check(reader_.parser_, place);
       }
     } catch (const UserError& error) {
       problems_.add(error);
     }
   }
 
-  // Nothing but blanks before `at`, and there too.
-  bool is_blank(size_t begin, size_t at) const {
-    return begin == at && std::string_view(" \t\r\n").find(text_[at]) != std::string_view::npos;
+  static bool is_blank(char c) { return kBlanks.find(c) != std::string_view::npos; }
+
+  static std::string_view trimmed(std::string_view content) {  // npos + 1: all blank
+    return content.substr(0, content.find_last_not_of(kBlanks) + 1);
   }
 
   // False if no more is to be read: enough was, or it is no JSON, and then nothing is known of what follows it.
-  bool add_element(size_t begin, size_t end, uint32_t line, bool last) {
-    const size_t length = trim_end(text_.substr(begin, end - begin));
-    const bool is_empty_array = length == 0 && last && reader_.rows_.size() == reader_.first_rows_.back();
-    return is_empty_array || (add({file_, text_, begin, length, line, RowUnit::kElement}) && !enough());
+  bool add_element(const RowPlace& place, bool last) {
+    const bool is_empty_array = place.content.empty() && last && reader_.rows_.size() == reader_.first_rows_.back();
+    return is_empty_array || (add(place) && !enough());
   }
 
-  static size_t trim_end(std::string_view content) { return content.find_last_not_of(" \t\r\n") + 1; }  // npos + 1: all blank
-
   bool add(const RowPlace& place) {
-    if (place.line >= kMostLines) refuse_length("a text", place.line);
-    reader_.rows_.push_back({place.begin, static_cast<uint32_t>(place.length), place.line});
+    store(place);
     return problems_.check(reader_.parser_, place);
   }
 
-  void report_end(size_t at, uint32_t line, const std::string& message) {
-    const size_t length = std::min<size_t>(1, text_.size() - at);
-    problems_.report({file_, text_, at, length, line, RowUnit::kElement}, 0, 1, message, {},
-                     "[{...}, {...}], or one JSON object a line");
+  void store(const RowPlace& place) {
+    constexpr uint32_t kMostLines = std::numeric_limits<int32_t>::max();  // as places count them
+    if (place.line >= kMostLines) refuse_length("a text", place_of(place.file, place.line));
+    reader_.rows_.push_back({place.begin, static_cast<uint32_t>(place.content.size()), place.line, crc32c(place.content)});
   }
 
-  static constexpr uint32_t kMostLines = std::numeric_limits<int32_t>::max();  // as places count them
+  void report_end(const RowFile& file, uint64_t at, uint32_t line, const std::string& message) {
+    problems_.report({file, {}, at, line, RowUnit::kElement}, 0, 1, message, {}, "[{...}, {...}], or one JSON object a line");
+  }
 
-  [[noreturn]] void refuse_length(const std::string& what, uint32_t line) const {
-    throw UserError(file_ + ":" + std::to_string(line) + ": " + what + " of more than 64 MiB",
+  static std::string place_of(const RowFile& file, uint32_t line) { return file.path().string() + ":" + std::to_string(line); }
+
+  [[noreturn]] static void refuse_length(const std::string& what, const std::string& place) {
+    throw UserError(place + ": " + what + " of more than 64 MiB",
                     "one JSON object a line, or one array of them, is expected; is this a data file?");
   }
+
+  static constexpr std::string_view kBlanks = " \t\r\n";
 
   JsonlReader& reader_;
   const size_t most_rows_;
   RowProblems problems_;
-  std::string file_;  // of the file that is read, as the next
-  std::string_view text_;
 };
 
 JsonlReader::JsonlReader(const std::vector<std::filesystem::path>& files, std::vector<JsonlField> fields,
@@ -161,12 +194,11 @@ JsonlReader::JsonlReader(const std::vector<std::filesystem::path>& files, std::v
 std::vector<Json> JsonlReader::values(size_t row) const {
   Row parsed;
   const auto fault = parser_.parse(text_of(row), parsed);
-  const auto changed = [&] { return UserError(files_[file_of(row)].path().string() + " was changed while it was being read"); };
-  if (fault) throw changed();
+  SLUICE_CHECK(!fault, "a row that was proved");
   std::vector<Json> values;
   for (const JsonlField& field : fields_) {
     const Json* value = find_field(parsed.fields, field.name);
-    if (value == nullptr && field.required) throw changed();
+    SLUICE_CHECK(value != nullptr || !field.required, "a row that was proved to have all fields");
     const bool is_conversation = value != nullptr && value->is_array() && field.kind != FieldKind::kText;
     values.push_back(value == nullptr ? Json() : is_conversation ? with_roles(*value) : *value);
   }
@@ -180,12 +212,10 @@ std::vector<std::string> JsonlReader::texts(size_t row) const {
 }
 
 SourceSpan JsonlReader::where(size_t row) const {
-  const RowFile& file = files_[file_of(row)];
-  const std::string name = file.path().string();
+  const RowFile& file = file_of(row);
   const StoredRow& stored = rows_[row];
-  if (!file.columnar()) return span_in_row({name, file.text(), stored.begin, stored.length, stored.line}, 0, stored.length);
-  const std::string text = file.row(stored.begin, stored.length);
-  return span_in_row({name, text, 0, text.size(), stored.line, RowUnit::kRow}, 0, text.size());
+  const std::string content = file.row(stored.begin, stored.length);
+  return span_in_row({file, content, stored.begin, stored.line}, 0, content.size());
 }
 
 void JsonlReader::keep_only(const std::vector<bool>& keep) {
@@ -201,11 +231,19 @@ void JsonlReader::keep_only(const std::vector<bool>& keep) {
   first_rows_ = std::move(first_rows);
 }
 
-size_t JsonlReader::file_of(size_t row) const {
-  return static_cast<size_t>(std::ranges::upper_bound(first_rows_, row) - first_rows_.begin()) - 1;
+const RowFile& JsonlReader::file_of(size_t row) const {
+  return files_[static_cast<size_t>(std::ranges::upper_bound(first_rows_, row) - first_rows_.begin()) - 1];
 }
 
-std::string JsonlReader::text_of(size_t row) const { return files_[file_of(row)].row(rows_[row].begin, rows_[row].length); }
+std::string JsonlReader::text_of(size_t row) const {
+  const RowFile& file = file_of(row);
+  const StoredRow& stored = rows_[row];
+  std::string text = file.row(stored.begin, stored.length);
+  if (crc32c(text) == stored.checksum) return text;
+  throw UserError(file.path().string() + " has changed while it is being read: what was line " + std::to_string(stored.line) +
+                      " when it was opened is another text now",
+                  kBringFileBack);
+}
 
 std::string text_of(const Json& value) {
   if (value.is_null()) return {};

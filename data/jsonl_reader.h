@@ -37,8 +37,10 @@ struct JsonlField {
 ///
 /// The constructor reads all files once and proves that each row is an object with all of `fields`. It throws one UserError
 /// with up to 20 broken rows, each with file, line, column and what is expected; files without any row are refused too. Rows
-/// stay in their files (see RowFile) and are parsed when they are asked for: 16 bytes of memory a row. Rows are shorter than 64
-/// MiB. The files must not change while they are open. Const use from many threads.
+/// stay in their files (see RowFile) and are parsed when they are asked for: 24 bytes of memory a row. Rows are shorter than 64
+/// MiB. A row that is asked for is the one that was proved, to the bit: whatever gives rows throws UserError that names the file
+/// when somebody has cut it short or written into the row since. What is written behind the rows, the time of the last change and
+/// another file in the place of this one make no difference. Const use from many threads.
 class JsonlReader {
  public:
   /// `scratch`: where compressed files are unpacked, see RowFile. `most_rows`: of each file no more are read, and nothing is
@@ -70,11 +72,12 @@ class JsonlReader {
   struct StoredRow {
     uint64_t begin = 0;
     uint32_t length = 0;
-    uint32_t line = 0;  // from 1
+    uint32_t line = 0;      // from 1
+    uint32_t checksum = 0;  // of the text that was proved
   };
   class Scan;
 
-  size_t file_of(size_t row) const;
+  const RowFile& file_of(size_t row) const;
 
   std::vector<JsonlField> fields_;
   RowParser parser_;

@@ -18,6 +18,27 @@ constexpr size_t kMostProblems = 20;
 
 int code_points(std::string_view text) { return static_cast<int>(count_code_points(text)); }
 
+// Of the line that the byte `at` is in: where it begins, behind a byte order mark, and what is before that byte.
+struct LineBegin {
+  uint64_t at = 0;
+  int code_points = 0;
+};
+
+LineBegin line_begin(const RowFile& file, uint64_t at) {
+  constexpr uint64_t kStep = uint64_t{64} << 10;
+  LineBegin line{.at = at};
+  while (line.at > 0) {
+    const uint64_t from = line.at - std::min(line.at, kStep);
+    const std::string text = file.row(from, static_cast<size_t>(line.at - from));
+    const size_t rest = text.rfind('\n') + 1;  // npos + 1: all of it
+    const size_t mark = from == 0 && rest == 0 && text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+    line.code_points += code_points(std::string_view(text).substr(rest + mark));
+    line.at = from + rest + mark;
+    if (rest + mark > 0) break;
+  }
+  return line;
+}
+
 bool is_text(Json::value_t type) {
   return type == Json::value_t::string || type == Json::value_t::number_integer || type == Json::value_t::number_unsigned ||
          type == Json::value_t::number_float;
@@ -50,7 +71,7 @@ const char* expected_text(FieldKind kind) {
   return "must be a string or a list of messages";
 }
 
-const char* text_of(RowUnit unit) {
+const char* name_of(RowUnit unit) {
   switch (unit) {
     case RowUnit::kLine:
       return "line";
@@ -63,16 +84,19 @@ const char* text_of(RowUnit unit) {
 }
 
 // No more than RowParser notes of a row.
-Columns first_of(const Columns& columns) {
+std::vector<std::pair<std::string, Json::value_t>> first_of(const Columns& columns) {
   constexpr size_t kMostNamed = 100;
-  return {columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(std::min(columns.size(), kMostNamed))};
+  std::vector<std::pair<std::string, Json::value_t>> first;
+  for (size_t i = 0; i < std::min(columns.size(), kMostNamed); ++i) first.emplace_back(columns[i].name, columns[i].json);
+  return first;
 }
 
-// A column of binary data, which is null in JSON.
-bool is_binary(const RowPlace& place, const std::string& field) {
-  return place.columns != nullptr && std::ranges::any_of(*place.columns, [&](const auto& column) {
-           return column.first == field && column.second == Json::value_t::binary;
-         });
+// The column of a field whose values are not read; null: there is none.
+const FileColumn* unread_column(const RowPlace& place, const std::string& field) {
+  if (place.columns == nullptr) return nullptr;
+  const auto found = std::ranges::find_if(
+      *place.columns, [&](const FileColumn& column) { return column.name == field && column.json == Json::value_t::binary; });
+  return found == place.columns->end() ? nullptr : &*found;
 }
 
 constexpr const char* kMakeJsonLines =
@@ -155,24 +179,25 @@ std::string help_for_fault(const JsonlField& field, const Json& value) {
 }  // namespace
 
 SourceSpan span_in_row(const RowPlace& place, size_t byte, size_t length) {
-  constexpr size_t kBefore = 400, kBehind = 1200;
-  byte = std::min(byte, place.length);
-  const size_t at = place.begin + byte;
-  const auto row_end = place.text.begin() + static_cast<std::ptrdiff_t>(at);
-  const auto line = place.line + std::count(place.text.begin() + static_cast<std::ptrdiff_t>(place.begin), row_end, '\n');
-  size_t line_begin = at == 0 ? 0 : place.text.rfind('\n', at - 1) + 1;  // npos + 1: the first line
-  if (line_begin == 0 && place.text.starts_with(kByteOrderMark)) line_begin = kByteOrderMark.size();
-
-  const std::string_view content = place.text.substr(line_begin);
-  byte = at - line_begin;
-  size_t begin = byte > kBefore ? byte - kBefore : 0;
-  while (begin > 0 && begin < byte && is_continuation(content[begin])) ++begin;
-  std::string_view excerpt = content.substr(begin, byte - begin + kBehind);
-  excerpt = excerpt.substr(0, excerpt.find_first_of("\r\n", byte - begin));
-  const size_t shown = std::max<size_t>(1, excerpt.size() - (byte - begin));
-  const int column = 1 + code_points(content.substr(0, byte));
-  const int first_column = 1 + code_points(content.substr(0, begin));
-  auto source = std::make_shared<SourceText>(SourceText{place.file, std::string(excerpt), static_cast<int>(line), first_column});
+  constexpr uint64_t kBefore = 400, kBehind = 1200;
+  byte = std::min(byte, place.content.size());
+  const uint64_t at = place.begin + byte;
+  const auto line = place.line + std::ranges::count(place.content.substr(0, byte), '\n');
+  const LineBegin begin = line_begin(place.file, at);
+  const uint64_t first = std::max(begin.at, at - std::min(at, kBefore));
+  std::string excerpt = place.file.row(first, static_cast<size_t>(std::min(at + kBehind, place.file.size()) - first));
+  auto before = static_cast<size_t>(at - first);
+  if (first > begin.at) {  // perhaps in the middle of a character
+    const auto whole = std::ranges::find_if_not(excerpt, is_continuation);
+    const size_t part = std::min(before, static_cast<size_t>(whole - excerpt.begin()));
+    excerpt.erase(0, part);
+    before -= part;
+  }
+  excerpt = excerpt.substr(0, excerpt.find_first_of("\r\n", before));
+  const size_t shown = std::max<size_t>(1, excerpt.size() - before);
+  const int column = 1 + begin.code_points;
+  const int first_column = column - code_points(std::string_view(excerpt).substr(0, before));
+  auto source = std::make_shared<SourceText>(SourceText{place.name(), std::move(excerpt), static_cast<int>(line), first_column});
   return {std::move(source), static_cast<int>(line), column, static_cast<int>(std::min(length, shown))};
 }
 
@@ -180,11 +205,12 @@ bool RowProblems::full() const { return problems_.size() >= kMostProblems; }
 
 bool RowProblems::check(const RowParser& parser, const RowPlace& place) {
   Row row;
-  if (auto fault = parser.parse(place.content(), row, text_of(place.unit)); fault && is_comma_separated(place.file)) {
+  if (auto fault = parser.parse(place.content, row, name_of(place.unit)); fault && is_comma_separated(place.name())) {
     if (!is_repeated(fields_.size(), {}, place.unit)) report(place, 0, 1, "this is no JSON", "CSV is not read", kMakeJsonLines);
     return false;
   } else if (fault) {
-    report(place, fault->byte.value_or(0), fault->byte ? 1 : place.length, std::move(fault->message), std::move(fault->caret));
+    report(place, fault->byte.value_or(0), fault->byte ? 1 : place.content.size(), std::move(fault->message),
+           std::move(fault->caret));
     return false;
   }
   for (size_t i = 0; i < fields_.size(); ++i) check_field(place, row, i);
@@ -194,17 +220,20 @@ bool RowProblems::check(const RowParser& parser, const RowPlace& place) {
 void RowProblems::check_field(const RowPlace& place, Row& row, size_t index) {
   const JsonlField& field = fields_[index];
   const Json* value = find_field(row.fields, field.name);
-  if (value == nullptr || (value->is_null() && !field.required)) {
+  if (const FileColumn* unread = unread_column(place, field.name)) {
+    if (is_repeated(index, {}, place.unit)) return;
+    report(place, 0, place.content.size(), "field " + sluice::quoted(field.name) + " " + expected_text(field.kind),
+           "its column has the type " + unread->type + ", which is not read", "write the column as texts or numbers");
+  } else if (value == nullptr || (value->is_null() && !field.required)) {
     if (!field.required || is_repeated(index, {}, place.unit)) return;
     if (place.columns != nullptr) row.seen = first_of(*place.columns);
-    report(place, 0, place.length, "no field " + sluice::quoted(field.name), fields_text(field.name, row),
+    report(place, 0, place.content.size(), "no field " + sluice::quoted(field.name), fields_text(field.name, row),
            help_for_missing(field, row));
   } else if (value->is_null() && field.nullable) {
     return;
-  } else if (auto fault = is_binary(place, field.name) ? std::string("it is binary data") : fault_of(field.kind, *value);
-             fault && !is_repeated(index, *fault, place.unit)) {
-    report(place, 0, place.length, "field " + sluice::quoted(field.name) + " " + expected_text(field.kind), std::move(*fault),
-           help_for_fault(field, *value));
+  } else if (auto fault = fault_of(field.kind, *value); fault && !is_repeated(index, *fault, place.unit)) {
+    report(place, 0, place.content.size(), "field " + sluice::quoted(field.name) + " " + expected_text(field.kind),
+           std::move(*fault), help_for_fault(field, *value));
   }
 }
 
@@ -233,10 +262,10 @@ void RowProblems::finish() {
   for (const auto& [fault, repeated] : repeated_) {
     if (repeated.rows > 1)
       problems_[repeated.problem].notes.push_back(
-          "likewise in " + plural(repeated.rows - 1, std::string("more ") + text_of(repeated.unit)) + " that were read");
+          "likewise in " + plural(repeated.rows - 1, std::string("more ") + name_of(repeated.unit)) + " that were read");
   }
   if (full())
-    problems_.back().notes.push_back("reading stopped here: " + plural(kMostProblems, std::string("broken ") + text_of(unit_)));
+    problems_.back().notes.push_back("reading stopped here: " + plural(kMostProblems, std::string("broken ") + name_of(unit_)));
   if (!problems_.empty()) throw UserError(std::move(problems_));
 }
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/problem.h"
 #include "data/jsonl_reader.h"
+#include "data/row_file.h"
 
 namespace sluice::data {
 
@@ -20,18 +21,17 @@ enum class RowUnit {
   kRow,      // of a columnar file
 };
 
-/// A row in the text of its file; of a columnar file the row is all of the text.
+/// A row where it lies.
 struct RowPlace {
-  const std::string& file;  // as messages call it
-  std::string_view text;    // the whole file
-  size_t begin = 0;         // bytes of the row
-  size_t length = 0;
-  uint32_t line = 0;  // where it begins, from 1
+  const RowFile& file;
+  std::string_view content;  // of the row; for what is no row, empty
+  uint64_t begin = 0;        // bytes of the file before it
+  uint32_t line = 0;         // where it begins, from 1
   RowUnit unit = RowUnit::kLine;
   /// Of a columnar file all columns, of which the row has only those that are read.
   const Columns* columns = nullptr;
 
-  std::string_view content() const { return text.substr(begin, length); }
+  std::string name() const { return file.path().string(); }  // as messages call it
 };
 
 /// Collects what is wrong with rows, up to 20 problems.
@@ -70,7 +70,7 @@ class RowProblems {
   std::map<std::pair<size_t, std::string>, Repeated> repeated_;  // by field and fault
 };
 
-/// `length` bytes from `byte` of a row, up to the end of that line. Only the neighbourhood is copied; the file may be large.
+/// `length` bytes from `byte` of a row, up to the end of that line. Only the neighbourhood is read; the file may be large.
 SourceSpan span_in_row(const RowPlace& place, size_t byte, size_t length);
 
 }  // namespace sluice::data

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <functional>
-#include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "data/columnar.h"
 #include "data/columnar_scan.h"
+#include "data/file_window.h"
 #include "data/gzip.h"
 #include "data/row_meter.h"
 #include "data/zstd.h"
@@ -16,16 +16,13 @@ namespace sluice::data {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kMostMagic = 64;                  // bytes at the begin of a file that tell what it is
-constexpr size_t kMostTimes = 200;                 // that a file may unfold to: texts shrink by 3 to 30 times
-constexpr size_t kMostColumnar = size_t{1} << 30;  // bytes, if that is more: a dictionary makes much of little
-
-std::string_view as_text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+constexpr uint64_t kMostTimes = 200;                   // that a file may unfold to: texts shrink by 3 to 30 times
+constexpr uint64_t kMostColumnar = uint64_t{1} << 30;  // bytes, if that is more: a dictionary makes much of little
 
 // Stops what unfolds without end: DEFLATE's limit is 1032, zstd has none.
 class UnfoldingLimit {
  public:
-  UnfoldingLimit(const fs::path& path, size_t compressed_bytes)
+  UnfoldingLimit(const fs::path& path, uint64_t compressed_bytes)
       : path_(path), most_bytes_(std::max(kFree, compressed_bytes * kMostTimes)) {}
 
   void add(std::string_view piece) {
@@ -40,59 +37,73 @@ class UnfoldingLimit {
   size_t rows() const { return rows_.rows(); }
 
  private:
-  static constexpr size_t kFree = size_t{128} << 20;
+  static constexpr uint64_t kFree = uint64_t{128} << 20;
 
   [[noreturn]] void refuse(const std::string& what) const {
     throw UserError(path_.string() + what, "one JSON object a line, or one array of them, is expected; is this a data file?");
   }
 
   const fs::path& path_;
-  size_t most_bytes_;
+  uint64_t most_bytes_;
   RowMeter rows_;
 };
 
-bool is_compressed(const MappedFile& file) { return is_gzip(file.bytes()) || is_zstd(file.bytes()); }
-
-void unpack(const MappedFile& file, const fs::path& path, const std::function<bool(std::string_view)>& sink) {
-  if (is_gzip(file.bytes()))
-    gunzip(file.bytes(), path.string(), sink);
-  else
-    unzstd(file.bytes(), path.string(), sink);
+std::string beginning_of(const OpenFile& file) {
+  return file.read(0, static_cast<size_t>(std::min<uint64_t>(file.size(), kMostMagic)));
 }
 
-MappedFile unpacked(const MappedFile& file, const fs::path& path, const fs::path& scratch, size_t most_rows) {
+bool is_compressed(std::string_view beginning) { return is_gzip(beginning) || is_zstd(beginning); }
+
+void unpack(const OpenFile& file, const std::function<bool(std::string_view)>& sink) {
+  if (is_gzip(beginning_of(file)))
+    gunzip(file, sink);
+  else
+    unzstd(file, sink);
+}
+
+OpenFile unpacked(const OpenFile& file, const fs::path& scratch, size_t most_rows) {
   ScratchFile text(scratch);
-  UnfoldingLimit limit(path, file.bytes().size());
-  unpack(file, path, [&](std::string_view piece) {
+  UnfoldingLimit limit(file.path(), file.size());
+  unpack(file, [&](std::string_view piece) {
     limit.add(piece);
     text.write(piece);
     return limit.rows() < most_rows;
   });
-  return MappedFile(text.descriptor(), path);
+  return OpenFile(text.descriptor(), file.path());
 }
 
-std::optional<ColumnarFormat> format_of(const MappedFile& file, const fs::path& path) {
-  return columnar_format(path, as_text(file.bytes()).substr(0, kMostMagic));
+// A piece at a time, as far as `most_bytes`.
+void add_beginning(const OpenFile& file, uint64_t most_bytes, RowMeter& rows) {
+  FileWindow window(file);
+  for (uint64_t at = 0; at < std::min(file.size(), most_bytes);) {
+    const std::string_view piece = window.from(at);
+    rows.add(piece);
+    at += piece.size();
+  }
 }
 
 }  // namespace
 
 RowFile::RowFile(const fs::path& path, const fs::path& scratch, size_t most_rows) : path_(path) {
-  MappedFile file(path);
-  bytes_ = file.bytes().size();
-  format_ = format_of(file, path);
+  OpenFile file(path);
+  bytes_ = file.size();
+  const std::string beginning = beginning_of(file);
+  format_ = columnar_format(path, beginning);
   if (format_)
     rows_.emplace(scratch);
-  else if (is_compressed(file))
-    text_.emplace(unpacked(file, path, scratch, most_rows));
+  else if (is_compressed(beginning))
+    text_.emplace(unpacked(file, scratch, most_rows));
   else
     text_.emplace(std::move(file));
 }
 
-std::string_view RowFile::text() const { return text_ ? as_text(text_->bytes()) : std::string_view(); }
+const OpenFile& RowFile::text() const {
+  SLUICE_CHECK(text_.has_value(), "a columnar file is no text");
+  return *text_;
+}
 
 std::string RowFile::row(uint64_t begin, size_t length) const {
-  return rows_ ? rows_->read(begin, length) : std::string(text().substr(begin, length));
+  return rows_ ? rows_->read(begin, length) : text_->read(begin, length);
 }
 
 uint64_t RowFile::append(std::string_view rows) {
@@ -105,19 +116,21 @@ uint64_t RowFile::append(std::string_view rows) {
 }
 
 int64_t longest_text(const fs::path& path) {
-  constexpr size_t kMostPlain = size_t{256} << 20, kMostUnpacked = size_t{64} << 20;
+  constexpr uint64_t kMostPlain = uint64_t{256} << 20;
+  constexpr size_t kMostUnpacked = size_t{64} << 20;
   constexpr size_t kLongestNumber = 32;  // "1e5" becomes "100000.0"
   try {
-    const MappedFile file(path);
-    if (const auto format = format_of(file, path)) return longest_columnar_row(path, *format, kMostUnpacked);
+    const OpenFile file(path);
+    const std::string beginning = beginning_of(file);
+    if (const auto format = columnar_format(path, beginning)) return longest_columnar_row(path, *format, kMostUnpacked);
     RowMeter rows;
-    if (is_compressed(file)) {
-      unpack(file, path, [&](std::string_view piece) {
+    if (is_compressed(beginning)) {
+      unpack(file, [&](std::string_view piece) {
         rows.add(piece);
         return rows.seen() < kMostUnpacked;
       });
     } else {
-      rows.add(as_text(file.bytes()).substr(0, kMostPlain));
+      add_beginning(file, kMostPlain, rows);
     }
     return static_cast<int64_t>(std::max(rows.longest(), kLongestNumber));
   } catch (const UserError&) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/open_file.h"
 
 namespace sluice::data {
 namespace fs = std::filesystem;
@@ -26,6 +27,7 @@ ScratchFile::ScratchFile(const fs::path& folder) : folder_(scratch_folder(folder
   descriptor_ = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (descriptor_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) open_and_unlink();
   if (descriptor_ < 0) fail("create a temporary file in");
+  keep_room_beside(descriptor_);
 }
 
 ScratchFile::~ScratchFile() {

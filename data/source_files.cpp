@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/file_part.h"
 #include "base/path_kind.h"
 #include "data/columnar.h"
 
@@ -73,6 +74,12 @@ std::vector<fs::path> files_of(const fs::path& path) {
   return {path};
 }
 
+// Says what is missing before a run does, or that the name is wrong.
+void expect_columnar(const fs::path& file) {
+  columnar_format(file, read_part_of_file(file, 0, kMostMagic));
+  columnar_library(file);
+}
+
 }  // namespace
 
 bool is_pattern(const fs::path& path) { return path.string().find_first_of("*?[") != std::string::npos; }
@@ -82,7 +89,7 @@ std::vector<fs::path> source_files(const std::vector<fs::path>& paths) {
   std::set<fs::path> seen;
   for (const fs::path& path : paths) {
     for (const fs::path& file : files_of(path)) {
-      if (is_columnar_name(file)) columnar_library(file);  // says what is missing before a run does
+      if (is_columnar_name(file)) expect_columnar(file);
       std::error_code ignored;
       if (!seen.insert(fs::weakly_canonical(file, ignored)).second)
         throw UserError(file.string() + " is named twice", "its rows would count twice; leave one of them out");

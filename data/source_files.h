@@ -17,7 +17,7 @@ bool is_pattern(const std::filesystem::path& path);
 ///                comes first
 ///
 /// Throws UserError for a path that names no file, for a file that is named twice, and for one whose name says that it is
-/// columnar where the library for those is missing (see columnar.h).
+/// columnar where it is none, or the library for those is missing (see columnar.h).
 std::vector<std::filesystem::path> source_files(const std::vector<std::filesystem::path>& paths);
 
 }  // namespace sluice::data

@@ -62,6 +62,7 @@ class Assembly {
     to.where = place_of(from);
     to.type = from.type;
     to.params = from.params;
+    to.files = named_files(from.spec->params, from.type->params);
     to.needs = *from.needs;
     to.metrics_prefix = metrics_prefix_of(draft_, from);
     to.executor = from.executor;

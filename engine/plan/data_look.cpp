@@ -19,8 +19,8 @@ const Table& table_of(const PipelineSpec& spec, const std::string& node) {
 }  // namespace
 
 std::filesystem::path DataLook::folder_of(const std::string& model) const {
-  const auto found = std::ranges::find_if(plan_.models, [&](const PlanModel& of) { return of.name == model; });
-  return found == plan_.models.end() ? std::filesystem::path() : found->facts.folder;
+  const PlanModel* const found = plan_.find_model(model);
+  return found == nullptr ? std::filesystem::path() : found->facts.folder;
 }
 
 std::string DataLook::sampled_model() const {
@@ -60,7 +60,7 @@ Problems check_data(const Plan& plan, const PipelineSpec& spec, DataDepth depth)
     } catch (const UserError& error) {
       for (Problem problem : error.problems()) {
         if (problem.kind.empty()) problem.kind = kUnusable;
-        if (!problem.where.known()) problem.where = node.where;
+        if (!problem.where.known()) problem.where = node.place_of(problem.message);
         problems.push_back(std::move(problem));
       }
     }

@@ -37,6 +37,11 @@ bool uses(const PlanNode& node, const std::string& model) {
 
 }  // namespace
 
+SourceSpan PlanNode::place_of(const std::string& message) const {
+  const SourceSpan place = place_named_in(message, files);
+  return place.known() ? place : where;
+}
+
 std::vector<const PlanRole*> Plan::all_roles() const {
   std::vector<const PlanRole*> all;
   if (whole) all.push_back(&*whole);

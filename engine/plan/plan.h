@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/rank_range.h"
+#include "engine/contract/named_file.h"
 #include "engine/contract/registry.h"
 #include "engine/contract/settings.h"
 
@@ -28,8 +29,9 @@ struct PlanNode {
   SourceSpan where;
   const NodeType* type = nullptr;
   std::shared_ptr<const void> params;
-  NodeNeeds needs;             // its metrics with those that the engine records in its name
-  std::string metrics_prefix;  // see prefixed_metric()
+  std::vector<NamedFile> files;  // that its table names
+  NodeNeeds needs;               // its metrics with those that the engine records in its name
+  std::string metrics_prefix;    // see prefixed_metric()
   std::string executor;
   int path = 0;              // index into Plan::paths
   std::vector<int> inputs;   // indices into Plan::nodes
@@ -43,6 +45,9 @@ struct PlanNode {
 
   bool joins() const { return inputs.size() > 1; }
   bool is_barrier() const { return needs.scope == Scope::kIteration; }
+
+  /// Where what `message` says stands in the pipeline: at the file that it is about, else at the node.
+  SourceSpan place_of(const std::string& message) const;
 };
 
 /// Whether a node computes a model over micro-batches, and so in passes of at most [budget] pass_tokens. Sources have a model for
@@ -204,8 +209,8 @@ struct Plan {
     return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.expert_parallel);
   }  // those next to each other
 
-  /// Of the ranks that compute passes together, those that have whole experts each of what is sampled from: 1, where all have columns
-  /// alone.
+  /// Of the ranks that compute passes together, those that have whole experts each of what is sampled from: 1, where all have
+  /// columns alone.
   int sampling_expert_ranks(const ModelFacts& facts) const { return facts.is_mixture() && roles.empty() ? expert_ranks() : 1; }
 
   /// Ranks that have micro-batches, and those that sample: all that schedule, or with roles the first ones and the others. Behind
@@ -227,15 +232,15 @@ struct Plan {
   const PlanRole* forward_role_of(const PlanModel& model) const;
   RankRange expendable() const;  // ranks that may be lost, and the run goes on without them
 
-  /// Whether a rank has a node. Every rank that trains has the sources, since all of these draw all groups. It has those, too, whose
-  /// passes a role computes: there it asks for them, and waits.
+  /// Whether a rank has a node. Every rank that trains has the sources, since all of these draw all groups. It has those, too,
+  /// whose passes a role computes: there it asks for them, and waits.
   bool has(int rank, int node) const;
 
   /// Whether a rank computes what the node does with models.
   bool computes(int rank, int node) const;
 
-  /// Whether a rank has an executor: with roles that of a node that it has. On one of a role that computes passes of frozen models,
-  /// those that train wait for these.
+  /// Whether a rank has an executor: with roles that of a node that it has. On one of a role that computes passes of frozen
+  /// models, those that train wait for these.
   bool has_executor(int rank, const std::string& name) const;
   bool is_forward(const std::string& executor) const;
 
@@ -252,8 +257,8 @@ struct Plan {
   int shard_groups() const { return training_ranks() / shard_ranks(); }
   bool shards_optimizer() const { return training_ranks() > 1 && cluster.shard != Shard::kNone; }
 
-  /// Of [budget] or of the roles: tokens that are in flight on a rank for what it trains; on one that samples for what it makes; and
-  /// of these those of a path.
+  /// Of [budget] or of the roles: tokens that are in flight on a rank for what it trains; on one that samples for what it makes;
+  /// and of these those of a path.
   int64_t training_tokens() const { return roles.empty() ? tokens_of_all() : roles.front().tokens_in_flight; }
   int64_t making_tokens() const { return roles.empty() ? tokens_of_all() : roles.back().tokens_in_flight; }
   int64_t making_tokens(const PlanPath& path) const { return share_of(path, making_tokens()); }

@@ -10,8 +10,8 @@
 namespace sluice::engine {
 namespace {
 
-// Ranks that hold a model together have it in common where all of them have live weights of it. Those that sample from what others
-// train have only what they sample from in common.
+// Ranks that hold a model together have it in common where all of them have live weights of it. Those that sample from what
+// others train have only what they sample from in common.
 CommonMemory* common_memory_for(const Plan& plan, const PlanModel& model, const LinkedRanks& ranks, const Workload& workload) {
   const int rank = ranks.numbers.world().rank;
   if (plan.usage_on(rank, model)->received) return ranks.memory;
@@ -82,12 +82,13 @@ NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workloa
   return resources;
 }
 
-// What has no place gets that of the node. A problem that several nodes have, such as that of their model's tokenizer, is told once.
-void add_placed(const SourceSpan& where, const Problems& found, Problems& problems) {
+// What has no place gets that of the file of the node that it names, else of the node. A problem that several nodes have, such
+// as that of their model's tokenizer, is told once.
+void add_placed(const PlanNode& node, const Problems& found, Problems& problems) {
   for (Problem problem : found) {
     const bool is_placed = problem.where.known();
     if (!is_placed && std::ranges::find(problems, problem.message, &Problem::message) != problems.end()) continue;
-    if (!is_placed) problem.where = where;
+    if (!is_placed) problem.where = node.place_of(problem.message);
     problems.push_back(std::move(problem));
   }
 }
@@ -136,7 +137,7 @@ Workload make_workload(const Plan& plan, const RunFolder& run_folder, const Link
     try {
       part.node = node.type->make(node.params.get(), resources);
     } catch (const UserError& error) {
-      add_placed(node.where, error.problems(), problems);
+      add_placed(node, error.problems(), problems);
     }
   }
   if (has_errors(problems)) throw UserError(problems);

@@ -7,7 +7,8 @@ import subprocess
 import unittest
 import zlib
 
-from support import DONE, FAILED, MODEL, PPO, SMALL, WRONG_PIPELINE, Case, read_safetensors, run, sets, small_disk, start, wait_for
+from support import (DONE, FAILED, MODEL, PPO, SMALL, TERMINATED, WRONG_PIPELINE, Case, metrics_so_far, read_safetensors, run, sets, small_disk, start,
+                     wait_for)
 
 GOOD = '{"prompt": "1+1=", "label": "2"}\n'
 
@@ -99,6 +100,26 @@ class BadData(Case):
             words += ["data.parquet cannot be read: ", "fetch it again"]
         self.assert_refused(refused, *words)
 
+    def test_lines_that_are_called_parquet_are_said_to_be_that(self):
+        path = self.write("data.parquet", GOOD)
+        refused = run("validate", PPO, *sets(**{"nodes.prompts.path": str(path)}))
+        self.assert_refused(refused, f"--set:1:20: error: {path} is no Parquet file, although its name says so: it begins as JSON does",
+                            "help: if it holds rows of JSON, call it data.jsonl")
+
+    def test_a_file_that_is_wrong_is_shown_at_the_key_that_names_it(self):
+        for name, content in (("empty.jsonl", ""), ("cut.jsonl.gz", gzip.compress(GOOD.encode() * 100)[:-9])):
+            path = self.write(name, content)
+            pipeline = self.layer(f'[nodes.prompts]\npath = "{name}"\n')
+            for words in (["validate", "--data", pipeline], ["run", pipeline, "--run-dir", self.folder / "run"]):
+                with self.subTest(name=name, command=words[0]):
+                    self.assert_refused(run(*words), f"p.toml:3:8: error: {path}", f'3 | path = "{name}"')
+            self.assert_refused(run("validate", "--data", PPO, *sets(**{"nodes.prompts.path": str(path)})), f"--set:1:20: error: {path}")
+
+    def test_a_scorer_that_does_not_load_is_shown_at_the_key_that_names_it(self):
+        self.write("reward.py", "import no_such_module\n")
+        pipeline = self.layer('[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\n')
+        self.assert_refused(run("run", pipeline, "--run-dir", self.folder / "run"), "p.toml:4:8: error: node 'score', ", "no_such_module")
+
     def test_truncated_gzip(self):
         self.refuse(gzip.compress(GOOD.encode() * 100)[:-9], "data.jsonl: the compressed data is cut off")
 
@@ -130,6 +151,61 @@ class BadData(Case):
         done = run("run", PPO, "--run-dir", self.folder / "run", *sets(**SMALL, **{"nodes.prompts.path": str(data)}))
         self.assert_refused(done, "data.jsonl:1:1: error: the prompt has 11 tokens, max_prompt_tokens of node 'generate' is 8",
                             "max_prompt_tokens >= 11 in [nodes.generate]")
+
+
+class ChangedData(Case):
+    """Somebody changes the data of a run while it goes on."""
+
+    ROWS = [f'{{"prompt": "{number}+1=", "label": "{number + 1}"}}\n' for number in range(1, 9)]
+
+    def setUp(self):
+        super().setUp()
+        self.data = self.write("data.jsonl", "".join(self.ROWS))
+        self.run_folder = self.folder / "run"
+
+    def begin(self):
+        """A run that has saved and goes on for long."""
+        long = {"nodes.prompts.path": str(self.data), "pipeline.iterations": 5000, "checkpoint.every_iterations": 2}
+        process = start("run", PPO, "--run-dir", self.run_folder, *sets(**{**SMALL, **long}), stdout=subprocess.DEVNULL,
+                        stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        wait_for("a checkpoint", lambda: (self.run_folder / "checkpoint").exists())
+        return process
+
+    def assert_fails_and_goes_on(self, process, *texts):
+        """It ends with an error, and goes on from its checkpoint once the file is back."""
+        said = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, FAILED, said)
+        for text in ("error: node 'prompts' failed in iteration ", *texts, "help: bring it back as it was",
+                     f"resume with: rlhf-run resume {self.run_folder}"):
+            self.assertIn(text, said)
+        self.data.write_text("".join(self.ROWS))
+        saved = json.loads((self.run_folder / "checkpoint/manifest.json").read_text())["iterations"]
+        done = run("resume", self.run_folder, *sets(**{"pipeline.iterations": saved + 1}))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+
+    def test_a_file_that_is_cut_short_ends_the_run_with_its_name(self):
+        process = self.begin()
+        before = self.data.stat().st_size
+        os.truncate(self.data, 0)
+        self.assert_fails_and_goes_on(process, f"{self.data} has been cut short while it is being read: 0 bytes, {before} when it was opened")
+
+    def test_a_file_that_is_written_over_ends_the_run_with_its_name(self):
+        process = self.begin()
+        self.data.write_text("".join(reversed(self.ROWS)))
+        self.assert_fails_and_goes_on(process, f"{self.data} has changed while it is being read: what was line ")
+
+    def test_a_file_that_is_appended_to_touched_or_replaced_ends_no_run(self):
+        process = self.begin()
+        with open(self.data, "a") as file:
+            file.write(self.ROWS[0])
+        os.utime(self.data)
+        self.write("other", "no rows").rename(self.data)
+        before = len(metrics_so_far(self.run_folder))
+        wait_for("more iterations", lambda: len(metrics_so_far(self.run_folder)) > before + 5)
+        process.terminate()
+        said = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, TERMINATED, said)
 
 
 class RunFolder(Case):

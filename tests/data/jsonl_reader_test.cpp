@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <filesystem>
 #include <random>
 
 #include "base/error.h"
@@ -246,6 +248,71 @@ TEST_F(JsonlReaderTest, FilesWithoutRowsAreRefused) {
   EXPECT_THAT(error(""), HasSubstr("data.jsonl holds no rows"));
   EXPECT_THAT(error("\xEF\xBB\xBF\r\n \n"), HasSubstr("data.jsonl holds no rows"));
   EXPECT_THAT(error(gzip("")), HasSubstr("data.jsonl holds no rows"));
+}
+
+// Three rows and who changes their file while it is open.
+class ChangedFileTest : public JsonlReaderTest {
+ protected:
+  ChangedFileTest() : reader_(open(row("a") + row("b") + row("c"))) {}
+
+  static std::string row(const std::string& prompt) { return "{\"prompt\": \"" + prompt + "\"}\n"; }
+
+  std::string error_of_row(size_t row) {
+    return message_of<UserError>([&] { reader_.values(row); });
+  }
+
+  const std::filesystem::path path_ = folder_.path() / "data.jsonl";
+  const JsonlReader reader_;
+};
+
+TEST_F(ChangedFileTest, ARowThatWasCutOffIsAnErrorAndThoseBeforeItAreThere) {
+  std::filesystem::resize_file(path_, 20);
+  EXPECT_EQ(reader_.texts(0)[0], "a");
+  EXPECT_THAT(error_of_row(2),
+              HasSubstr("data.jsonl has been cut short while it is being read: 20 bytes, 48 when it was opened"));
+  std::filesystem::resize_file(path_, 0);
+  EXPECT_THAT(error_of_row(0), HasSubstr("0 bytes, 48 when it was opened"));
+}
+
+TEST_F(ChangedFileTest, ARowThatWasWrittenOverIsAnErrorAndTheOthersAreThere) {
+  folder_.write("data.jsonl", row("a") + row("x") + row("c"));
+  EXPECT_EQ(reader_.texts(0)[0] + reader_.texts(2)[0], "ac");
+  EXPECT_THAT(error_of_row(1),
+              HasSubstr("data.jsonl has changed while it is being read: what was line 2 when it was opened is another text now"));
+  EXPECT_THAT(error_of_row(1), HasSubstr("help: bring it back as it was; a new file that takes its place (mv) does no harm"));
+}
+
+TEST_F(ChangedFileTest, RowsThatMovedAreAnError) {
+  folder_.write("data.jsonl", row("new") + row("a") + row("b") + row("c"));
+  for (size_t row = 0; row < 3; ++row) EXPECT_THAT(error_of_row(row), HasSubstr("data.jsonl has changed while it is being read"));
+}
+
+TEST_F(ChangedFileTest, WhatLeavesTheRowsAsTheyWereDoesNoHarm) {
+  const auto rows = [this] { return reader_.texts(0)[0] + reader_.texts(1)[0] + reader_.texts(2)[0]; };
+  std::filesystem::last_write_time(path_, std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));  // touch
+  EXPECT_EQ(rows(), "abc");
+  folder_.write("data.jsonl", row("a") + row("b") + row("c") + row("d"));
+  EXPECT_EQ(rows(), "abc");
+  std::filesystem::rename(folder_.write("other", row("x")), path_);
+  EXPECT_EQ(rows(), "abc");
+}
+
+// Lines and elements longer than what is read at once, and such that end with it.
+TEST_F(JsonlReaderTest, RowsOfAnyLengthAreWhole) {
+  std::vector<std::string> expected;
+  std::string lines, array;
+  for (const size_t length :
+       {size_t{1}, (size_t{1} << 20) - 17, (size_t{3} << 20) + 5, size_t{700'000}, size_t{700'000}, size_t{2}}) {
+    expected.push_back(std::string(length, static_cast<char>('a' + expected.size())));
+    const std::string row = Json({{"prompt", expected.back()}}).dump();
+    lines += row + "\n";
+    array += (array.empty() ? "[" : ",\n ") + row;
+  }
+  EXPECT_EQ(prompts(lines), expected);
+  EXPECT_EQ(prompts(array + "]" + std::string(size_t{2} << 20, '\n')), expected);
+  EXPECT_EQ(prompts(std::string(size_t{2} << 20, '\n') + array + "]"), expected);
+  EXPECT_THAT(error(array + "]" + std::string(size_t{2} << 20, '\n') + "x"),
+              HasSubstr("data.jsonl:2097158:1: error: something follows"));
 }
 
 TEST_F(JsonlReaderTest, AFlagIsTrueOrFalseOrOneOrZero) {

@@ -105,5 +105,11 @@ TEST_F(SourceFilesTest, AFolderWithoutLinesGivesItsParquetFilesElseThoseOfArrow)
   EXPECT_THAT(files({"."}), ElementsAre("d.jsonl.zst"));
 }
 
+// Before the library for them is asked for.
+TEST_F(SourceFilesTest, LinesThatAreCalledParquetAreRefused) {
+  folder_.write("rows.parquet", "{\"a\": 1}\n");
+  EXPECT_THAT(error({"rows.parquet"}), HasSubstr("rows.parquet is no Parquet file, although its name says so"));
+}
+
 }  // namespace
 }  // namespace sluice::data::source_files_test

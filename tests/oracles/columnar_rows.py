@@ -205,9 +205,17 @@ class Columnar(unittest.TestCase):
 
     def test_a_column_of_another_type_is_said(self):
         table = pa.table({"a": [[1]], "b": [True], "c": [{"x": "1"}], "d": [b"\x00"], "e": [float("nan")]})
-        for name, words in (("a", "it is an array"), ("b", "it is a boolean"), ("c", 'c_field = "c.x" reads a field of it'), ("d", "it is binary data"), ("e", "it is null")):
+        for name, words in (("a", "it is an array"), ("b", "it is a boolean"), ("c", 'c_field = "c.x" reads a field of it'), ("d", "its column has the type binary, which is not read"), ("e", "it is null")):
             for path in (self.parquet(table), self.stream(table)):
                 self.assertIn(words, self.error(path, [{"name": name}]))
+
+    def test_a_column_of_a_type_that_is_not_read_is_said_also_where_the_field_may_be_missing(self):
+        table = pa.table({"a": pa.array([1, None], pa.duration("s")), "b": ["x", "y"]})
+        for path in (self.parquet(table), self.stream(table)):
+            for required in (True, False):
+                error = self.error(path, [{"name": "a", "required": required}, {"name": "b"}])
+                self.assertIn("its column has the type duration[s], which is not read", error)
+                self.assertEqual(error.count("error: "), 1, error)
 
     def test_a_column_that_is_there_twice_is_said(self):
         table = pa.table([pa.array(["x"]), pa.array(["y"])], names=["a", "a"])

@@ -2,7 +2,8 @@
 //
 // One JSON object a line: {"template", "special_tokens", "tools", "variables", "renders": [{"messages", "add_generation_prompt",
 // "tools", "variables"}], "turns": [{"text", "index", "answers": ["..."], "ends": ["..."]}]}. One answer a line: {"renders":
-// [{"text"} or {"error"}], "format": null or {...}, "turns": [{"thinking", "text", "calls", "after": ["..."]: for each end, for turn 0 and turn 1} or {"error"}]}.
+// [{"text"} or {"error"}], "format": null or {...}, "turns": [{"thinking", "text", "calls", "after": ["..."]: for each end, for
+// turn 0 and turn 1} or {"error"}]}.
 #include <iostream>
 #include <string>
 

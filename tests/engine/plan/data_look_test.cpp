@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "engine/check/check.h"
 #include "tests/engine/spec_builder.h"
@@ -16,6 +18,7 @@ constexpr Column<float> kNumber{"number", Extent::kSample};
 struct FileParams {
   std::string file;
   bool fails = false;
+  std::filesystem::path path = "rows.bin";
 };
 
 /// A source of a plugin, whose data is nothing but the text of a parameter.
@@ -25,12 +28,13 @@ class FromFile final : public Source {
     c.type("from_file", "numbers");
     c.param("file", &FileParams::file);
     c.param("fails", &FileParams::fails);
+    c.param("path", &FileParams::path);
     c.writes(kNumber);
     c.needs([](const FileParams&, NodeNeeds& needs) {
       needs.groups_per_iteration = needs.samples_per_group = needs.worst_sample_tokens = 1;
     });
     c.data([](const FileParams& params, DataLook& look) {
-      if (params.fails) throw UserError("the file is not there");
+      if (params.fails) throw UserError("the file " + params.path.string() + " is not there");
       look.warning("file", look.all() ? "all was read" : "the beginning was read", {"a note"}, "help");
       if (params.file == "odd") look.error("file", "it is odd");
     });
@@ -81,7 +85,12 @@ TEST(DataLook, WhatIsThrownIsAProblemOfTheNode) {
   const Problems problems = look("fails = true\n");
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].kind, "data-unusable");
-  EXPECT_THAT(render(problems), HasSubstr("pipeline.toml:7:1: error: the file is not there"));
+  EXPECT_THAT(render(problems), HasSubstr("pipeline.toml:7:1: error: the file rows.bin is not there"));
+}
+
+TEST(DataLook, WhatIsThrownOfAFileStandsAtTheKeyThatNamesIt) {
+  EXPECT_THAT(render(look("fails = true\npath = \"rows.txt\"\n")),
+              HasSubstr("pipeline.toml:10:8: error: the file rows.txt is not there"));
 }
 
 TEST(DataLook, SaysWhetherAllIsToBeLookedAt) {
