@@ -21,6 +21,16 @@ void make_folders(const fs::path& path, FileSystem& files) {
   sync_folder(folder.parent_path(), files);
 }
 
+bool make_new_folder(const fs::path& path, FileSystem& files) {
+  make_folders(path.parent_path(), files);
+  if (uninterrupted([&] { return files.make_folder(path); }) != 0) {
+    if (errno == EEXIST) return false;
+    fail_with_errno("make folder", path);
+  }
+  sync_folder(path.parent_path(), files);
+  return true;
+}
+
 void sync_folder(const fs::path& folder, FileSystem& files) {
   const fs::path place = folder.empty() ? fs::path(".") : folder;
   const ScopedDescriptor opened(open_or_fail(place, O_RDONLY | O_DIRECTORY, "open", files), files);

@@ -11,6 +11,9 @@ namespace sluice {
 /// Makes `path` and the folders above it that are missing. Each new name is durable on return.
 void make_folders(const std::filesystem::path& path, FileSystem& files = disk());
 
+/// Likewise, where nothing has that name; else false. Of several processes that make it at once one gets true.
+bool make_new_folder(const std::filesystem::path& path, FileSystem& files = disk());
+
 /// Makes the names in one folder durable.
 void sync_folder(const std::filesystem::path& folder, FileSystem& files = disk());
 

@@ -162,6 +162,7 @@ class Conduct {
   bool ended_before_it_began(const engine::RunSummary& summary) const;
   void end_with(const engine::RunSummary& summary);
   void start_trackers();
+  void wait_for_trackers();
   bool an_assisting_rank_is_interrupted() const;
   void forward_signals();
   void forward_save_requests();
@@ -269,9 +270,16 @@ void Conduct::end_with(const engine::RunSummary& summary) {
   }
   if (display_) std::printf("%s\n", history_.summary(summary, start_.folder.string(), display_->able()).c_str());
   std::fflush(stdout);
-  if (trackers_) trackers_->finish(std::chrono::duration<double>(plan_.log.tracker_seconds));
+  wait_for_trackers();
   const bool others_may_end = !summary.error || summary.end == engine::RunEnd::kCutShort;  // they save, too
   start_.ranks.end(others_may_end, summary.error ? what_failed(summary.error) : "");
+}
+
+// The signal that has interrupted the run does not end this wait too.
+void Conduct::wait_for_trackers() {
+  if (!trackers_) return;
+  const int before = interrupted_ ? stop_signals_->seen() : 0;
+  trackers_->finish(std::chrono::duration<double>(plan_.log.tracker_seconds), [&] { return stop_signals_->seen() != before; });
 }
 
 void Conduct::start_trackers() {
@@ -279,7 +287,8 @@ void Conduct::start_trackers() {
   trackers_.emplace(Trackers::Options{.names = plan_.log.trackers,
                                       .run_folder = start_.folder,
                                       .project = plan_.log.project.value_or(plan_.pipeline.name),
-                                      .warn = [this](const std::string& warning) { warn(warning); }});
+                                      .warn = [this](const std::string& warning) { warn(warning); },
+                                      .note = [this](const std::string& line) { say(line); }});
 }
 
 // It does what is like "in 'generate', iteration 7".

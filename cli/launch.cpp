@@ -56,6 +56,7 @@ int Launch::wait() {
     hurry();
     end_stopped_ones();
   }
+  if (bad_code_ == kDone && asked_code_ == kDone && after_asked_ != nullptr) take_for_bad(*after_asked_);
   return bad_code_ != kDone ? bad_code_ : asked_code_;
 }
 
@@ -78,16 +79,33 @@ void Launch::judge_end(Rank& rank) {
     if (!ask_at_) ask_at_ = Clock::now() + options_.notice;
     late_at_ = Clock::now() + kToEnd;
   }
-  if (code == kDone) return;
+  if (code == kDone || rank.ended_as_late) return;
   if (children_.asked_to_end() != 0 && (code == exit_code_of_signal(SIGINT) || code == exit_code_of_signal(SIGTERM))) {
     if (asked_code_ == kDone) asked_code_ = code;
     return;
   }
   if (bad_code_ != kDone) return judge_later_end(rank);
   if (others_go_on_without(rank)) return has_begun_ ? go_on_without(rank) : end_before_it_begins(rank);
-  bad_code_ = code;
+  if (may_follow_from_a_signal(rank)) return remember_for_later(rank);
+  take_for_bad(rank);
   ask_at_ = Clock::now() + options_.notice;
+}
+
+void Launch::take_for_bad(const Rank& rank) {
+  bad_code_ = rank.child->process->shell_code();
   children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + "\n");
+}
+
+// While the ranks meet, a signal ends each at once, and one that has not got it yet fails because it misses the others. Later
+// they save first, and a failure is one.
+bool Launch::may_follow_from_a_signal(const Rank& rank) const {
+  return !has_begun_ && children_.asked_to_end() != 0 && rank.child->process->shell_code() == kFailed;
+}
+
+// Whether a rank has ended by the signal may be known later.
+void Launch::remember_for_later(const Rank& rank) {
+  if (after_asked_ == nullptr) after_asked_ = &rank;
+  if (!ask_at_) ask_at_ = Clock::now() + options_.notice;
 }
 
 // The ranks have not all met, and those that wait for this process would not take another one for it.
@@ -121,17 +139,23 @@ bool Launch::some_other_samples() const {
       ranks_, [&](const Rank& other) { return options_.expendable.has(other.number) && !other.child->process->ended(); });
 }
 
+// Rank 0 has ended, or all have been asked to end.
+bool Launch::is_over() const { return ranks_.front().child->end_is_known || has_asked_ || children_.asked_to_end() != 0; }
+
+// One that has ended by itself tells nothing of the others: they may be ending, too.
+std::string Launch::what_others_do_without(const Rank& rank) const {
+  if (all_ended()) return "and the others have ended";
+  if (is_over()) return "and the others are ending";
+  if (none_samples_) return "and the others end, since no other one samples";
+  return is_lost(rank) ? "and the others go on" : "and the others do not need it";
+}
+
 // While the run goes on it is started again.
 void Launch::go_on_without(Rank& rank) {
-  const bool is_over = ranks_.front().child->end_is_known || children_.asked_to_end() != 0;
   none_samples_ = none_samples_ || !some_other_samples();
-  const bool again = is_lost(rank) && !is_over && !none_samples_ && rank.restarts < options_.restarts;
-  const bool some_go_on = std::ranges::any_of(ranks_, [](const Rank& other) { return !other.child->end_is_known; });
-  children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + ": its role is elastic, and the others " +
-                  (!some_go_on     ? "have ended"
-                   : none_samples_ ? "end, since no other one samples"
-                                   : "go on") +
-                  (again ? "; it is started again" : "") + "\n");
+  const bool again = is_lost(rank) && !is_over() && !none_samples_ && rank.restarts < options_.restarts;
+  children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + ": its role is elastic, " +
+                  what_others_do_without(rank) + (again ? "; it is started again" : "") + "\n");
   if (again) start_again(rank);
 }
 
@@ -175,8 +199,12 @@ void Launch::kill(Rank& rank) {
 
 // Rank 0 has waited for all that were in the run: those that were started again and are not in it have nothing to wait for.
 void Launch::end_late_ones() {
-  for (Rank& rank : ranks_)
-    if (rank.restarts > 0 && !rank.child->end_is_known) kill(rank);
+  for (Rank& rank : ranks_) {
+    if (rank.restarts == 0 || rank.child->end_is_known) continue;
+    children_.print(rank.child->called() + " was started again, and has not ended with the run: it is ended\n");
+    rank.ended_as_late = true;
+    kill(rank);
+  }
 }
 
 // Whoever has stopped all ranks may have them go on; but not where some have ended.

@@ -37,9 +37,11 @@ class Launch {
   /// are left have been stopped for `notice`, they are killed: nobody else would miss them.
   ///
   /// Returns 0, or the code of the first that ended badly as a shell tells it, or that of rank 0 where it says that nothing was
-  /// run. A rank that ended as a signal asked it to counts only where no other ended badly, and one that may be lost, and was
-  /// killed or given up, counts for nothing. It is started again while the run goes on; where it was the last of these, the
-  /// others save and end by themselves. Before the run has begun the others still wait for that very process: all are ended.
+  /// run. A rank that ended as a signal asked it to counts only where no other ended badly; before the run has begun, one that
+  /// fails behind a signal counts only where none ended by that. One that may be lost, and was killed or given up, counts for
+  /// nothing. It is started again while the run goes on, and killed where it is not in the run when that ends; where it was the
+  /// last of these, the others save and end by themselves. Before the run has begun the others still wait for that very process:
+  /// all are ended.
   int wait();
 
  private:
@@ -49,6 +51,7 @@ class Launch {
     Child* child;
     int restarts = 0;
     bool killed_here = false;
+    bool ended_as_late = false;  // which was said, and counts for nothing
   };
 
   SubprocessOptions options_of(int number) const;
@@ -56,12 +59,17 @@ class Launch {
   void look_for_ends();
   void judge_end(Rank& rank);
   void judge_later_end(const Rank& rank);
+  void take_for_bad(const Rank& rank);
+  bool may_follow_from_a_signal(const Rank& rank) const;
+  void remember_for_later(const Rank& rank);
   void look_whether_it_begins();
   void end_before_it_begins(const Rank& rank);
   void ask_all_to_end();
   static bool is_lost(const Rank& rank);
   bool others_go_on_without(const Rank& rank) const;
   bool some_other_samples() const;
+  bool is_over() const;
+  std::string what_others_do_without(const Rank& rank) const;
   void end_late_ones();
   static void kill(Rank& rank);
   void go_on_without(Rank& rank);
@@ -73,11 +81,12 @@ class Launch {
   const int port_;
   Children children_;
   std::vector<Rank> ranks_;
-  int asked_code_ = 0;         // of the first that ended because a signal was passed on
-  int bad_code_ = 0;           // of the first that ended badly otherwise
-  bool has_begun_ = false;     // the run
-  bool has_asked_ = false;     // them to end
-  bool none_samples_ = false;  // of ranks that may be lost none is left: the others save and end
+  int asked_code_ = 0;                 // of the first that ended because a signal was passed on
+  const Rank* after_asked_ = nullptr;  // the first that failed behind a signal, maybe since another one had ended by it
+  int bad_code_ = 0;                   // of the first that ended badly otherwise
+  bool has_begun_ = false;             // the run
+  bool has_asked_ = false;             // them to end
+  bool none_samples_ = false;          // of ranks that may be lost none is left: the others save and end
   std::optional<Clock::time_point> ask_at_, kill_at_, late_at_;
   std::optional<Clock::time_point> stopped_since_;  // all that are left are
 };

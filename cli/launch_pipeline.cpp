@@ -2,11 +2,13 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/file_system.h"
 #include "base/machine.h"
 #include "base/program_path.h"
 #include "base/world_environment.h"
@@ -33,8 +35,21 @@ int ranks_of_roles(const PipelineArguments& pipeline) {
                   "rlhf-run launch --ranks N " + pipeline.file.string());
 }
 
+// A run folder that was made to have its name. It goes where no rank has come so far as to write into it.
+class TakenFolder {
+ public:
+  explicit TakenFolder(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  ~TakenFolder() { disk().remove_folder(folder_); }  // only when it is empty
+  TakenFolder(const TakenFolder&) = delete;
+  TakenFolder& operator=(const TakenFolder&) = delete;
+
+ private:
+  const std::filesystem::path folder_;
+};
+
 struct Checked {
   RunArguments run;
+  std::unique_ptr<TakenFolder> taken;   // null: the folder was named
   RankRange expendable;                 // see LaunchOptions
   std::chrono::milliseconds notice{0};  // likewise
 };
@@ -49,12 +64,19 @@ std::chrono::milliseconds time_to_end(const engine::Plan& plan) {
 Checked with_run_folder(RunArguments run, int ranks) {
   run.pipeline.ranks = ranks;
   const LoadedPipeline loaded = load_to_launch(run.pipeline);
-  if (run.run_folder.empty()) run.run_folder = default_run_folder(loaded.plan.pipeline.name, run.may_go_on);
-  return {.run = std::move(run), .expendable = loaded.plan.expendable(), .notice = time_to_end(loaded.plan)};
+  std::unique_ptr<TakenFolder> taken;
+  if (run.run_folder.empty()) {
+    run.run_folder = default_run_folder(loaded.plan.pipeline.name, run.may_go_on);
+    if (!run.may_go_on) taken = std::make_unique<TakenFolder>(run.run_folder);
+  }
+  return {.run = std::move(run),
+          .taken = std::move(taken),
+          .expendable = loaded.plan.expendable(),
+          .notice = time_to_end(loaded.plan)};
 }
 
-// Only once, so that all ranks have the same folder. What is wrong with the pipeline is said once too, before any of them is there:
-// with the cores of rank 0, of which no rank has fewer.
+// Only once, so that all ranks have the same folder. What is wrong with the pipeline is said once too, before any of them is
+// there: with the cores of rank 0, of which no rank has fewer.
 Checked checked_for_ranks(const LaunchArguments& arguments) {
   return on_cores(share_of_cores(cores_of_affinity(), 0, arguments.ranks),
                   [&] { return with_run_folder(arguments.run, arguments.ranks); });

@@ -17,6 +17,29 @@
 namespace sluice::cli {
 namespace fs = std::filesystem;
 
+namespace {
+
+// What `make` returns, for the run folder of that path. Its problem says what could not be made for the user.
+template <class Make>
+auto made_for_run(const fs::path& folder, const Make& make) {
+  try {
+    if (!is_utf8(absolute_path(folder).native())) throw UserError("its path is not UTF-8, which what a run records is");
+    return make(folder);
+  } catch (const UserError& error) {
+    Problem problem = error.problems().front();
+    problem.message = "cannot create the run folder " + folder.string() + ": " + problem.message;
+    problem.help = "choose another place with --run-dir, or for a sweep with -o";
+    throw UserError(problem);
+  }
+}
+
+bool make_new(const fs::path& folder) {
+  return made_for_run(folder, [](const fs::path& path) { return make_new_folder(path); });
+}
+
+}  // namespace
+
+// Who makes the folder has its name: runs that start in the same second would all find that it is not there.
 fs::path default_run_folder(const std::string& name, bool may_go_on) {
   if (may_go_on) return fs::path("runs") / name;
   char time[32];
@@ -25,20 +48,12 @@ fs::path default_run_folder(const std::string& name, bool may_go_on) {
   std::strftime(time, sizeof time, "%Y%m%d-%H%M%S", ::localtime_r(&now, &local));
   const fs::path first = fs::path("runs") / (name + "-" + time);
   fs::path folder = first;
-  for (int n = 2; is_there(folder); ++n) folder = first.string() + "-" + std::to_string(n);
+  for (int n = 2; !make_new(folder); ++n) folder = first.string() + "-" + std::to_string(n);
   return folder;
 }
 
 void make_run_folder(const fs::path& folder) {
-  try {
-    if (!is_utf8(absolute_path(folder).native())) throw UserError("its path is not UTF-8, which what a run records is");
-    make_folders(folder);
-  } catch (const UserError& error) {
-    Problem problem = error.problems().front();
-    problem.message = "cannot create the run folder " + folder.string() + ": " + problem.message;
-    problem.help = "choose another place with --run-dir, or for a sweep with -o";
-    throw UserError(problem);
-  }
+  made_for_run(folder, [](const fs::path& path) { make_folders(path); });
 }
 
 bool holds_run(const fs::path& folder) { return is_there(folder / engine::kMetricsFile); }

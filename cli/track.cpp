@@ -28,6 +28,8 @@ std::string project_of(const fs::path& run_folder) {
   return project.empty() ? text_at(spec.pipeline, "name") : project;
 }
 
+void say(const std::string& line) { std::fprintf(stderr, "%s\n", printable(line, Lines::kKept).c_str()); }
+
 }  // namespace
 
 int track_run(const TrackArguments& arguments) {
@@ -39,10 +41,13 @@ int track_run(const TrackArguments& arguments) {
   Trackers trackers({.names = arguments.trackers,
                      .run_folder = folder,
                      .project = arguments.project.empty() ? project_of(folder) : arguments.project,
-                     .warn = [&](const std::string& warning) {
-                       well = false;
-                       std::fprintf(stderr, "warning: %s\n", printable(warning, Lines::kKept).c_str());
-                     }});
+                     .afterwards = true,
+                     .warn =
+                         [&](const std::string& warning) {
+                           well = false;
+                           say("warning: " + warning);
+                         },
+                     .note = say});
   trackers.finish(std::nullopt);
   return well ? kDone : kFailed;
 }

@@ -1,5 +1,6 @@
 #include "cli/trackers.h"
 
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -18,7 +19,9 @@ namespace {
 using Clock = Subprocess::Clock;
 
 constexpr auto kLook = std::chrono::milliseconds(100);
+constexpr auto kSilently = std::chrono::seconds(1);      // the end of the run waits so long without a word
 constexpr auto kGrace = std::chrono::milliseconds(500);  // to say who was not told all, and for clients to end
+constexpr std::string_view kNote = "note: ";  // before a line that is no warning; see python/sluice/trackers/__main__.py
 constexpr char kMain[] = "import sys; sys.path[0] = sys.argv.pop(1); from sluice.trackers.__main__ import main; main()";
 
 // The folder of the package sluice: of an install tree and of a build tree, or that of a wheel, which is the whole tree.
@@ -44,8 +47,10 @@ std::string interpreter() {
 
 SubprocessOptions process_options(const Trackers::Options& options) {
   SubprocessOptions process;
-  process.arguments = {interpreter(),   "-c",  kMain, python_folder().string(), options.run_folder.string(), "--project",
-                       options.project, "--to"};
+  process.arguments = {interpreter(), "-c",           kMain, python_folder().string(), options.run_folder.string(),
+                       "--project",   options.project};
+  if (options.afterwards) process.arguments.emplace_back("--afterwards");
+  process.arguments.emplace_back("--to");
   process.arguments.insert(process.arguments.end(), options.names.begin(), options.names.end());
   process.environment = environment_of_trackers();
   return process;
@@ -82,11 +87,17 @@ void Trackers::start() {
   }
 }
 
-void Trackers::finish(std::optional<std::chrono::duration<double>> most) {
+void Trackers::finish(std::optional<std::chrono::duration<double>> most, const std::function<bool()>& is_to_end) {
   over_ = true;
   const auto begin = Clock::now();
+  bool told = !most;
   while (thread_.joinable() && !ended_) {
-    if (most && Clock::now() - begin > *most) break;
+    const std::chrono::duration<double> waited = Clock::now() - begin;
+    if ((most && waited > *most) || (is_to_end && is_to_end())) break;
+    if (waited > kSilently && !std::exchange(told, true)) {
+      options_.note("waiting for " + join(options_.names, ", ") + ", at most " + human_seconds(most->count()) +
+                    "; Ctrl-C ends that");
+    }
     std::this_thread::sleep_for(kLook / 4);
   }
   dropped_ = true;
@@ -122,11 +133,18 @@ void Trackers::tell_until_the_end() {
   if (!over_) return;
   std::optional<std::string> line = process_->take_line();
   if (!line) options_.warn("the end of the run does not wait longer for " + names + remedy(options_));
-  for (; line; line = process_->take_line()) options_.warn(*line);
+  for (; line; line = process_->take_line()) pass_on(*line);
 }
 
 void Trackers::take_lines() {
-  while (const auto line = process_->take_line()) options_.warn(*line);
+  while (const auto line = process_->take_line()) pass_on(*line);
+}
+
+void Trackers::pass_on(const std::string& line) const {
+  if (line.starts_with(kNote))
+    options_.note(line.substr(kNote.size()));
+  else
+    options_.warn(line);
 }
 
 }  // namespace sluice::cli

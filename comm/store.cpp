@@ -126,8 +126,8 @@ void compare_sizes(StoreConnection& connection, const engine::World& world, Cloc
 }
 
 bool set_log_level() {
-  constexpr int kErrors = 2;
-  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = std::max(FLAGS_caffe2_log_level, kErrors);
+  constexpr int kFatal = 3;  // what fails is thrown, too
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = std::max(FLAGS_caffe2_log_level, kFatal);
   return true;
 }
 

@@ -20,9 +20,11 @@ namespace sluice::nodes {
 ///
 /// A line has iteration, group, sample (its place in the group) and then the fields; token and action columns are lists, a number
 /// that is not finite is a string ("nan"). Where it has an action column, and actions are not the last tokens of a sample, its
-/// action_tokens are their places among these, from 0. Lines are written at each micro-batch, those of other ranks at the end of the
-/// iteration. A run that goes on from a checkpoint cuts the file to what it had then, so that no line is there twice. Throws UserError
-/// naming the path when the disk is full.
+/// action_tokens are their places among these, from 0.
+///
+/// Lines are written at each micro-batch, those of other ranks at the end of the iteration, rank by rank: lines of groups that
+/// replace dropped ones are elsewhere than one process has them, which writes all by group. A run that goes on from a checkpoint
+/// cuts the file to what it had then, so that no line is there twice. Throws UserError naming the path when the disk is full.
 struct WriteJsonlParams {
   std::string path = "samples.jsonl";
   std::vector<std::string> fields{"prompt", "response", "score"};

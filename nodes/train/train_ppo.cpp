@@ -152,7 +152,9 @@ ChosenGroups TrainPpo::groups_of(int64_t mini_batch, std::span<MicroBatch> batch
 void TrainPpo::end_iteration(const engine::Iteration& iteration) {
   if (!params_.is_barrier()) make_step();
   metrics_.value("policy/optimizer_steps", static_cast<double>(steps_));
-  if (steps_ == 0) warn_of_no_step(*actor_, iteration);
+  if (steps_ > 0) return;
+  warn_of_no_step(*actor_, iteration);
+  if (trains_two_models()) warn_of_no_step(*critic_, iteration);
 }
 
 void TrainPpo::add_advantages(std::span<MicroBatch> batches, const ChosenGroups& groups) {

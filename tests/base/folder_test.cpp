@@ -53,6 +53,16 @@ TEST_F(Folder, CannotBeMadeWhereAFileIs) {
   EXPECT_THAT(message_of<UserError>([&] { make_folders(at("a/b")); }), HasSubstr(at("a").string()));
 }
 
+TEST_F(Folder, ThatIsToBeNewIsMadeOnce) {
+  EXPECT_TRUE(make_new_folder(at("a/b")));
+  EXPECT_FALSE(make_new_folder(at("a/b")));
+  EXPECT_TRUE(make_new_folder(at("a/c")));
+  folder_.write("file", "x");
+  EXPECT_FALSE(make_new_folder(at("file")));
+  EXPECT_THAT(names(), ElementsAre("a", "a/b", "a/c", "file"));
+  EXPECT_THAT(message_of<UserError>([&] { make_new_folder(at("file/b")); }), HasSubstr(at("file").string()));
+}
+
 TEST_F(Folder, IsRemovedWithAllThatIsInItButNotWhatItsLinksPointTo) {
   make_folders(at("outside"));
   folder_.write("outside/a", "stays");

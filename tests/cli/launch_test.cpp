@@ -250,6 +250,47 @@ TEST_F(Launched, OneThatIsLostLaterIsStartedAgain) {
   EXPECT_THAT(error_lines(), ElementsAre(HasSubstr("its role is elastic, and the others go on; it is started again")));
 }
 
+// Rank 1 of three, of which 1 and 2 may be lost, is killed once and started again; then it does `when_back`.
+LaunchOptions two_may_be_lost() { return {.expendable = {.first = 1, .count = 2}, .restarts = 1}; }
+std::string comes_back_and(const std::string& when_back) {
+  return "if [ $RANK = 1 ]; then [ -e \"$FOLDER/lost\" ] || { : > \"$FOLDER/lost\"; kill -KILL $$; }; : > \"$FOLDER/back\"; " +
+         when_back + "; fi; while ! [ -e \"$FOLDER/back\" ]; do sleep 0.01; done; ";
+}
+
+// It was not in the run, or would have been waited for.
+TEST_F(Launched, OneThatComesBackTooLateIsEndedWithTheRunAndCountsForNothing) {
+  EXPECT_EQ(run(3, comes_back_and("while true; do sleep 0.01; done"), two_may_be_lost()), 0);
+  EXPECT_THAT(
+      error_lines(),
+      ElementsAre(HasSubstr("it is started again"),
+                  MatchesRegex("rank 1 \\(pid [0-9]+\\) was started again, and has not ended with the run: it is ended")));
+}
+
+TEST_F(Launched, BehindRankZeroNoOtherGoesOn) {
+  const auto until_gone = [](const std::string& rank) {
+    const std::string file = "\"$FOLDER/pid" + rank + "\"";
+    return "while ! [ -s " + file + " ] || kill -0 $(cat " + file + ") 2> /dev/null; do sleep 0.01; done; ";
+  };
+  const std::string script = "echo $$ > \"$FOLDER/pid$RANK\"; " + comes_back_and(until_gone("0") + "exit 78") +
+                             "[ $RANK = 0 ] || { " + until_gone("0") + until_gone("1") + "}";
+  EXPECT_EQ(run(3, script, two_may_be_lost()), 0);
+  EXPECT_THAT(error_lines(), ElementsAre(HasSubstr("it is started again"),
+                                         MatchesRegex("rank 1 \\(pid [0-9]+\\) exited with code 78: its role is elastic, and the "
+                                                      "others are ending")));
+}
+
+TEST_F(Launched, BehindCtrlCNoOtherGoesOn) {
+  start(3, waits_with("[ $RANK = 1 ] && kill -KILL $$; true") + "exit 130", two_may_be_lost());
+  pids();
+  ASSERT_TRUE(wait_for([&] { return file("pid2").ends_with("\n"); }));
+  send(SIGINT);
+  ASSERT_TRUE(wait_for_error("rank 1"));
+  folder_.write("go", "");
+  EXPECT_EQ(wait(), 130);
+  EXPECT_THAT(error_lines(),
+              ElementsAre(HasSubstr("was killed by signal 9 (KILL): its role is elastic, and the others are ending")));
+}
+
 TEST_F(Launched, WhatDoesNotEndWhenAskedIsKilled) {
   const std::string script =
       "trap '' TERM; : > \"$FOLDER/ready$RANK\"; "
@@ -316,6 +357,23 @@ TEST_F(Launched, WhoEndsBecauseItWasAskedHurriesNobody) {
 
 TEST_F(Launched, ABadEndAfterCtrlCIsStillTold) {
   start(2, waits_with("[ $RANK = 0 ] && exit 130; exit 1"));
+  pids();
+  send(SIGINT);
+  EXPECT_EQ(wait(), 1);
+  EXPECT_THAT(error_lines(), ElementsAre(MatchesRegex("rank 1 \\(pid [0-9]+\\) exited with code 1")));
+}
+
+// Rank 1 misses rank 0, and its end is seen first.
+TEST_F(Launched, WhereRanksMeetAFailureBehindCtrlCMayFollowFromIt) {
+  start(2, waits_with("[ $RANK = 1 ] && exit 1; sleep 0.3; exit 130"), {.has_begun = [](int64_t) { return false; }});
+  pids();
+  send(SIGINT);
+  EXPECT_EQ(wait(), 130);
+  EXPECT_THAT(errors(), IsEmpty());
+}
+
+TEST_F(Launched, WhereRanksMeetAFailureIsToldWhereNoneEndedByCtrlC) {
+  start(2, waits_with("exit $RANK"), {.has_begun = [](int64_t) { return false; }});
   pids();
   send(SIGINT);
   EXPECT_EQ(wait(), 1);

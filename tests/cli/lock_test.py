@@ -2,12 +2,15 @@
 
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
+import time
 import unittest
 
-from support import DONE, PPO, SMALL, Case, run, sets, start, wait_for, wait_for_iteration
+from ranks_test import children_of
+from support import DONE, PPO, PROGRAM, SMALL, WRONG_PIPELINE, Case, run, sets, start, wait_for, wait_for_iteration
 
 
 class Lock(Case):
@@ -78,6 +81,52 @@ class Lock(Case):
         self.assertEqual(winner.wait(timeout=60), 143)
         for process in processes:
             process.stderr.close()
+
+
+class FolderOfNoName(Case):
+    """Runs that are given no folder."""
+
+    def start_here(self, *words, **settings):
+        process = subprocess.Popen([PROGRAM, *map(str, words), *sets(**SMALL | settings)], cwd=self.folder,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.kill)
+        return process
+
+    def folders(self):
+        return sorted((self.folder / "runs").iterdir())
+
+    def test_runs_that_start_in_the_same_second_have_one_each(self):
+        """Also those of several ranks, which come a second after their name is chosen."""
+        commands = 2 * [("run", PPO), ("launch", "--ranks", 2, PPO)]
+        processes = [self.start_here(*words, **{"pipeline.iterations": 1}) for words in commands]
+        for process in processes:
+            self.assertEqual(process.wait(timeout=120), DONE, process.stderr.read())
+        self.assertEqual(len(self.folders()), 4)
+        for folder in self.folders():
+            self.assertRegex(folder.name, r"^ppo-\d{8}-\d{6}(-[2-4])?$")
+            self.assertEqual(len((folder / "metrics.jsonl").read_text().splitlines()), 1)
+
+    def test_a_run_that_is_refused_leaves_none(self):
+        """Also one of several ranks, for which `launch` takes the name."""
+        for words in (("run", PPO), ("launch", "--ranks", 2, PPO)):
+            with self.subTest(words[0]):
+                process = self.start_here(*words, **{"nodes.generate.max_prompt_tokens": 1})
+                self.assertEqual(process.wait(timeout=120), WRONG_PIPELINE, process.stderr.read())
+                self.assertEqual(self.folders(), [])
+
+    def test_ranks_that_do_not_meet_leave_none(self):
+        launched = self.start_here("launch", "--ranks", 2, PPO)
+        wait_for("the ranks", lambda: len(children_of(launched.pid)) == 2)
+        missing = max(children_of(launched.pid))
+        os.kill(missing, signal.SIGSTOP)  # so the other one waits
+        wait_for("its stop", lambda: pathlib.Path(f"/proc/{missing}/stat").read_text().rpartition(") ")[2][0] == "T")
+        launched.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        self.assertEqual(len(self.folders()), 1)
+        os.kill(missing, signal.SIGCONT)
+        self.assertEqual(launched.wait(timeout=120), 128 + signal.SIGTERM, launched.stderr.read())
+        self.assertEqual(self.folders(), [])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,7 @@ CLIENT = """
             if SPOILED == "exits 1" and step == 1: sys.exit(1)
             if SPOILED == "exits at once" and step == 1: os._exit(0)
             if SPOILED == "hangs" and step == 1: write(hangs=True), time.sleep(600)
+            if SPOILED == "is slow" and step == 1: time.sleep(6)
             if SPOILED == "prints": print("x" * 100000)
             for name, value in values.items():
                 if isinstance(value, Table): write(step=step, table=name, columns=value.columns, rows=value.data)
@@ -104,11 +106,15 @@ class Case(unittest.TestCase):
 
     def start(self, *words, **keys):
         """A program that the test does not wait for."""
-        with (self.folder / "errors").open("w") as errors:
-            process = subprocess.Popen(self.words(*words, **keys), cwd=self.folder, env=self.environment(), stdout=subprocess.DEVNULL, stderr=errors)
+        with (self.folder / "out").open("w") as out, (self.folder / "errors").open("w") as errors:
+            process = subprocess.Popen(self.words(*words, **keys), cwd=self.folder, env=self.environment(), stdout=out,
+                                       stderr=errors)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
+
+    def out(self):
+        return (self.folder / "out").read_text()
 
     def wait_for(self, happened, what):
         for _ in range(3000):
@@ -119,9 +125,12 @@ class Case(unittest.TestCase):
 
     def kill(self, process):
         """And sees what it started die with it."""
-        pid = self.told("about")[-1]["pid"]
         process.kill()
         process.wait()
+        self.see_the_client_die()
+
+    def see_the_client_die(self):
+        pid = self.told("about")[-1]["pid"]
         self.wait_for(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "the process of the client to die")
 
     def assert_run_is_as_without(self, name="run"):
@@ -324,7 +333,8 @@ class WhatGoesWrong(Case):
         self.client("hangs")
         self.client(name="swanlab")
         run = self.start("run", "p.toml", "--run-dir", "run",
-                         **{**SMALL, "pipeline.iterations": 100000, "log.trackers": ["wandb", "swanlab"], "log.tracker_seconds": 0.5})
+                         **{**SMALL, "pipeline.iterations": 100000, "log.trackers": ["wandb", "swanlab"],
+                            "log.tracker_seconds": 2})
         errors = self.folder / "errors"
         self.wait_for(lambda: "warning: wandb has not answered for 5 s; the run goes on" in errors.read_text(), "a word of it")
         told = len(self.steps("swanlab"))
@@ -333,6 +343,7 @@ class WhatGoesWrong(Case):
         self.assertEqual(self.steps(), [0])
         run.terminate()
         run.wait()
+        self.assertIn("\nwaiting for wandb, swanlab, at most 2.0 s; Ctrl-C ends that\n", self.out())  # SIGTERM did not
         self.assertIn("does not wait longer for wandb; the rest is told with: rlhf-run track run --to wandb\n", errors.read_text())
         self.assertEqual(errors.read_text().count("has not answered"), 1)
 
@@ -341,6 +352,40 @@ class WhatGoesWrong(Case):
         self.client("hangs", name="swanlab")
         done = self.run_pipeline(trackers=("wandb", "swanlab"), **{"log.tracker_seconds": 0.5})
         self.assert_one_warning(done, "does not wait longer for wandb, swanlab; the rest is told with: rlhf-run track run --to wandb --to swanlab")
+
+    def test_a_signal_ends_what_the_end_waits_for(self):
+        self.client("hangs")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number.name):
+                run = self.start("run", "p.toml", "--run-dir", number.name,
+                                 **{**SMALL, "log.trackers": ["wandb"], "log.tracker_seconds": 60})
+                self.wait_for(lambda: "\nwaiting for wandb, at most 60 s; Ctrl-C ends that\n" in self.out(), "a word of it")
+                run.send_signal(number)
+                self.assertEqual(run.wait(timeout=30), 0)
+                self.assertEqual((self.folder / "errors").read_text(),
+                                 "warning: the end of the run does not wait longer for wandb; the rest is told with: "
+                                 f"rlhf-run track {number.name} --to wandb\n")
+
+    def test_track_says_now_and_again_who_has_not_answered_and_keeps_what_was_told(self):
+        self.client("hangs")
+        self.run_pipeline(trackers=(), **{"log.tracker_seconds": 0.5})
+        track = self.start("track", "run", "--to", "wandb")
+        errors = self.folder / "errors"
+        self.wait_for(lambda: "for 10 s" in errors.read_text(), "a second word of it")
+        rest = "its client decides how long it tries. Ctrl-C ends that: what it was told is kept\n"
+        self.assertEqual(errors.read_text(), "".join(f"wandb has not answered for {seconds} s; {rest}" for seconds in (5, 10)))
+        track.send_signal(signal.SIGINT)
+        self.assertEqual(track.wait(timeout=30), -signal.SIGINT)
+        self.see_the_client_die()
+        self.client()
+        self.program("track", "run", "--to", "wandb")
+        self.assertEqual(self.steps(), [0, 1, 2])
+
+    def test_track_that_has_waited_and_told_all_has_done_well(self):
+        self.client("is slow")
+        self.run_pipeline(trackers=(), **{"log.tracker_seconds": 0.5})
+        self.assertIn("wandb has not answered for 5 s", self.program("track", "run", "--to", "wandb").stderr)
+        self.assertEqual(self.steps(), [0, 1, 2])
 
     def test_a_client_that_prints_a_lot(self):
         self.client("prints")

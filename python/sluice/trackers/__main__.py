@@ -1,7 +1,8 @@
-"""python -m sluice.trackers RUN --project NAME --to TRACKER...
+"""python -m sluice.trackers RUN --project NAME [--afterwards] --to TRACKER...
 
-Tells trackers of a run until its standard input ends, then what is left. What goes wrong is a line of standard output, a warning of the
-run; the exit code tells only of what this program itself did wrong.
+Tells trackers of a run until its standard input ends, then what is left. What goes wrong is a line of standard output,
+a warning of the run; one that begins with "note: " is none. The exit code tells only of what this program itself did
+wrong.
 """
 
 from __future__ import annotations
@@ -56,6 +57,10 @@ class Warnings:
             print(warning, flush=True)
         self._said.add(warning)
 
+    def note(self, text: str) -> None:
+        """Nothing is wrong."""
+        print(f"note: {text}", flush=True)
+
 
 def remedy(run: pathlib.Path, names: list[str]) -> str:
     return f"; the rest is told with: rlhf-run track {shlex.quote(str(run))} --to " + " --to ".join(names)
@@ -76,6 +81,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="sluice.trackers")
     parser.add_argument("run", type=pathlib.Path)
     parser.add_argument("--project", required=True)
+    parser.add_argument("--afterwards", action="store_true", help="nothing but its user ends the wait")
     parser.add_argument("--to", nargs="+", required=True)
     arguments = parser.parse_args()
     warnings = Warnings()
@@ -91,7 +97,11 @@ def main() -> None:
     def look(teller: Teller) -> None:
         for warning in teller.warnings():
             warnings.say(warning)
-        if teller.newly_hangs(patience) and not run_is_over():
+        silence = teller.newly_silent(patience)
+        if silence is not None and arguments.afterwards:
+            warnings.note(f"{teller.name} has not answered for {silence:g} s; its client decides how long it tries. "
+                          "Ctrl-C ends that: what it was told is kept")
+        elif silence == patience and not run_is_over():
             warnings.say(f"{teller.name} has not answered for {patience:g} s; the run goes on, and tells it the rest when it does")
 
     if not watch(tellers, look) and run_is_over():

@@ -25,7 +25,7 @@ class Teller:
         self.ended = False
         self._explained = False  # why it tells no more
         self._called: float | None = None  # when its client was, which has not returned
-        self._hang_was_told = False
+        self._silence: float | None = None  # in seconds, that is told next; None: the first
         self._pipe, far_end = os.pipe()
         watcher = os.getpid()
         self._process = os.fork()
@@ -53,12 +53,13 @@ class Teller:
             if text:
                 yield text + self._remedy * (kind is Kind.FAILED)
 
-    def newly_hangs(self, patience: float) -> bool:
-        """Its client was called `patience` seconds ago and has not returned. Once."""
-        if self.ended or self._hang_was_told or self._called is None or time.monotonic() - self._called < patience:
-            return False
-        self._hang_was_told = True
-        return True
+    def newly_silent(self, patience: float) -> float | None:
+        """Seconds since its client was called that has not returned: when they are `patience`, and whenever they have doubled."""
+        due = self._silence or patience
+        if self.ended or self._called is None or time.monotonic() - self._called < due:
+            return None
+        self._silence = 2 * due
+        return due
 
 
 def await_signals() -> None:

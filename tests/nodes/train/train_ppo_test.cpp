@@ -317,13 +317,17 @@ TEST(TrainPpo, WhatTheMaskExcludesIsAsIfItWereNotThere) {
             1e-5 * norm(first_gradient(*without.critic)));
 }
 
-TEST(TrainPpo, WhenEverythingIsMaskedNoStepIsMade) {
+TEST(TrainPpo, WhenEverythingIsMaskedNoStepIsMadeAndAWarningNamesEachModel) {
   const TinyFolder folder;
   const Pair pair = trainable(folder, 1e-3);
   std::vector<Group> groups = experience(pair);
   fill(groups, columns::kMask, std::vector<float>(actions_of(groups), 0.0f));
+  ::testing::internal::CaptureStderr();
   const auto out = run_node<TrainPpo>(ppo(), pair.models(), groups);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("model actor was not trained"), HasSubstr("model critic was not trained")));
   EXPECT_EQ(trained(*pair.actor).optimizer().steps(), 0);
+  EXPECT_EQ(trained(*pair.critic).optimizer().steps(), 0);
   EXPECT_EQ(metric(out.metrics, "policy/optimizer_steps"), 0);
 }
 
