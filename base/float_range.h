@@ -16,8 +16,8 @@ struct FloatRange {
 
 inline constexpr int64_t kFloatsOfABlock = 1 << 14;  // where ranges of owners begin
 
-/// What rank `rank` of `ranks` owns of `count` floats, in whole blocks: adds for all, and steps (Rajbhandari et al. 2020, ZeRO). The
-/// ranges of all ranks follow one another; those of the last ones may be short or empty.
+/// What rank `rank` of `ranks` owns of `count` floats, in whole blocks: adds for all, and steps (Rajbhandari et al. 2020, ZeRO).
+/// The ranges of all ranks follow one another; those of the last ones may be short or empty.
 FloatRange owned_floats(int64_t count, int rank, int ranks);
 
 inline constexpr int64_t kFloatsOfABucket = 8 << 20;  // 32 MiB: what is added over the ranks at once

@@ -14,8 +14,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/child_process.h"
 #include "base/error.h"
-#include "base/launch.h"
 #include "base/log.h"
 #include "base/no_pipe_signal.h"
 #include "base/strings.h"

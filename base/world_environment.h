@@ -44,7 +44,8 @@ std::optional<std::string> environment_variable(const std::string& name);
 /// contradicts the rest.
 std::optional<WorldEnvironment> world_environment(const EnvironmentVariable& variable = environment_variable);
 
-/// The environment of this process, "NAME=value" each, for a program that is to stand there in the world: as torchrun would set it.
+/// The environment of this process, "NAME=value" each, for a program that is to stand there in the world: as torchrun would set
+/// it.
 std::vector<std::string> environment_for(const WorldEnvironment& world);
 
 }  // namespace sluice

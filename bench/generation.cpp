@@ -1,5 +1,5 @@
-// generation FOLDER float32|bfloat16 THREADS [DEVICE [PLUGIN]]: how long the generation engine takes, with random weights of the model in
-// FOLDER.
+// generation FOLDER float32|bfloat16 THREADS [DEVICE [PLUGIN]]: how long the generation engine takes, with random weights of the
+// model in FOLDER.
 //
 //   {"ask": "decode", "batch": 16, "context": 128, "steps": 32}
 //       {"seconds"} of `steps` steps of `batch` samples with prompts of `context` tokens, all different and read before; the first time
@@ -39,8 +39,8 @@ using models::GenerationEngine, models::SampleRequest, models::Transformer;
 
 constexpr int64_t kStepTokens = 2048, kBlock = 16;
 
-/// A model with random weights, and its first layers as one that guesses for it. Where the layers behind them add little, the two agree
-/// often.
+/// A model with random weights, and its first layers as one that guesses for it. Where the layers behind them add little, the two
+/// agree often.
 struct WithDraft {
   models::PackedWeights weights;
   models::ModelConfig draft_config;
@@ -106,7 +106,8 @@ class Bench {
     engine.submit({.id = id, .prompt = std::move(prompt), .max_new_tokens = new_tokens, .stream = RandomStream(1, id)});
   }
 
-  // An engine and its pool serve until another batch or length is asked for, as they do in a run: a pool that is new has no memory yet.
+  // An engine and its pool serve until another batch or length is asked for, as they do in a run: a pool that is new has no
+  // memory yet.
   double decode(int64_t batch, int64_t context, int64_t steps) {
     const int64_t reading = batch * context / kStepTokens + 2;  // steps; who is read first decodes meanwhile
     const int64_t new_tokens = reading + steps + 1;

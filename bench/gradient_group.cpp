@@ -1,8 +1,8 @@
 // How fast are gradients added over ranks, in the fixed order that keeps their bits?
 //
-// 64 MiB on 2 and 4 ranks, processes of this machine that are connected over its loopback: comm/gradient_group.h against Gloo's own
-// all-reduce, which adds in an order that depends on how many ranks there are. Both use connections of their own, and the ranks meet
-// before each one.
+// 64 MiB on 2 and 4 ranks, processes of this machine that are connected over its loopback: comm/gradient_group.h against Gloo's
+// own all-reduce, which adds in an order that depends on how many ranks there are. Both use connections of their own, and the
+// ranks meet before each one.
 
 #include <ATen/ops/zeros.h>
 

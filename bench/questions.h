@@ -24,8 +24,8 @@ models::Precision precision_named(const std::string& name);
 /// The calling thread gets so many threads for LibTorch's kernels and ours; throws UserError where `text` is no number from 1.
 void use_threads_named(const std::string& text);
 
-/// What the last words of a command line say, [DEVICE [PLUGIN]]: "cpu" without them, "cuda:N", or a device of the plugin. LibTorch knows
-/// it from here on: call it before the first tensor. Throws UserError saying what is missing.
+/// What the last words of a command line say, [DEVICE [PLUGIN]]: "cpu" without them, "cuda:N", or a device of the plugin.
+/// LibTorch knows it from here on: call it before the first tensor. Throws UserError saying what is missing.
 at::Device use_device(std::span<char* const> words);
 
 /// Until the device has done what it was given.

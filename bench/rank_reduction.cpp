@@ -1,8 +1,8 @@
 // How long does it take until two ranks know the sum of a number?
 //
-// Two processes of this program, on one machine, add one number again and again: each waits for the sum and begins the next one. It
-// takes one message each way through the store of the run (comm/store_mail.h). The reference is one question to the store and its
-// answer: what a message cannot go below.
+// Two processes of this program, on one machine, add one number again and again: each waits for the sum and begins the next one.
+// It takes one message each way through the store of the run (comm/store_mail.h). The reference is one question to the store and
+// its answer: what a message cannot go below.
 
 #include <chrono>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// training FOLDER float32|bfloat16 THREADS [DEVICE [PLUGIN]]: how long a training step takes, with random weights of the model in FOLDER.
+// training FOLDER float32|bfloat16 THREADS [DEVICE [PLUGIN]]: how long a training step takes, with random weights of the model in
+// FOLDER.
 //
 //   {"tokens": 4096, "length": 256}
 //       {"seconds"} of one step on tokens / length packed samples: hidden states, log-probability of every next token, backward,

@@ -55,8 +55,8 @@ struct SweepArguments {
   int parallel = 1;                 // so many runs at a time
   bool dry_run = false;             // only say what would be run
 };
-/// Runs all that are not finished, each by `rlhf-run run` in a folder of its own, and prints their table. The exit code is that of
-/// the first that ended badly.
+/// Runs all that are not finished, each by `rlhf-run run` in a folder of its own, and prints their table. The exit code is that
+/// of the first that ended badly.
 int sweep_pipeline(const SweepArguments& arguments);
 
 struct SweepTableArguments {
@@ -76,8 +76,8 @@ struct ResumeArguments {
   bool accept_changes = false;
   std::int64_t show_samples_every = 0;  // as in RunArguments
 };
-/// Goes on with a run, by the pipeline that its folder keeps. 1 when no checkpoint is intact. Where that has roles, and this is none
-/// of their ranks, it launches them.
+/// Goes on with a run, by the pipeline that its folder keeps. 1 when no checkpoint is intact. Where that has roles, and this is
+/// none of their ranks, it launches them.
 int resume_run(const ResumeArguments& arguments);
 
 /// The same on as many ranks as the roles have, each of them `rlhf-run resume`.

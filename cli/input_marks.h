@@ -8,9 +8,8 @@
 
 namespace sluice::cli {
 
-/// By what they are of, such as "path of [nodes.prompts] (FILE)": a mark of the files of data, of scorers and of tools that nodes name,
-/// but for those in `home`. What cannot be read has
-/// an empty one.
+/// By what they are of, such as "path of [nodes.prompts] (FILE)": a mark of the files of data, of scorers and of tools that nodes
+/// name, but for those in `home`. What cannot be read has an empty one.
 using Marks = std::map<std::string, std::string>;
 Marks marks_of_node_files(const engine::Plan& plan, const std::filesystem::path& home);
 

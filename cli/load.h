@@ -63,8 +63,8 @@ LoadedPipeline load_to_go_on(const std::filesystem::path& run_folder, const Pipe
 /// What the data of a plan and the folders of its models say: `all_data` of every row, else of the first of each file.
 Problems problems_of_data(const engine::Plan& plan, const engine::PipelineSpec& spec, bool all_data);
 
-/// Checking a pipeline only warns of a device that this machine lacks, and of weights or a tokenizer that are not there; running it
-/// does not go on without. These are the errors.
+/// Checking a pipeline only warns of a device that this machine lacks, and of weights or a tokenizer that are not there; running
+/// it does not go on without. These are the errors.
 Problems refused_by_a_run(const Problems& warnings);
 
 /// Prints warnings to stderr.

@@ -37,8 +37,8 @@ namespace sluice::cli {
 /// This process among the ranks of a run, or alone. What only one of them may decide, such as the run folder, rank 0 does, and
 /// tells the others.
 ///
-/// Owns the connections to the other ranks. One in a process; used by its main thread, but for what is said otherwise. Failure: of
-/// another rank, or of the connections, see watch(); a rank that goes away without end() takes the others with it. A failure
+/// Owns the connections to the other ranks. One in a process; used by its main thread, but for what is said otherwise. Failure:
+/// of another rank, or of the connections, see watch(); a rank that goes away without end() takes the others with it. A failure
 /// before watch(), while ranks connect and load, ends the process some seconds later if nothing else does.
 class Ranks {
  public:
@@ -54,8 +54,8 @@ class Ranks {
   /// [cluster] join_seconds. Alone: nothing. Throws UserError.
   void join(const engine::Plan& plan);
 
-  /// Of rank 0: tells all others a text, once. Of any other: waits for it. Ends when: it came, or a rank has failed, whose failure
-  /// this throws.
+  /// Of rank 0: tells all others a text, once. Of any other: waits for it. Ends when: it came, or a rank has failed, whose
+  /// failure this throws.
   void tell(const std::string& text);
   std::string hear();
 

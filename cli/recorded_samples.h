@@ -32,8 +32,8 @@ Json sample_in(const std::string& line, const std::string& place);
 /// The tokens from the first action on, with a number for each action; NaN for what others said between them.
 using NumberedTokens = std::vector<std::pair<std::string, double>>;
 
-/// Of a sample that has `tokens` and a list `field` of numbers for its actions, which are the last tokens unless `action_tokens` has
-/// their places; nothing: it has not.
+/// Of a sample that has `tokens` and a list `field` of numbers for its actions, which are the last tokens unless `action_tokens`
+/// has their places; nothing: it has not.
 std::optional<NumberedTokens> numbered_tokens(const Json& sample, const std::string& field, const text::Tokenizer& tokenizer);
 
 }  // namespace sluice::cli

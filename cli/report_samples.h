@@ -16,8 +16,9 @@ namespace sluice::cli {
 
 /// Samples that a run, which may go on, has recorded, for a page: half of them the last, half from the whole run.
 ///   [{"iteration", "group", "sample", other fields...}]
-/// Long texts are cut. Where tokens were written and what they may be coloured by (token_measures()), "pieces" is what was sampled,
-/// token by token: [text, ...], and "pieces_by" has their numbers: {"advantage": [number, ...], ...}. Lists are left out else. One thread.
+/// Long texts are cut. Where tokens were written and what they may be coloured by (token_measures()), "pieces" is what was
+/// sampled, token by token: [text, ...], and "pieces_by" has their numbers: {"advantage": [number, ...], ...}. Lists are left out
+/// else. One thread.
 class RunSamples {
  public:
   /// `spec`: the pipeline of the run. `most`: samples of all its files.

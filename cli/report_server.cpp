@@ -41,8 +41,8 @@ bool is_our_host(const httplib::Request& request, int port) {
   });
 }
 
-// Connections for threads, the newest first. One on which nothing is asked holds a thread until its time is over. Who asks comes in front
-// of those that wait already, and so waits for one thread at most, however many there are. The library owns it.
+// Connections for threads, the newest first. One on which nothing is asked holds a thread until its time is over. Who asks comes
+// in front of those that wait already, and so waits for one thread at most, however many there are. The library owns it.
 class NewestFirst final : public httplib::TaskQueue {
  public:
   NewestFirst() {

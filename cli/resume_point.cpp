@@ -45,7 +45,8 @@ void warn_of_damaged(const std::vector<engine::DamagedCheckpoint>& damaged, cons
   }
 }
 
-// What a run has saved is not where it was: on a disk that is not mounted, perhaps. Only who knows that it is lost may start over.
+// What a run has saved is not where it was: on a disk that is not mounted, perhaps. Only who knows that it is lost may start
+// over.
 void refuse_lost_checkpoints(const fs::path& run_folder) {
   const fs::path all = run_folder / engine::kCheckpointsFolder, newest = run_folder / engine::kNewestCheckpointLink;
   std::vector<fs::path> lead_nowhere;

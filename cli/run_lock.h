@@ -28,7 +28,8 @@ class RunLock {
   int descriptor_ = -1;
 };
 
-/// Whether that process of this machine has the lock of the folder, as far as its file says. Of a folder that is not there it has not.
+/// Whether that process of this machine has the lock of the folder, as far as its file says. Of a folder that is not there it has
+/// not.
 bool is_locked_by(int64_t pid, const std::filesystem::path& run_folder);
 
 }  // namespace sluice::cli

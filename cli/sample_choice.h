@@ -32,7 +32,8 @@ struct ChosenSamples {
   Problems damage;     // of lines that are left out
 };
 
-/// Throws UserError: nothing was recorded, not of that iteration, or not the field that it asks for; with the key that records it.
+/// Throws UserError: nothing was recorded, not of that iteration, or not the field that it asks for; with the key that records
+/// it.
 ChosenSamples choose_samples(const SampleRecord& record, GrowingLines& lines, const SampleChoice& choice);
 
 /// What a sample has to be sorted by: the number of a field, the mean of a list of numbers, or its length. Nothing: not recorded.

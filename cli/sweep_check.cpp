@@ -133,8 +133,8 @@ class MemoryAtOnce {
   std::map<std::string, MemoryTaken> taken_;
 };
 
-// A sweep that goes on was named by its folder, which a stranger may have made: what only a command line may say stays to be said,
-// and no plugin lies beside what the user has named.
+// A sweep that goes on was named by its folder, which a stranger may have made: what only a command line may say stays to be
+// said, and no plugin lies beside what the user has named.
 void refuse_what_is_to_be_typed(const std::filesystem::path& file, const SweptRun& run) {
   const engine::PipelineSpec spec = dsl::load_pipeline(file, run.sets).spec;
   const auto is_typed = [](const SourceSpan& where) { return where.known() && where.source->typed; };

@@ -17,8 +17,8 @@ struct CheckedSweep {
   int most_ranks = 1;                    // of any run
 };
 
-/// Proves the pipeline of each run of the grid, for the cores that a run has beside `parallel` - 1 others, and that the memory holds
-/// so many at once. Throws one UserError with all problems, each with the runs that have it.
+/// Proves the pipeline of each run of the grid, for the cores that a run has beside `parallel` - 1 others, and that the memory
+/// holds so many at once. Throws one UserError with all problems, each with the runs that have it.
 CheckedSweep check_sweep(const SweepArguments& arguments, const SweepGrid& grid);
 
 /// What changed in the pipelines of a sweep since it began; of what several runs have, one line.

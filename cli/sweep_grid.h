@@ -36,8 +36,8 @@ struct SweptRun {
 /// The values of all keys in each combination, the last key fastest. Without keys there is one.
 std::vector<std::vector<std::string>> combinations_of(const SweepGrid& grid);
 
-/// What a combination is called: "learning_rate=1e-4,clip=0.2"; without keys "all". A key is called by as much of its end as tells
-/// it from the others; several that have the same value by the first of them.
+/// What a combination is called: "learning_rate=1e-4,clip=0.2"; without keys "all". A key is called by as much of its end as
+/// tells it from the others; several that have the same value by the first of them.
 std::string combination_name(const SweepGrid& grid, const std::vector<std::string>& values);
 
 /// Of each combination a run for each seed. Names are those of folders, each another: what a value has beside letters, digits and
@@ -45,8 +45,8 @@ std::string combination_name(const SweepGrid& grid, const std::vector<std::strin
 std::vector<SweptRun> runs_of(const SweepGrid& grid);
 
 /// The grid of a command line. Each of `sets` is KEY=VALUE or KEY=VALUE,VALUE,...: commas separate values, but not in strings,
-/// brackets and braces. KEY+KEY are keys that have the same value. Adds a problem for what is none, for a key that is there twice or is the seed, and where there is nothing
-/// to sweep, or more than 1,000 runs.
+/// brackets and braces. KEY+KEY are keys that have the same value. Adds a problem for what is none, for a key that is there twice
+/// or is the seed, and where there is nothing to sweep, or more than 1,000 runs.
 SweepGrid read_grid(const std::vector<std::string>& sets, const std::vector<std::int64_t>& seeds, Problems& problems);
 
 /// "1..3,7" is 1, 2, 3, 7. What is wrong with it goes to `fault`, which is empty where nothing is.

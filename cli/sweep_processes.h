@@ -20,9 +20,10 @@ struct SweepOutcome {
   int signal = 0;                   // SIGINT or SIGTERM, after which no more were started; 0: none came
 };
 
-/// Runs all of them, `parallel` at a time, as Children (cli/children.h) of this process. Each has its share of the cores; a single one
-/// at a time writes where this process does. One that fails ends no other; after SIGINT or SIGTERM, which they are passed, no more
-/// are started. `runs`: how many the sweep has, for messages. Throws UserError where one cannot be started; then none is left.
+/// Runs all of them, `parallel` at a time, as Children (cli/children.h) of this process. Each has its share of the cores; a
+/// single one at a time writes where this process does. One that fails ends no other; after SIGINT or SIGTERM, which they are
+/// passed, no more are started. `runs`: how many the sweep has, for messages. Throws UserError where one cannot be started; then
+/// none is left.
 SweepOutcome run_processes(const std::vector<SweepProcess>& processes, int parallel, size_t runs);
 
 }  // namespace sluice::cli

@@ -64,8 +64,8 @@ std::string table(std::vector<Row> rows, size_t width) {
   return text;
 }
 
-// What rows say of a moment: that it is now, that it was the last one of a run that has ended otherwise than well, or nothing, since a
-// run that is done has nothing left to do.
+// What rows say of a moment: that it is now, that it was the last one of a run that has ended otherwise than well, or nothing,
+// since a run that is done has nothing left to do.
 enum class Moment { kNow, kLast, kNone };
 
 Moment moment_of(const TopView& view) {

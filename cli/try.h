@@ -13,9 +13,9 @@ namespace sluice::cli {
 /// `in` has (see ColumnsInput).
 ///
 /// Prints {"columns": {...}} with what the node wrote. For an objective, computed in double precision: {"loss": loss_sum / count,
-/// "loss_sum": ..., "count": ..., "gradient": {COLUMN: d loss / d COLUMN, a list a sample}, "metrics": {...}}. A KL controller reads
-/// {"kl": x, "samples": n, "coefficient": c} and prints {"coefficient": the next one}. Returns the exit code; throws UserError for an
-/// unknown name, wrong parameters and columns that do not fit.
+/// "loss_sum": ..., "count": ..., "gradient": {COLUMN: d loss / d COLUMN, a list a sample}, "metrics": {...}}. A KL controller
+/// reads {"kl": x, "samples": n, "coefficient": c} and prints {"coefficient": the next one}. Returns the exit code; throws
+/// UserError for an unknown name, wrong parameters and columns that do not fit.
 int run_try(const engine::Registry& registry, const std::string& what, const std::vector<std::string>& sets,
             const std::string& preset, std::istream& in, std::ostream& out);
 

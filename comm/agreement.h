@@ -7,8 +7,8 @@
 
 namespace sluice::comm {
 
-/// Throws UserError, on all ranks the same, where some rank has another value than the first one under some name, or none: the first
-/// name of all, both ranks and both values. A rank with an empty value has nothing to compare under that name.
+/// Throws UserError, on all ranks the same, where some rank has another value than the first one under some name, or none: the
+/// first name of all, both ranks and both values. A rank with an empty value has nothing to compare under that name.
 ///
 /// A process that takes the place of one that is lost throws alone.
 ///

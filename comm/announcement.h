@@ -22,8 +22,8 @@ struct Announcement {
 
 std::string text_of(const Announcement& announcement);
 
-/// Tells the next rank of it, and hears from the one before: so operations never meet others than their own. Returns when both are
-/// about to do the same. Throws InternalError that names what each was about to do, where it is not: all ranks carry out one
+/// Tells the next rank of it, and hears from the one before: so operations never meet others than their own. Returns when both
+/// are about to do the same. Throws InternalError that names what each was about to do, where it is not: all ranks carry out one
 /// program, so that is a bug; and what Transfers throws.
 void announce(engine::World world, Transfers& transfers, const Announcement& announcement);
 

@@ -43,8 +43,8 @@ struct ClusterOptions {
   /// Makes what columns go to other ranks by, at the first question, which all ranks ask. Empty: nothing does.
   std::function<std::unique_ptr<ParcelsWithoutLost>(const Store& store)> make_parcels;
 
-  /// These may be lost, and the others go on without them. `lost` is called for each once, likewise: `why` is one sentence. Nothing
-  /// is sent to it, or heard of it, from then on.
+  /// These may be lost, and the others go on without them. `lost` is called for each once, likewise: `why` is one sentence.
+  /// Nothing is sent to it, or heard of it, from then on.
   RankRange expendable = {};
   std::function<void(int rank, const std::string& why)> lost = {};
 
@@ -58,7 +58,8 @@ struct ClusterOptions {
 /// The processes of one run as a whole: who they are, what they tell each other, and whether all of them are there.
 ///
 /// Joins in the constructor. Waits for: all ranks, and that they have the same `agreed`; or that the process is found lost whose
-/// place this one takes. Ends when: they do, or the time to join is over. Owns the store, the mail, the reductions, the heartbeat, the gradient groups and the parcels, which live as long as this.
+/// place this one takes. Ends when: they do, or the time to join is over. Owns the store, the mail, the reductions, the
+/// heartbeat, the gradient groups and the parcels, which live as long as this.
 ///
 /// Threads: reductions() and mail() are thread-safe; one thread makes and ends this, and asks for parcels(). Failure: the
 /// constructor throws UserError, the same on all ranks that are there; later `failed` is called.
@@ -92,8 +93,8 @@ class Cluster {
   /// The last thing that a rank does with the others. Well: it says goodbye, and rank 0 waits until all have. Not well: it says
   /// why, and the others fail by that; rank 0 waits some seconds, so that they can see it.
   ///
-  /// Neither mail nor parcels call anybody after it. A rank has ended well when nothing is left between it and another, or when it
-  /// expects early ends (engine::Parcels): so nobody fails by its goodbye, however long the others still run.
+  /// Neither mail nor parcels call anybody after it. A rank has ended well when nothing is left between it and another, or when
+  /// it expects early ends (engine::Parcels): so nobody fails by its goodbye, however long the others still run.
   void end(bool well, const std::string& why = {});
 
   /// Likewise, where the others have nothing from this rank, which may be lost: they go on.

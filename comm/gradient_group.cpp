@@ -191,7 +191,8 @@ void GlooGradients::fail(std::exception_ptr reason, bool is_awaited) {
   if (wait_for_somebody(is_awaited)) failed_(std::move(reason));
 }
 
-// Waits for: an operation that somebody waits for, after a failure. Ends when: there is one; or, with false, nobody can ask any more.
+// Waits for: an operation that somebody waits for, after a failure. Ends when: there is one; or, with false, nobody can ask any
+// more.
 bool GlooGradients::wait_for_somebody(bool is_awaited) {
   const auto waits = [&] {
     return is_awaited || std::ranges::any_of(waiting_, [](const Operation& operation) { return operation.done != nullptr; });

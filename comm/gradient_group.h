@@ -32,8 +32,9 @@ namespace sluice::comm {
 /// Every operation is announced before anybody enters it (comm/announcement.h), so ranks that do not do the same fail at once.
 ///
 /// Failure: what Gloo throws, or a bug, is given to `failed`, once, when there is somebody who waits (GradientGroup); it must
-/// neither throw nor destroy this. All connections are closed before, so that the other ranks fail as well; no operation is carried
-/// out after that, and no `done` called before abandon(). The destructor gives up what is not done, without `failed`, and does not wait for other ranks.
+/// neither throw nor destroy this. All connections are closed before, so that the other ranks fail as well; no operation is
+/// carried out after that, and no `done` called before abandon(). The destructor gives up what is not done, without `failed`, and
+/// does not wait for other ranks.
 class GlooGradients final : public engine::GradientGroup {
  public:
   using Failed = std::function<void(std::exception_ptr)>;

@@ -99,7 +99,8 @@ void GradientSum::add_block(std::vector<float*>& values, float* sum, int64_t cou
   for (float*& one : values) one += count;
 }
 
-// What parts of the tree come to stays in the nearest cache: each value is read once from farther away, and each sum written once.
+// What parts of the tree come to stays in the nearest cache: each value is read once from farther away, and each sum written
+// once.
 void GradientSum::add_stretch(const std::vector<float*>& values, int64_t begin, int64_t count, float* sum) {
   std::vector<const float*> at(values.size());
   std::ranges::transform(values, at.begin(), [begin](const float* value) { return value + begin; });

@@ -11,12 +11,13 @@
 
 namespace sluice::comm {
 
-/// Adds gradients over the ranks, one at a time. In each round a rank sends its parts of each owner's piece, adds the parts of all
-/// ranks of its own piece in the order of the tree, and sends the sum to all, if all are to have it. While one round is added, the
-/// parts of the next ones are on their way.
+/// Adds gradients over the ranks, one at a time. In each round a rank sends its parts of each owner's piece, adds the parts of
+/// all ranks of its own piece in the order of the tree, and sends the sum to all, if all are to have it. While one round is
+/// added, the parts of the next ones are on their way.
 ///
-/// The bits depend on the slots alone: each float is added once, by its owner, as the tree says. A rank with one part sends as much
-/// as in an all-reduce in a ring, straight out of the gradient and into it; only parts of others for a rank's own piece are staged.
+/// The bits depend on the slots alone: each float is added once, by its owner, as the tree says. A rank with one part sends as
+/// much as in an all-reduce in a ring, straight out of the gradient and into it; only parts of others for a rank's own piece are
+/// staged.
 ///
 /// Uses `transfers`, which it does not own. Belongs to one thread. Throws what Transfers throws; then the gradient is half done.
 class GradientSum {

@@ -42,8 +42,8 @@ struct HeartbeatOptions {
 /// rank that fails says why, and one that ends says so. The first loss is written to the store, and all ranks tell of that one.
 ///
 /// Of ranks that may be lost each is a loss of its own, without which the others go on; so that all of them do, whoever notices
-/// writes it to the store. A rank that was given up fails when it sees that. Another process may take its place: what the two write
-/// is kept apart (comm/incarnation.h).
+/// writes it to the store. A rank that was given up fails when it sees that. Another process may take its place: what the two
+/// write is kept apart (comm/incarnation.h).
 ///
 /// Lives shorter than the store. Threads: one ends it, not that of `lost`; seen() is thread-safe. Failure: `lost` is the way to
 /// tell; the constructor throws StoreLost.

@@ -13,8 +13,8 @@ struct Member {
   int64_t pid = 0;
 };
 
-/// One of the processes that are a rank of a run, one after the other: what one of them writes is never taken for what another one
-/// has written. The first is 0, and each has a higher number than those before. A plain value.
+/// One of the processes that are a rank of a run, one after the other: what one of them writes is never taken for what another
+/// one has written. The first is 0, and each has a higher number than those before. A plain value.
 struct Incarnation {
   int64_t number = 0;
   Member member;
@@ -24,8 +24,8 @@ struct Incarnation {
 std::string bytes_of(const Incarnation& incarnation);
 Incarnation incarnation_from(const std::string& bytes);
 
-/// Keys of the store. Of each incarnation: its last beat, and how it was lost; empty: it was not. Of a rank: the last that has come
-/// back; empty: none.
+/// Keys of the store. Of each incarnation: its last beat, and how it was lost; empty: it was not. Of a rank: the last that has
+/// come back; empty: none.
 std::string beat_key(int rank, int64_t incarnation);
 std::string gone_key(int rank, int64_t incarnation);
 std::string back_key(int rank);

@@ -14,8 +14,8 @@ namespace sluice::comm {
 
 /// Moves floats between the GPUs of ranks by NCCL.
 ///
-/// Joins in the constructor. Waits for: all ranks of `world`. Ends when: they have joined, or the process does. Failure: UserError with
-/// what NCCL says.
+/// Joins in the constructor. Waits for: all ranks of `world`. Ends when: they have joined, or the process does. Failure:
+/// UserError with what NCCL says.
 class NcclExchange final : public engine::DeviceExchange {
  public:
   /// `id`: the same on all ranks.

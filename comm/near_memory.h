@@ -4,9 +4,9 @@
 
 namespace sluice::comm {
 
-/// The memory of other processes of this machine, out of which bytes are copied once, with no connection between (process_vm_readv).
-/// Systems allow it for processes of one user, or do not (other users, containers, security modules): whoever wants to read tries
-/// it first with a sample, which also shows that the number of the process means the same process to both.
+/// The memory of other processes of this machine, out of which bytes are copied once, with no connection between
+/// (process_vm_readv). Systems allow it for processes of one user, or do not (other users, containers, security modules): whoever
+/// wants to read tries it first with a sample, which also shows that the number of the process means the same process to both.
 ///
 /// Threads: any. Failure: functions that return false leave it to the caller what that means.
 

@@ -16,8 +16,8 @@ class ParcelsWithoutLost : public engine::Parcels {
   /// That rank may be lost, and is: what is between the two is forgotten, and what is offered or granted to it from now on.
   virtual void lose(int rank) = 0;
 
-  /// Another process has taken its place, and waits for this one to connect. Waits for: the connection. Ends when: it is there, or
-  /// after some seconds; then that process is lost. By one thread.
+  /// Another process has taken its place, and waits for this one to connect. Waits for: the connection. Ends when: it is there,
+  /// or after some seconds; then that process is lost. By one thread.
   virtual void take_back(int rank, int64_t incarnation) = 0;
 };
 

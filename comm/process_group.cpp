@@ -83,8 +83,8 @@ std::shared_ptr<gloo::transport::Device> device_of(const std::string& host) {
   }
 }
 
-// Waits for: all ranks. Else a quick one could be gone again before another has its connection to it. Not Gloo's barrier, of which
-// LibTorch takes notes that all groups of the process share without a lock.
+// Waits for: all ranks. Else a quick one could be gone again before another has its connection to it. Not Gloo's barrier, of
+// which LibTorch takes notes that all groups of the process share without a lock.
 void meet(c10d::Store& store, int size, std::chrono::milliseconds timeout) {
   if (store.add("connected", 1) == size) store.set("all connected", "yes");
   store.wait({"all connected"}, timeout);

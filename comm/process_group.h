@@ -22,13 +22,13 @@ struct ProcessGroupOptions {
 
 /// All ranks of a run, connected with each other by Gloo over TCP: when this returns, each has a connection to each other.
 ///
-/// `store`: where ranks find each other; an intrusive_ptr owns it, of which the group takes one. `prefix`: of the group's keys, the
-/// same on all ranks and new in this store. Whoever has the last pointer to the group closes its connections, and never waits for
-/// other ranks in that.
+/// `store`: where ranks find each other; an intrusive_ptr owns it, of which the group takes one. `prefix`: of the group's keys,
+/// the same on all ranks and new in this store. Whoever has the last pointer to the group closes its connections, and never waits
+/// for other ranks in that.
 ///
-/// Threads: operations of one group are started by one thread at a time, in the same order on all ranks. Several groups at once may
-/// send and receive, and nothing else: LibTorch 2.11 takes notes of all other operations in one place, without a lock. Failure:
-/// throws UserError where there is no such host, or not all ranks come in time.
+/// Threads: operations of one group are started by one thread at a time, in the same order on all ranks. Several groups at once
+/// may send and receive, and nothing else: LibTorch 2.11 takes notes of all other operations in one place, without a lock.
+/// Failure: throws UserError where there is no such host, or not all ranks come in time.
 std::shared_ptr<c10d::Backend> connect_ranks(c10d::Store& store, const std::string& prefix, engine::World world,
                                              const ProcessGroupOptions& options = {});
 

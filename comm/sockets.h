@@ -8,8 +8,8 @@
 
 #include "comm/descriptor.h"
 
-/// The few calls of the system's sockets that LibTorch does not do for us: so that a port in use is told from a host that is none,
-/// and nobody waits longer than was said. Functions without state. Failure: UserError where a host or a port is the user's.
+/// The few calls of the system's sockets that LibTorch does not do for us: so that a port in use is told from a host that is
+/// none, and nobody waits longer than was said. Functions without state. Failure: UserError where a host or a port is the user's.
 namespace sluice::comm {
 
 using Clock = std::chrono::steady_clock;
@@ -23,9 +23,9 @@ struct Listener {
   std::string address;
 };
 
-/// Listens on the address that `host` has on this machine, or on all addresses of the machine. For a host that is reached from this
-/// machine alone that is ::1, where "localhost" is its name: LibTorch asks for the name of every address, even that of 127.0.0.1 as
-/// an address of IPv6, and name servers may be slow.
+/// Listens on the address that `host` has on this machine, or on all addresses of the machine. For a host that is reached from
+/// this machine alone that is ::1, where "localhost" is its name: LibTorch asks for the name of every address, even that of
+/// 127.0.0.1 as an address of IPv6, and name servers may be slow.
 Listener listen_on(const std::string& host, int port, bool everywhere);
 
 /// A socket that is connected to `host`, and the address in digits that it has found there. No socket: nobody listens there.

@@ -29,8 +29,8 @@ struct JoinOptions {
 
 /// All ranks of a run, and the store that rank 0 serves for them: the one way on which they find each other.
 ///
-/// Joins in the constructor. Waits for: all ranks; or, in the place of a process that is lost, until that is found. Ends when: they
-/// are there, or join_seconds are over. Lives longer than its connections. Thread-safe once it is there.
+/// Joins in the constructor. Waits for: all ranks; or, in the place of a process that is lost, until that is found. Ends when:
+/// they are there, or join_seconds are over. Lives longer than its connections. Thread-safe once it is there.
 ///
 /// Failure: UserError, one sentence, where the port is in use, nobody serves the store, ranks are missing, a rank has another key
 /// or another number of ranks, or others could reach the store and there is no key. Ranks that were there fail with the same

@@ -42,8 +42,8 @@ struct StorePlace {
 /// rank 0.
 ///
 /// One thread at a time; what waits keeps the connection for itself, so that each thread has its own. interrupt() is for any
-/// thread. Failure: StoreLost where the connection is closed, or where there is no answer for `answer_seconds`; then this one is of
-/// no use any more.
+/// thread. Failure: StoreLost where the connection is closed, or where there is no answer for `answer_seconds`; then this one is
+/// of no use any more.
 class StoreConnection {
  public:
   StoreConnection(const StorePlace& place, double answer_seconds);

@@ -23,9 +23,9 @@ namespace sluice::comm {
 /// Lives shorter than the store. Threads: send() from any, one after the other, without an answer to wait for; handlers on the
 /// thread of this alone, and never at once.
 ///
-/// Failure: `failed` is called once, on whatever thread, with StoreLost where rank 0 is gone, or with what a handler threw, or with
-/// InternalError where messages do not come as they were sent. It must not throw, and must not close the mail. Nothing is sent or
-/// received then.
+/// Failure: `failed` is called once, on whatever thread, with StoreLost where rank 0 is gone, or with what a handler threw, or
+/// with InternalError where messages do not come as they were sent. It must not throw, and must not close the mail. Nothing is
+/// sent or received then.
 class StoreMail final : public engine::Mail {
  public:
   using Failed = std::function<void(std::exception_ptr)>;
@@ -44,7 +44,8 @@ class StoreMail final : public engine::Mail {
   /// Another process has taken its place.
   void take_back(int rank, int64_t incarnation);
 
-  /// Where this process has taken the place of another one: the others take what it sends from now on. Before that it is kept here.
+  /// Where this process has taken the place of another one: the others take what it sends from now on. Before that it is kept
+  /// here.
   void begin();
 
  private:

@@ -48,7 +48,8 @@ class Transfers {
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  /// Waits for: all ranks to do the same, before the first of their transfers; where no memory is read, nobody. Ends as wait() does.
+  /// Waits for: all ranks to do the same, before the first of their transfers; where no memory is read, nobody. Ends as wait()
+  /// does.
   void find_near();
 
   void send(int batch, const float* from, int64_t count, int rank, int tag);

@@ -32,8 +32,8 @@ struct PlainKey {
 const PlainKey& plugins_key();
 const PlainKey& extends_key();
 
-/// A pipeline file, or builtin:NAME, and all it extends, the base first. Adds problems for what cannot be read, is not TOML, or extends itself, and
-/// for unknown top-level keys; `complete` is false when a file is missing from the layers because of that.
+/// A pipeline file, or builtin:NAME, and all it extends, the base first. Adds problems for what cannot be read, is not TOML, or
+/// extends itself, and for unknown top-level keys; `complete` is false when a file is missing from the layers because of that.
 struct Files {
   std::vector<Layer> layers;
   bool complete = true;
@@ -44,8 +44,8 @@ Files parse_layers(std::string text, std::string name, const std::string& base_f
 /// "a.b.c=value" as a layer.
 std::optional<Layer> parse_override(const std::string& argument, Problems& problems);
 
-/// All layers as one tree. Tables merge key by key and keep the place where they were written first; everything else replaces, but no
-/// table of a pipeline: where something else stands in its place, it stays as it was, and what needs it finds it.
+/// All layers as one tree. Tables merge key by key and keep the place where they were written first; everything else replaces,
+/// but no table of a pipeline: where something else stands in its place, it stays as it was, and what needs it finds it.
 struct Merged {
   engine::Table root;
   std::vector<engine::Name> removed;  // as PipelineSpec has it

@@ -8,7 +8,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODULES = ("base", "data", "columnar", "engine", "comm", "dsl", "text", "models", "nodes", "cli")
 SUFFIXES = (".h", ".cpp", ".inc", ".cu", ".cuh")
-LONGEST = 500
+LONGEST = 500  # lines of a file
+WIDEST = 130  # of a line of a comment; clang-format cuts code alone
+PROSE = re.compile(r"\s*//+ (?!\s|clang-format|NOLINT)(?!.*\S {3,}\S)")  # not an example, nor a line of a table
 
 # An include that begins with one of these is forbidden in the files of that module.
 TORCH = ("torch/", "ATen/", "c10/")
@@ -117,6 +119,9 @@ def violations(root):
         lines = text.count("\n")
         if lines > LONGEST:
             found.append(f"{name}:{lines}: longer than {LONGEST} lines")
+        for number, line in enumerate(text.splitlines(), 1):
+            if len(line) > WIDEST and PROSE.match(line):
+                found.append(f"{name}:{number}: a comment of more than {WIDEST} characters")
         for number, header in included(text):
             place = f"{name}:{number}"
             if header.startswith(FORBIDDEN[module]):
@@ -249,6 +254,11 @@ class TheTestItself(unittest.TestCase):
 
     def test_finds_a_long_file(self):
         self.assertEqual(self.violations_of({"engine/a.h": "\n" * 501}), ["engine/a.h:501: longer than 500 lines"])
+
+    def test_finds_a_wide_comment(self):
+        wide = "x" * 130
+        self.assertEqual(self.violations_of({"engine/a.h": f"/// {wide}\n///   {wide}\nint x;  // {wide}\n// a   {wide}\n"}),
+                         ["engine/a.h:1: a comment of more than 130 characters"])
 
     def test_allows_what_is_allowed(self):
         self.assertEqual(self.violations_of({

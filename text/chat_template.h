@@ -24,8 +24,8 @@ struct ChatOptions {
   std::optional<std::tm> now = {};          // for templates that print the date; nothing: the local time of the clock
 };
 
-/// The special tokens of a model folder, by name: {"eos_token": "</s>"}. Of tokenizer_config.json and special_tokens_map.json; what
-/// neither names is not there. Throws UserError naming file and key.
+/// The special tokens of a model folder, by name: {"eos_token": "</s>"}. Of tokenizer_config.json and special_tokens_map.json;
+/// what neither names is not there. Throws UserError naming file and key.
 Json special_tokens_of(const std::filesystem::path& folder);
 
 /// A rendered conversation and the bytes [first, second) of it that the assistant said, ascending and disjoint.
@@ -60,10 +60,10 @@ class ChatTemplate {
   std::string render(const Json& messages, const ChatOptions& options = {}) const;
 
   /// Also what the assistant said. A template that marks it with {% generation %} blocks is believed. For any other, each
-  /// assistant message is what the text up to it has more than the prompt before it. Where a template writes a message differently
-  /// once others follow (Qwen3 puts an empty thought before the last), it reaches from its prompt to where its content ends, and as
-  /// far behind that as if it were the last. Throws UserError that names the message where neither is to be found. Not with
-  /// continue_final_message.
+  /// assistant message is what the text up to it has more than the prompt before it. Where a template writes a message
+  /// differently once others follow (Qwen3 puts an empty thought before the last), it reaches from its prompt to where its
+  /// content ends, and as far behind that as if it were the last. Throws UserError that names the message where neither is to be
+  /// found. Not with continue_final_message.
   MaskedChat render_with_mask(const Json& messages, const ChatOptions& options = {}) const;
 
   const Json& special_tokens() const { return special_tokens_; }

@@ -52,8 +52,8 @@ void add(engine::ParcelTraffic& all, const engine::ParcelTraffic& one) {
 // One other rank, or a process that is it: what goes to it and what comes from it.
 class DirectParcels::Peer final : public MessageTaker {
  public:
-  /// `number`: which no other one has. `has_ended`: nothing more is taken. `expects_early_ends`: it may leave with something between
-  /// the two.
+  /// `number`: which no other one has. `has_ended`: nothing more is taken. `expects_early_ends`: it may leave with something
+  /// between the two.
   Peer(int number, int own, int rank, int64_t incarnation, PeerSocket socket, BlockPool& pool, const DamageOptions& options,
        const std::atomic<bool>& has_ended, const std::atomic<bool>& expects_early_ends, const ExpendableRanks& expendable)
       : number_(number),
@@ -469,8 +469,8 @@ void DirectParcels::fail(std::exception_ptr reason) {
     is_told = !has_ended_.exchange(true);  // else it was given up
     if (is_told) ending_ = Ending::kAbandoned;
   }
-  // Where another rank is gone the connections stay until this is destroyed: the others notice that by themselves, and this rank is
-  // still there, which may be one that they would go on without.
+  // Where another rank is gone the connections stay until this is destroyed: the others notice that by themselves, and this rank
+  // is still there, which may be one that they would go on without.
   if (is_told && is_rank_closed(reason)) {
     for (const auto& peer : peers_)
       if (peer) peer->forget_parcels();

@@ -21,9 +21,9 @@
 
 namespace sluice::comm {
 
-/// These ranks may be lost, and the others go on. `lost` is called once for each of them that closes its connection, on the thread
-/// of the parcels: it must neither throw nor destroy them. `connect` connects with a process that takes the place of such a rank;
-/// no socket: it does not answer.
+/// These ranks may be lost, and the others go on. `lost` is called once for each of them that closes its connection, on the
+/// thread of the parcels: it must neither throw nor destroy them. `connect` connects with a process that takes the place of such
+/// a rank; no socket: it does not answer.
 struct ExpendableRanks {
   RankRange ranks = {};
   std::function<void(int rank, int64_t incarnation)> lost;
@@ -55,10 +55,10 @@ struct ExpendableRanks {
 /// nothing of what is for it for `stalled_seconds`, as over a link that is cut, is a failure too, which names it and a parcel
 /// between the two: whether the rank lives others say sooner.
 ///
-/// close() and the destructor say goodbye to each rank to which all is sent and from which nothing is to come, and wait until it has
-/// heard that, which it does at once, or some seconds. For others there is no goodbye, and they fail. After expect_early_ends()
-/// what is not done is forgotten, and all ranks hear a goodbye that says so: another rank takes it well even where nobody has
-/// told it yet that the run ends early. What is for a rank that has left is dropped then.
+/// close() and the destructor say goodbye to each rank to which all is sent and from which nothing is to come, and wait until it
+/// has heard that, which it does at once, or some seconds. For others there is no goodbye, and they fail. After
+/// expect_early_ends() what is not done is forgotten, and all ranks hear a goodbye that says so: another rank takes it well even
+/// where nobody has told it yet that the run ends early. What is for a rank that has left is dropped then.
 class DirectParcels final : public ParcelsWithoutLost {
  public:
   using Failed = std::function<void(std::exception_ptr)>;
@@ -74,8 +74,8 @@ class DirectParcels final : public ParcelsWithoutLost {
   void send(int to, engine::ParcelKey key, engine::Parcel parcel, std::function<void()> done) override;
   void receive(int from, engine::ParcelKey key, int64_t most_bytes, Arrived arrived) override;
 
-  /// Likewise for bytes as they are, which come to a place that the receiver names. Nobody else writes there until they have come.
-  /// What `landed` throws is a failure of this.
+  /// Likewise for bytes as they are, which come to a place that the receiver names. Nobody else writes there until they have
+  /// come. What `landed` throws is a failure of this.
   void send_bytes(int to, engine::ParcelKey key, ByteParcel parcel, std::function<void()> done);
   void receive_bytes(int from, engine::ParcelKey key, LandingPlace place, Landed landed);
 

@@ -72,10 +72,10 @@ class MessageSocket {
   void read(MessageTaker& taker);
   bool is_behind() const { return is_behind_; }
 
-  /// The end in steps, after which the other rank has heard the goodbye: of a connection that is closed while something lies there
-  /// unread, the system may take along what was written last. begin_to_leave() pushes it, behind what is unsent or, where this rank
-  /// ends early, behind what of that is half written or is word of what was taken. leave() writes it and drops what comes; it
-  /// returns whether all is written and the other side sends nothing more. Then close().
+  /// The end in steps, after which the other rank has heard the goodbye: of a connection that is closed while something lies
+  /// there unread, the system may take along what was written last. begin_to_leave() pushes it, behind what is unsent or, where
+  /// this rank ends early, behind what of that is half written or is word of what was taken. leave() writes it and drops what
+  /// comes; it returns whether all is written and the other side sends nothing more. Then close().
   void begin_to_leave(Message goodbye);
   bool leave();
 

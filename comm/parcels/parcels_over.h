@@ -18,8 +18,8 @@ struct ParcelOptions {
   ExpendableRanks expendable = {};
 };
 
-/// Parcels between the ranks of a run, once for each run. Where this process takes the place of one that is lost, it tells the others
-/// so, which then connect with it.
+/// Parcels between the ranks of a run, once for each run. Where this process takes the place of one that is lost, it tells the
+/// others so, which then connect with it.
 ///
 /// Waits for: all ranks to ask for them. Ends when: they are connected, after `join_seconds`, or on `give_up`. `failed` as
 /// DirectParcels has it. Throws UserError where the ranks cannot be connected, or this has given up.

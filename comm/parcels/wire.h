@@ -34,9 +34,9 @@ class Wire {
   virtual uint32_t fetch(const Message& chunk, std::span<std::byte> place) = 0;
 };
 
-/// Between processes of one host. The sender has the blocks of the receiver mapped and writes there. Where its bytes lie in a block
-/// of its own it only says so, and the receiver copies them: several that get the same bytes do so at the same time, and each takes
-/// the checksum while it copies.
+/// Between processes of one host. The sender has the blocks of the receiver mapped and writes there. Where its bytes lie in a
+/// block of its own it only says so, and the receiver copies them: several that get the same bytes do so at the same time, and
+/// each takes the checksum while it copies.
 class MemoryWire final : public Wire {
  public:
   explicit MemoryWire(int other) : other_(other) {}

@@ -13,8 +13,9 @@
 
 namespace sluice::comm {
 
-/// A landing whose memory is a block of the parcels of its rank. Behind the version there is room for a checksum of each chunk, which
-/// the ranks that have it in common tell each other. It keeps the block. Its bytes belong to who brings them, until that has said so.
+/// A landing whose memory is a block of the parcels of its rank. Behind the version there is room for a checksum of each chunk,
+/// which the ranks that have it in common tell each other. It keeps the block. Its bytes belong to who brings them, until that
+/// has said so.
 class BlockLanding final : public engine::Landing {
  public:
   /// `number`: how many the rank asked for before.

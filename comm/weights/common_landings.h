@@ -17,8 +17,8 @@ namespace sluice::comm {
 /// Uses the parcels, which outlive it. Thread-safe.
 class CommonLandings {
  public:
-  /// `sharers`: of each landing, in the same order on all of them, and this rank among them. A version has so many bytes, in so many
-  /// chunks. `key`: of model and first version, for what goes between them.
+  /// `sharers`: of each landing, in the same order on all of them, and this rank among them. A version has so many bytes, in so
+  /// many chunks. `key`: of model and first version, for what goes between them.
   CommonLandings(DirectParcels& parcels, std::vector<int> sharers, size_t bytes, size_t chunks, engine::ParcelKey key);
 
   const std::vector<int>& sharers() const { return sharers_; }

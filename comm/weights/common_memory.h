@@ -38,9 +38,9 @@ class CommonMemoryOver final : public engine::CommonMemory {
   const std::stop_token give_up_;
 };
 
-/// Of these ranks of those that `store` knows. `name`: what they have it for; a rank is in one group of a name.
-/// Waits for: all of them to ask. Ends when: they are connected, after `join_seconds`, or on `give_up`. Throws UserError where they
-/// cannot be connected, or are on several hosts.
+/// Of these ranks of those that `store` knows. `name`: what they have it for; a rank is in one group of a name. Waits for: all of
+/// them to ask. Ends when: they are connected, after `join_seconds`, or on `give_up`. Throws UserError where they cannot be
+/// connected, or are on several hosts.
 std::unique_ptr<engine::CommonMemory> common_memory_over(const Store& store, const std::string& name,
                                                          const engine::SharingRanks& ranks, double join_seconds,
                                                          const std::stop_token& give_up = {});

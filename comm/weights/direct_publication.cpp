@@ -86,8 +86,8 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     return all;
   }
 
-  // Where nobody has taken the checksums yet, who receives too takes them here, since it needs them itself; for others they are taken
-  // on the way out.
+  // Where nobody has taken the checksums yet, who receives too takes them here, since it needs them itself; for others they are
+  // taken on the way out.
   void offer(int64_t number, engine::Range range, const std::shared_ptr<const std::byte>& bytes,
              std::span<const uint32_t> checksums) {
     const std::shared_ptr<Block> source = source_of(bytes);

@@ -27,9 +27,9 @@ struct ReceiverLosses {
 /// A publication over parcels: each piece of PublicationPlan is one, and comes straight to its place in the landing. On one host
 /// receivers copy by themselves out of memory of new_source() and of landings; out of other memory the owner copies. They have a
 /// landing in common: the first of them makes it and lends it to the others. Each tells the others when it has no readers there
-/// any more, and when its part of a version is there: two short messages to each. The owner
-/// takes the checksums, or whoever writes the bytes does; they travel with the piece: whoever it comes to compares with what was there
-/// at the beginning, also where it was handed on in between.
+/// any more, and when its part of a version is there: two short messages to each. The owner takes the checksums, or whoever
+/// writes the bytes does; they travel with the piece: whoever it comes to compares with what was there at the beginning, also
+/// where it was handed on in between.
 ///
 /// Of a version a receiver tells each owner that it has acknowledged it, with its checksum. An owner that has heard it of all
 /// tells all ranks, with how long that took and who was last, and a version opens where all owners have said so: two short
@@ -54,8 +54,8 @@ class DirectPublication final : public engine::Publication {
   void receive(int64_t version, std::shared_ptr<engine::Landing> into) override;
   void acknowledge(int64_t version) override;
 
-  /// A receiver that may be lost is: versions open without its word. It is there again, and gets that version and those that follow:
-  /// so on all owners, none of which has offered anything of it. From any thread.
+  /// A receiver that may be lost is: versions open without its word. It is there again, and gets that version and those that
+  /// follow: so on all owners, none of which has offered anything of it. From any thread.
   void lose(int rank);
   void take_back(int rank, int64_t first_version);
 

@@ -20,12 +20,12 @@ struct PublishedPiece {
 
 /// Who sends what to whom, worked out alike on each rank.
 ///
-/// Each range of an owner is cut into pieces. Receivers of one host have their landing in common, so a piece comes to each host once,
-/// to one of its receivers. On the host of the owner that one copies it from the owner. To the other hosts a piece goes in a ring:
-/// the first one gets it from the owner, and each hands it on to the next. Which host begins, and which of its receivers brings a
-/// piece in, changes from piece to piece. So an owner sends each byte over its network once, a host sends and gets each byte once at
-/// most, its receivers share the work, and time does not grow with the number of ranks but for the way of one piece. An owner that
-/// receives too brings in what it owns.
+/// Each range of an owner is cut into pieces. Receivers of one host have their landing in common, so a piece comes to each host
+/// once, to one of its receivers. On the host of the owner that one copies it from the owner. To the other hosts a piece goes in
+/// a ring: the first one gets it from the owner, and each hands it on to the next. Which host begins, and which of its receivers
+/// brings a piece in, changes from piece to piece. So an owner sends each byte over its network once, a host sends and gets each
+/// byte once at most, its receivers share the work, and time does not grow with the number of ranks but for the way of one piece.
+/// An owner that receives too brings in what it owns.
 ///
 /// A ring, and no receiver that sends a piece to all others: where many send to one, some get less of its bandwidth than others
 /// for a while, and a receiver that is behind by some bytes at the end had to send these to all others one by one.
@@ -34,8 +34,8 @@ struct PublishedPiece {
 /// Communication Operations in MPICH", sections 4.1 and 4.2.
 class PublicationPlan {
  public:
-  /// Without hosts in the layout each rank has one of its own. `direct`: receivers may be lost, so nobody hands anything on, and each
-  /// gets all from the owners to a landing of its own, wherever it is: another process may take its place elsewhere. Throws
+  /// Without hosts in the layout each rank has one of its own. `direct`: receivers may be lost, so nobody hands anything on, and
+  /// each gets all from the owners to a landing of its own, wherever it is: another process may take its place elsewhere. Throws
   /// InternalError for a layout that is none.
   explicit PublicationPlan(engine::PublicationLayout layout, bool direct = false);
 

@@ -113,8 +113,8 @@ void check_pass(Draft& draft, const Worst& worst) {
                   " shorter in [nodes." + who_bounds(node, worst).name() + "]");
 }
 
-// Only a rollout that takes credit as its samples grow can be admitted with less than the worst case. On the other paths groups are
-// then admitted with all.
+// Only a rollout that takes credit as its samples grow can be admitted with less than the worst case. On the other paths groups
+// are then admitted with all.
 void check_admission(Draft& draft, const std::vector<Worst>& all) {
   if (draft.plan.budget.admission != Admission::kOnDemand || all.empty() || std::ranges::any_of(all, grows_on_demand)) return;
   const DraftNode& maker = *all.front().maker;

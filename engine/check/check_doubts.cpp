@@ -84,7 +84,7 @@ void doubt_critic(Draft& draft, const DraftModel& model) {
 void doubt_reference(Draft& draft, const DraftNode& node) {
   for (const ModelNeed& need : node.needs->models) {
     const int found = draft.find_model(need.model);
-    if (!need.expects_frozen || found < 0 || !need.head.empty()) continue;  // scores of a head that is trained are no reference
+    if (!need.expects_frozen || found < 0 || need.head == "value") continue;  // scores of a trained head are no reference
     const DraftModel& model = draft.models[static_cast<size_t>(found)];
     const int updater = model.updater;
     if (updater < 0 || !model.facts.average_of.empty()) continue;  // whoever asks for an average means it

@@ -159,8 +159,8 @@ PresetScope preset_scope(const Draft& draft, std::vector<PresetUse>* uses);
 /// A note of what the node has from the preset, for problems whose cause the file does not show. Empty: it has nothing from it.
 std::vector<std::string> preset_notes(const Draft& draft, const DraftNode& node);
 
-/// Who has taken out "models.actor", or the one or two nodes that are: "--set nodes.train=false removes node 'train'". For problems that
-/// may come of it. Empty: nobody.
+/// Who has taken out "models.actor", or the one or two nodes that are: "--set nodes.train=false removes node 'train'". For
+/// problems that may come of it. Empty: nobody.
 std::vector<std::string> removal_notes(const Draft& draft, const std::string& path);
 std::vector<std::string> notes_of_removed_nodes(const Draft& draft);
 

@@ -18,7 +18,8 @@ void check_share_of_elastic(Draft& draft, const Worst& worst, int64_t share) {
               std::string(kTokensInFlight) + " >= " + std::to_string(needed) + ", or without elastic");
 }
 
-// Of a rank that samples: where another one may be lost it keeps room for what that was to make. On demand what is there gives way.
+// Of a rank that samples: where another one may be lost it keeps room for what that was to make. On demand what is there gives
+// way.
 int64_t groups_with_room(const Draft& draft, const PlanRole& role, const Worst& worst) {
   const bool on_demand = draft.plan.budget.admission == Admission::kOnDemand && grows_on_demand(worst);
   return role.elastic && !on_demand ? 2 : 1;

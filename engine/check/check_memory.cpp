@@ -119,8 +119,8 @@ bool fits_into_memory(const Plan& plan) {
   });
 }
 
-// Computing again takes a third more time, so it is the last resort: where not even a pass of the longest sample leaves memory, and
-// only if it helps. Then the pass may be larger again.
+// Computing again takes a third more time, so it is the last resort: where not even a pass of the longest sample leaves memory,
+// and only if it helps. Then the pass may be larger again.
 void choose_recompute(Plan& plan) {
   if (leaves_memory_to(plan)) return;
   Plan recomputing = plan;

@@ -110,7 +110,8 @@ void check_ring(Draft& draft) {
               "remove ring, with a sequence_parallel that divides the heads of keys and values");
 }
 
-// Of the ranks that compute passes together each one of a block has some heads of all models, told once of all that do not allow it.
+// Of the ranks that compute passes together each one of a block has some heads of all models, told once of all that do not allow
+// it.
 void check_shared_passes(Draft& draft) {
   if (!draft.right.cluster || draft.plan.pass_ranks() == 1) return;
   check_ring(draft);

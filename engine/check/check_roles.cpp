@@ -7,8 +7,8 @@
 #include "engine/check/check_draft.h"
 #include "engine/plan/bind_settings.h"
 
-// Which ranks have which nodes: those of one role sample, and those of another do all the rest, or one does both. Further ones compute
-// passes of frozen models.
+// Which ranks have which nodes: those of one role sample, and those of another do all the rest, or one does both. Further ones
+// compute passes of frozen models.
 namespace sluice::engine::checking {
 namespace {
 
@@ -152,7 +152,8 @@ class RoleRules {
     return std::ranges::find(draft_.nodes, role, &DraftNode::role) != draft_.nodes.end();
   }
 
-  // Where of all that does not sample only readers of frozen models are on a role: the one that no node is on, for what is on none.
+  // Where of all that does not sample only readers of frozen models are on a role: the one that no node is on, for what is on
+  // none.
   std::string role_meant_for_the_rest() const {
     const auto belongs_to_rest = [&](const DraftNode& node) {
       return node.type != nullptr && !samples(node) && !only_reads_frozen(draft_, node);
@@ -320,7 +321,8 @@ class RoleRules {
   std::vector<std::string> forward_;  // roles that compute passes of frozen models
 };
 
-// The ranks of the one that trains come first: rank 0 writes the run folder. Those that compute passes of frozen models come last.
+// The ranks of the one that trains come first: rank 0 writes the run folder. Those that compute passes of frozen models come
+// last.
 void order_roles(Draft& draft, const RoleRules& rules) {
   Plan& plan = draft.plan;
   const std::vector<PlanRole> written = std::exchange(plan.roles, {});

@@ -14,8 +14,8 @@ namespace sluice::engine {
 namespace fs = std::filesystem;
 namespace {
 
-// What a user's function makes up is known once an iteration has it all; a misspelt one would never be the best. Anything else was
-// checked with the pipeline, and may well be missing from an iteration.
+// What a user's function makes up is known once an iteration has it all; a misspelt one would never be the best. Anything else
+// was checked with the pipeline, and may well be missing from an iteration.
 void refuse_unknown_metric(const Plan& plan, const IterationReport& report) {
   const std::optional<std::string>& wanted = plan.checkpoint.keep_best;
   if (!wanted || !metrics::is_of_family(plan, *wanted)) return;

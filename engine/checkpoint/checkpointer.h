@@ -22,8 +22,8 @@
 
 namespace sluice::engine {
 
-/// Decides when a run is saved, and gathers its state from the threads of the nodes. Of several ranks rank 0 has one, and the others
-/// save parts of the models for it. Thread-safe.
+/// Decides when a run is saved, and gathers its state from the threads of the nodes. Of several ranks rank 0 has one, and the
+/// others save parts of the models for it. Thread-safe.
 ///
 /// A checkpoint is a cut behind an iteration: each node and each model that is trained gives its state when it has ended that
 /// iteration, while others may be behind or ahead of it. A source is the first to end an iteration, so there it is decided.
@@ -31,9 +31,9 @@ namespace sluice::engine {
 /// a time, because models hold one copy of themselves; one that becomes due before the last is written is
 /// made up for at the next iteration's end.
 ///
-/// A model gives its state as a copy, which that thread writes; or, where Plan::checkpoint_copy is kNone, it is written at once by
-/// the thread of the node that updates it, into the folder that the rest comes to later. Nobody waits for another there, but for
-/// that folder to be made. What fails is the failure of the whole cut, and told when that would have been written.
+/// A model gives its state as a copy, which that thread writes; or, where Plan::checkpoint_copy is kNone, it is written at once
+/// by the thread of the node that updates it, into the folder that the rest comes to later. Nobody waits for another there, but
+/// for that folder to be made. What fails is the failure of the whole cut, and told when that would have been written.
 class Checkpointer {
  public:
   struct Parts {
@@ -56,8 +56,8 @@ class Checkpointer {
   /// A source has ended the iteration; before its state is given. Of several the first one decides.
   void source_ended(int64_t iteration);
 
-  /// On the thread of the node that updates the models, before model_updated(): whether other ranks are to save their parts of them
-  /// behind this iteration, for which their folder is there then.
+  /// On the thread of the node that updates the models, before model_updated(): whether other ranks are to save their parts of
+  /// them behind this iteration, for which their folder is there then.
   bool announce(const std::vector<std::string>& models, int64_t iteration);
 
   /// A node has ended the iteration; on its thread.
@@ -72,7 +72,8 @@ class Checkpointer {
   /// Saves the run at the next end of an iteration.
   void save_now();
 
-  /// Saves the last complete iteration unless it is saved, from the live weights. Only when no node runs any more. Throws UserError.
+  /// Saves the last complete iteration unless it is saved, from the live weights. Only when no node runs any more. Throws
+  /// UserError.
   void save_last();
 
   /// For a run that has failed. Waits for: a complete cut to be written. Ends when: it is, or it takes longer than `limit`.

@@ -16,11 +16,11 @@
 
 namespace sluice::engine {
 
-/// What a rank other than rank 0 saves: its parts of the models that are trained, into the folder of the checkpoint that rank 0 has
-/// made before it says so. Rank 0 hears when each is written, or why not.
+/// What a rank other than rank 0 saves: its parts of the models that are trained, into the folder of the checkpoint that rank 0
+/// has made before it says so. Rank 0 hears when each is written, or why not.
 ///
-/// A model gives its part as a copy, which a thread of this writes; or, where Plan::checkpoint_copy is kNone, it is written at once
-/// by the thread of the node that updates it. Thread-safe. Failure: rank 0 hears of it, and decides what becomes of the run.
+/// A model gives its part as a copy, which a thread of this writes; or, where Plan::checkpoint_copy is kNone, it is written at
+/// once by the thread of the node that updates it. Thread-safe. Failure: rank 0 hears of it, and decides what becomes of the run.
 class OwnParts {
  public:
   struct Parts {

@@ -27,8 +27,8 @@ class PartsOfOthers {
   /// Tells all others that the run is saved at its end, behind so many iterations; 0: it is not.
   void tell_of_last_save(int64_t iterations);
 
-  /// Waits for: what is expected. Ends when: all of it is written, or the run has failed. Throws UserError that names the first rank
-  /// that could not write its part. Nothing is expected after it.
+  /// Waits for: what is expected. Ends when: all of it is written, or the run has failed. Throws UserError that names the first
+  /// rank that could not write its part. Nothing is expected after it.
   void await();
 
   /// Likewise, of a checkpoint that has failed already: waits alone, so that nobody writes into its folder any more.

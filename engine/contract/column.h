@@ -64,8 +64,8 @@ struct Column {
   ColumnSpec spec() const { return {name, dtype_of<T>(), extent}; }
 };
 
-/// The entries of one column of one micro-batch (or group). A handle: copies share the entries, which nobody changes once the column
-/// is sealed (that is, once its writer is done). Lives in host memory.
+/// The entries of one column of one micro-batch (or group). A handle: copies share the entries, which nobody changes once the
+/// column is sealed (that is, once its writer is done). Lives in host memory.
 class ColumnData {
  public:
   ColumnData() = default;

@@ -18,8 +18,8 @@ struct DeviceKind {
   /// checked where they cannot run.
   std::function<std::optional<MissingDevice>(int number)> missing;
 
-  /// How much memory the device of this number has; 0: not known, as where it is missing. Loads nothing large either. Empty: never
-  /// known.
+  /// How much memory the device of this number has; 0: not known, as where it is missing. Loads nothing large either. Empty:
+  /// never known.
   std::function<int64_t(int number)> memory_bytes = {};
 
   /// Makes LibTorch know the kind. Called before the process uses its first tensor, maybe several times, on one thread. Throws

@@ -12,8 +12,8 @@
 
 namespace sluice::engine {
 
-/// A file of the run folder that a node appends to. On several ranks each has lines of its own, and rank 0 has the file: there it gets
-/// those of the others at the end of an iteration, before the node's state is saved, in the order of the ranks.
+/// A file of the run folder that a node appends to. On several ranks each has lines of its own, and rank 0 has the file: there it
+/// gets those of the others at the end of an iteration, before the node's state is saved, in the order of the ranks.
 ///
 /// A handle; copies are the same file. Used by the node's executor only. Throws UserError where the disk is full.
 class GatheredFile {

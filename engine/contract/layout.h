@@ -9,8 +9,8 @@
 
 namespace sluice::engine {
 
-/// How the entries of a micro-batch belong together: G groups of S samples of T tokens, A of which are actions. All ragged, no padding.
-/// A plain value; offsets start with 0 and end with the total.
+/// How the entries of a micro-batch belong together: G groups of S samples of T tokens, A of which are actions. All ragged, no
+/// padding. A plain value; offsets start with 0 and end with the total.
 struct Layout {
   std::vector<int64_t> group_offsets{0};   // [G+1] into samples
   std::vector<int64_t> token_offsets{0};   // [S+1] into tokens

@@ -9,7 +9,7 @@
 namespace sluice::engine {
 namespace {
 
-int slot_of(std::string_view name, DType dtype, Extent extent, const ColumnSlots& slots, const std::vector<int>& allowed) {
+int slot_of(std::string_view name, DType dtype, Extent extent, const ColumnSpecs& slots, const std::vector<int>& allowed) {
   for (size_t i = 0; i < allowed.size(); ++i) {
     const ColumnSpec& spec = slots[static_cast<size_t>(allowed[i])];
     if (spec.name == name && spec.dtype == dtype && spec.extent == extent) return static_cast<int>(i);
@@ -17,14 +17,14 @@ int slot_of(std::string_view name, DType dtype, Extent extent, const ColumnSlots
   return -1;
 }
 
-int slot_of(const ColumnSpec& spec, const ColumnSlots& slots, const std::vector<int>& allowed) {
+int slot_of(const ColumnSpec& spec, const ColumnSpecs& slots, const std::vector<int>& allowed) {
   return slot_of(spec.name, spec.dtype, spec.extent, slots, allowed);
 }
 
 std::string form_of(const ColumnSpec& spec) { return std::string(name_of(spec.dtype)) + " of each " + name_of(spec.extent); }
 
 // Under that name its contract has another type or extent, or nothing. `does`: "reads".
-[[noreturn]] void refuse(const std::string& does, const ColumnSpec& spec, const ColumnSlots& slots,
+[[noreturn]] void refuse(const std::string& does, const ColumnSpec& spec, const ColumnSpecs& slots,
                          const std::vector<int>& allowed) {
   for (const int slot : allowed) {
     const ColumnSpec& declared = slots[static_cast<size_t>(slot)];
@@ -98,7 +98,7 @@ void BatchState::release_one_token_reader() {
   if (token_readers_left_.fetch_sub(1) == 1) credits_.clear();
 }
 
-std::shared_ptr<BatchState> BatchState::thinned(std::span<const uint8_t> keep, const ColumnSlots& specs,
+std::shared_ptr<BatchState> BatchState::thinned(std::span<const uint8_t> keep, const ColumnSpecs& specs,
                                                 const std::vector<int>& slots_to_copy, const Readers& readers_behind) const {
   std::vector<int64_t> indices;
   std::vector<Credit> credits;
@@ -121,11 +121,11 @@ std::shared_ptr<BatchState> BatchState::thinned(std::span<const uint8_t> keep, c
   return thin;
 }
 
-bool MicroBatch::has(const ColumnSpec& spec) const { return slot_of(spec, *slots_, *reads_) >= 0; }
+bool MicroBatch::has(const ColumnSpec& spec) const { return slot_of(spec, *specs_, *reads_) >= 0; }
 
 const ColumnSpec& MicroBatch::column(std::string_view name) const {
   for (const int slot : *reads_) {
-    const ColumnSpec& spec = (*slots_)[static_cast<size_t>(slot)];
+    const ColumnSpec& spec = (*specs_)[static_cast<size_t>(slot)];
     if (spec.name == name) return spec;
   }
   throw_contract_breach("it reads column '" + std::string(name) + "', which its contract does not say");
@@ -134,21 +134,21 @@ const ColumnSpec& MicroBatch::column(std::string_view name) const {
 const ColumnData& MicroBatch::read(const ColumnSpec& spec) const { return read(spec.name, spec.dtype, spec.extent); }
 
 const ColumnData& MicroBatch::read(std::string_view name, DType dtype, Extent extent) const {
-  const int place = slot_of(name, dtype, extent, *slots_, *reads_);
-  if (place < 0) refuse("reads", {.name = std::string(name), .dtype = dtype, .extent = extent}, *slots_, *reads_);
+  const int place = slot_of(name, dtype, extent, *specs_, *reads_);
+  if (place < 0) refuse("reads", {.name = std::string(name), .dtype = dtype, .extent = extent}, *specs_, *reads_);
   return state_->slots[static_cast<size_t>((*reads_)[static_cast<size_t>(place)])].data;
 }
 
 const ColumnData& MicroBatch::write(const ColumnSpec& spec) {
-  const int place = slot_of(spec, *slots_, *writes_);
-  if (place < 0) refuse("writes", spec, *slots_, *writes_);
+  const int place = slot_of(spec, *specs_, *writes_);
+  if (place < 0) refuse("writes", spec, *specs_, *writes_);
   ColumnData& data = written_[static_cast<size_t>(place)];
   if (!data.empty()) throw_contract_breach("column '" + spec.name + "' is written twice");
   return data = ColumnData(spec.dtype, layout().count(spec.extent));
 }
 
 const ColumnData& MicroBatch::written(const ColumnSpec& spec) const {
-  const int place = slot_of(spec, *slots_, *writes_);
+  const int place = slot_of(spec, *specs_, *writes_);
   if (place < 0 || written_[static_cast<size_t>(place)].empty())
     throw_contract_breach("column '" + spec.name + "' was not written yet");
   return written_[static_cast<size_t>(place)];

@@ -59,8 +59,8 @@ struct Group {
   const ColumnData& find(const ColumnSpec& spec) const;
 };
 
-/// Which slot a column of the pipeline has.
-using ColumnSlots = std::vector<ColumnSpec>;
+/// The columns of a pipeline, each in a place of its own: an index into these, and into the slots of a BatchState.
+using ColumnSpecs = std::vector<ColumnSpec>;
 
 /// How many ordinary nodes must be done with a micro-batch: with each of its columns, and with its tokens.
 struct Readers {
@@ -68,9 +68,9 @@ struct Readers {
   int tokens = 0;
 };
 
-/// Columns of one micro-batch by slot, shared by all branches of the graph up to the next filters. A slot is written by exactly one
-/// node, and only nodes behind it read it (the plan proves both), so slots need no lock: the graph's edges order the accesses. The
-/// entries of a slot go when its last reader is done, the credit of the groups when the last reader of all is.
+/// Columns of one micro-batch by slot, shared by all branches of the graph up to the next filters. A slot is written by exactly
+/// one node, and only nodes behind it read it (the plan proves both), so slots need no lock: the graph's edges order the
+/// accesses. The entries of a slot go when its last reader is done, the credit of the groups when the last reader of all is.
 struct BatchState {
   struct Slot {
     ColumnData data;
@@ -87,9 +87,9 @@ struct BatchState {
   void release_one_reader(size_t slot);
   void release_one_token_reader();
 
-  /// The micro-batch of the groups for which `keep` [G] is not 0, with the columns in `slots_to_copy`, for `readers_behind`. Columns
-  /// are shared, not copied, when all groups stay. Called by the filter while it is still one of the readers.
-  std::shared_ptr<BatchState> thinned(std::span<const uint8_t> keep, const ColumnSlots& specs,
+  /// The micro-batch of the groups for which `keep` [G] is not 0, with the columns in `slots_to_copy`, for `readers_behind`.
+  /// Columns are shared, not copied, when all groups stay. Called by the filter while it is still one of the readers.
+  std::shared_ptr<BatchState> thinned(std::span<const uint8_t> keep, const ColumnSpecs& specs,
                                       const std::vector<int>& slots_to_copy, const Readers& readers_behind) const;
 
   const int64_t iteration;
@@ -113,8 +113,8 @@ struct BatchState {
 class MicroBatch {
  public:
   /// Everything outlives it.
-  MicroBatch(BatchState& state, const ColumnSlots& slots, const std::vector<int>& reads, const std::vector<int>& writes)
-      : state_(&state), slots_(&slots), reads_(&reads), writes_(&writes), written_(writes.size()) {}
+  MicroBatch(BatchState& state, const ColumnSpecs& specs, const std::vector<int>& reads, const std::vector<int>& writes)
+      : state_(&state), specs_(&specs), reads_(&reads), writes_(&writes), written_(writes.size()) {}
 
   int64_t iteration() const { return state_->iteration; }
   int64_t id() const { return state_->id; }
@@ -165,7 +165,7 @@ class MicroBatch {
   const ColumnData& read(std::string_view name, DType dtype, Extent extent) const;
 
   BatchState* state_;
-  const ColumnSlots* slots_;
+  const ColumnSpecs* specs_;
   const std::vector<int>* reads_;   // slots
   const std::vector<int>* writes_;  // slots
   std::vector<ColumnData> written_;

@@ -129,20 +129,20 @@ class Model {
   /// Called from any thread.
   virtual ModelBytes bytes() const { return {}; }
 
-  /// Of a model that is updated, on the executor thread of who does: adds up the gradients of this rank's slots. True: there are some
-  /// since the last call.
+  /// Of a model that is updated, on the executor thread of who does: adds up the gradients of this rank's slots. True: there are
+  /// some since the last call.
   virtual bool add_up_slots() { return false; }
 
-  /// After that, where some rank has gradients, on several ranks: adds them up over all ranks. `done` is called on some thread when
-  /// this rank has what it needs of the sum; see GradientGroup.
+  /// After that, where some rank has gradients, on several ranks: adds them up over all ranks. `done` is called on some thread
+  /// when this rank has what it needs of the sum; see GradientGroup.
   virtual void add_up_ranks(const std::function<void()>& done) { done(); }
 
-  /// After a step, which all ranks make or none does, on several ranks: brings the weights that each rank has stepped to all of them.
-  /// `done` is called on some thread when this rank has all.
+  /// After a step, which all ranks make or none does, on several ranks: brings the weights that each rank has stepped to all of
+  /// them. `done` is called on some thread when this rank has all.
   virtual void bring_weights(const std::function<void()>& done) { done(); }
 
-  /// Of a model that averages another one (ModelFacts::average_of), on the executor thread of who trains that: once after each point
-  /// at which it may have made a step, when this rank has all weights that the step has left.
+  /// Of a model that averages another one (ModelFacts::average_of), on the executor thread of who trains that: once after each
+  /// point at which it may have made a step, when this rank has all weights that the step has left.
   virtual void follow() {}
 
   /// Of a model that this rank samples from and others train: nothing samples any more from the version whose memory `version` is
@@ -154,26 +154,28 @@ class Model {
   /// Of such a model, once before that: versions before this one do not come, since this rank has come into a run that goes on.
   virtual void begin_with_version(int64_t /*first*/) {}
 
-  /// Of a model whose passes another rank leads (ModelUsage::passes), or that others ask for passes: computes with it what they ask
-  /// for, on the calling thread. Waits for: these ranks. Ends when: they have dismissed this one. Throws what PassGroup does.
+  /// Of a model whose passes another rank leads (ModelUsage::passes), or that others ask for passes: computes with it what they
+  /// ask for, on the calling thread. Waits for: these ranks. Ends when: they have dismissed this one. Throws what PassGroup does.
   virtual void assist(FileSystem& /*files*/) {}
 
-  /// Of a model whose passes this rank leads, or asks others for: these are through. Once, when nothing is asked of the model any more.
+  /// Of a model whose passes this rank leads, or asks others for: these are through. Once, when nothing is asked of the model any
+  /// more.
   virtual void dismiss() {}
 
   /// Gets the memory for the copies, which may take seconds. Called once at the start of a run that is saved from copies, on
   /// another thread than those of nodes, and never beside the calls that follow.
   virtual void prepare_snapshot() {}
 
-  /// Takes weights and optimizer of this moment, and older versions. With kNone nothing is allocated: the snapshot is what is live.
-  /// Called on the executor thread of the node that updates the model, between its end of an iteration and the publication of the
-  /// weights; or when no node runs.
+  /// Takes weights and optimizer of this moment, and older versions. With kNone nothing is allocated: the snapshot is what is
+  /// live. Called on the executor thread of the node that updates the model, between its end of an iteration and the publication
+  /// of the weights; or when no node runs.
   virtual void take_snapshot(VersionRange versions, CheckpointCopy copy) = 0;
 
-  /// Writes the snapshot into `folder`, a new one that is the checkpoint's: `NAME/` is the model as a complete folder for others to
-  /// load, what only a run that goes on needs lies beside it as `NAME.*`; other models may be written into it meanwhile. Of several
-  /// ranks each writes its part, at the same time. The same bytes whether it was copied or not. Every file is on the disk on return. Called once after each take_snapshot(): on any thread
-  /// after a copy, whose memory may be used again then, else at once on the same one. Throws UserError (disk full).
+  /// Writes the snapshot into `folder`, a new one that is the checkpoint's: `NAME/` is the model as a complete folder for others
+  /// to load, what only a run that goes on needs lies beside it as `NAME.*`; other models may be written into it meanwhile. Of
+  /// several ranks each writes its part, at the same time. The same bytes whether it was copied or not. Every file is on the disk
+  /// on return. Called once after each take_snapshot(): on any thread after a copy, whose memory may be used again then, else at
+  /// once on the same one. Throws UserError (disk full).
   virtual void write_snapshot(const std::filesystem::path& folder, FileSystem& files) = 0;
 
   /// Takes over what write_snapshot() wrote: afterwards the model is bit for bit what it was, and `versions` are published.
@@ -181,8 +183,8 @@ class Model {
   virtual void restore(const std::filesystem::path& folder, VersionRange versions) = 0;
 };
 
-/// Of a frozen model whose passes ranks of a role of its own compute ([cluster.roles]): this rank asks them, and has its text alone;
-/// or it is one of them, and answers.
+/// Of a frozen model whose passes ranks of a role of its own compute ([cluster.roles]): this rank asks them, and has its text
+/// alone; or it is one of them, and answers.
 enum class Forwarding { kNone, kAsks, kAnswers };
 
 /// What a load must know of the plan.

@@ -76,9 +76,9 @@ class Node : public NodeBase {
  public:
   virtual void process(MicroBatch& batch) = 0;
 
-  /// Where the contract's scope is the iteration, what follows is called instead of `process`, with all micro-batches in order: for
-  /// each step of those that the contract declares first gather(), which adds to totals, then process_iteration(), which may read
-  /// what all ranks have added.
+  /// Where the contract's scope is the iteration, what follows is called instead of `process`, with all micro-batches in order:
+  /// for each step of those that the contract declares first gather(), which adds to totals, then process_iteration(), which may
+  /// read what all ranks have added.
   virtual void gather(int64_t /*step*/, std::span<MicroBatch> /*batches*/) {}
   virtual void process_iteration(int64_t /*step*/, std::span<MicroBatch> batches) {
     for (MicroBatch& batch : batches) process(batch);

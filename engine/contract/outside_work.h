@@ -12,9 +12,9 @@
 
 namespace sluice::engine {
 
-/// What nodes of a run do outside of it: they wait for servers and processes, each wait with a limit of its own. The run learns that
-/// they do not hang, and they learn what nobody needs any more. It also knows what runs on threads of the nodes' own and may never
-/// come back (OutsideCall). One a run. Thread-safe.
+/// What nodes of a run do outside of it: they wait for servers and processes, each wait with a limit of its own. The run learns
+/// that they do not hang, and they learn what nobody needs any more. It also knows what runs on threads of the nodes' own and may
+/// never come back (OutsideCall). One a run. Thread-safe.
 class OutsideWork {
  public:
   /// Grows while somebody waits.
@@ -27,8 +27,8 @@ class OutsideWork {
     }
   }
 
-  /// "the reply of its environment to turn 0 of sample 1, for 4 s so far": the oldest call of that node that is under way. Empty: none
-  /// is.
+  /// "the reply of its environment to turn 0 of sample 1, for 4 s so far": the oldest call of that node that is under way. Empty:
+  /// none is.
   std::string waits_for(const std::string& node) const;
 
   /// Waits for: no call being under way. Ends when: none is, or `longest` has passed; then it is false.
@@ -54,8 +54,8 @@ class OutsideWork {
   int64_t next_call_ = 0;
 };
 
-/// As long as it lives, a thread of a node's own is in other people's code, which may never come back: a run that ends waits for it a
-/// while, and a run that has failed names it. Made and destroyed on that thread.
+/// As long as it lives, a thread of a node's own is in other people's code, which may never come back: a run that ends waits for
+/// it a while, and a run that has failed names it. Made and destroyed on that thread.
 class OutsideCall {
  public:
   /// `work` outlives this; null: nobody is to know. `what` is waited for, by `node`.

@@ -12,8 +12,8 @@ namespace sluice::engine {
 /// Ranks that compute the passes of a model together, as one of them sees them. The one at place 0 leads: it has the
 /// micro-batches, and says what is computed; the others assist. What is in a message the model knows.
 ///
-/// Belongs to the thread that computes; of the leader one at a time. Waits: as each function says; all of them end, too, where the
-/// run is over or another rank is lost, which they throw as UserError. A group of one rank sends nothing.
+/// Belongs to the thread that computes; of the leader one at a time. Waits: as each function says; all of them end, too, where
+/// the run is over or another rank is lost, which they throw as UserError. A group of one rank sends nothing.
 class PassGroup {
  public:
   using Columns = std::vector<ColumnData>;
@@ -39,8 +39,8 @@ class PassGroup {
   /// The next one of that place. `most_bytes`: what its columns take at most, which whoever waits knows. Waits for: it.
   virtual Message receive(int from, int64_t most_bytes) = 0;
 
-  /// Gives each place its columns, and returns those that each has given, at most so many bytes of each. What is of the own place is
-  /// left alone, and what has no bytes is not sent. Waits for: those that give it something to call it as often.
+  /// Gives each place its columns, and returns those that each has given, at most so many bytes of each. What is of the own place
+  /// is left alone, and what has no bytes is not sent. Waits for: those that give it something to call it as often.
   virtual std::vector<Columns> exchange(std::vector<Columns> to, const std::vector<int64_t>& most_bytes) = 0;
 };
 
@@ -53,11 +53,12 @@ class PassGroups {
   /// All of its ranks ask for the same names. `first`: it has the first so many of those that compute passes together; 0: all.
   virtual PassGroup& of(const std::string& name, int first = 0) = 0;
 
-  /// Of two ranks of the run, of which this is one: `asks` has place 0 and asks for passes, `answers` computes them. Both ask for it.
+  /// Of two ranks of the run, of which this is one: `asks` has place 0 and asks for passes, `answers` computes them. Both ask for
+  /// it.
   virtual PassGroup& between(const std::string& name, int asks, int answers) = 0;
 
-  /// Whoever leads holds it while it runs a backward on a device: LibTorch has one thread there for those of all models, which waits
-  /// for the other ranks of a pass. So they come one after the other, on all ranks in the same order.
+  /// Whoever leads holds it while it runs a backward on a device: LibTorch has one thread there for those of all models, which
+  /// waits for the other ranks of a pass. So they come one after the other, on all ranks in the same order.
   virtual std::mutex& backward_on(const std::string& device) = 0;
 
   /// A rank that computes passes for others holds it while it does so: it is at one at a time, with all of its cores.

@@ -18,8 +18,8 @@ struct OwnedBytes {
   Range range;
 };
 
-/// What is published, by whom and to whom: the same on all ranks. A version is one flat stretch of bytes, in the precision that it
-/// is sampled with. A plain value.
+/// What is published, by whom and to whom: the same on all ranks. A version is one flat stretch of bytes, in the precision that
+/// it is sampled with. A plain value.
 struct PublicationLayout {
   std::string model;
   std::vector<std::vector<OwnedBytes>> buckets;  // in order; all ranges follow one another from 0, and none is empty
@@ -66,8 +66,8 @@ class Landing {
 /// Versions of a model's weights on their way from the ranks that own them to those that sample with them.
 ///
 /// - An owner offers its ranges as they are done, so that they travel while the step goes on with others.
-/// - A receiver says where a version may land; before that no byte of it moves to this rank. With a free place in its ring it says
-///   so early, and generation goes on meanwhile.
+/// - A receiver says where a version may land; before that no byte of it moves to this rank. With a free place in its ring it
+///   says so early, and generation goes on meanwhile.
 /// - When all of a version is there and its checksums are right, the receiver is told, and acknowledges it: at once, or when it
 ///   has packed it.
 /// - A version opens when all receivers have acknowledged it, on every rank. No rank samples with one that is not open.
@@ -77,7 +77,8 @@ class Landing {
 /// receiver names no place for a version that will not come.
 ///
 /// Threads: all calls from any thread, and all but new_landing() also from a callback; nobody else waits inside a call. A call
-/// copies what this rank owns and receives itself. Callbacks come on the thread of the parcels, must be quick, and neither throw nor destroy this.
+/// copies what this rank owns and receives itself. Callbacks come on the thread of the parcels, must be quick, and neither throw
+/// nor destroy this.
 ///
 /// Failure: as engine/ranks/parcels.h has it: it is told there, once, and nothing opens after that. InternalError for ranges that
 /// are not this rank's or come twice, and for versions out of order.
@@ -91,21 +92,22 @@ class Publication {
 
   virtual ~Publication() = default;
 
-  /// Owner: memory for what it offers, which receivers of this host copy from by themselves. It may outlive this. Other memory may
-  /// be offered too; then the owner makes all the copies.
+  /// Owner: memory for what it offers, which receivers of this host copy from by themselves. It may outlive this. Other memory
+  /// may be offered too; then the owner makes all the copies.
   virtual std::shared_ptr<std::byte> new_source(size_t bytes) = 0;
 
   /// Owner: the stretches of one of its ranges that have a checksum each, in order. Whoever writes the bytes can take these
-  /// meanwhile, which is cheaper than behind it: the bytes are in a cache. Throws InternalError for what is no range of this rank.
+  /// meanwhile, which is cheaper than behind it: the bytes are in a cache. Throws InternalError for what is no range of this
+  /// rank.
   virtual std::vector<Range> stretches(Range range) const = 0;
 
   /// Owner: one of its ranges of the version, which `bytes` points to, is as it will be. The bytes are kept, and must not change,
-  /// until those receivers have them that get them from here. `checksums`: CRC-32C of each of stretches(range); empty: they are taken
-  /// here.
+  /// until those receivers have them that get them from here. `checksums`: CRC-32C of each of stretches(range); empty: they are
+  /// taken here.
   virtual void offer(int64_t version, Range range, std::shared_ptr<const std::byte> bytes, std::vector<uint32_t> checksums) = 0;
 
-  /// Receiver: memory for a version. It may outlive this. Receivers of one host ask for theirs in the same order; the first call of
-  /// each is for the same memory, and so on. Waits for: the first of them to ask. Ends when: it does, or is lost (UserError).
+  /// Receiver: memory for a version. It may outlive this. Receivers of one host ask for theirs in the same order; the first call
+  /// of each is for the same memory, and so on. Waits for: the first of them to ask. Ends when: it does, or is lost (UserError).
   virtual std::shared_ptr<Landing> new_landing() = 0;
 
   /// Receiver: the version may land here from now on. In order of versions.
@@ -124,8 +126,8 @@ class Publications {
   /// model one at a time.
   virtual std::unique_ptr<Publication> publication(PublicationLayout layout, Publication::Events events) = 0;
 
-  /// That receiver is lost: versions open without its word, of all models, now and later. It is there again, from that version on:
-  /// all owners say so before any of them has offered a part of it.
+  /// That receiver is lost: versions open without its word, of all models, now and later. It is there again, from that version
+  /// on: all owners say so before any of them has offered a part of it.
   virtual void lose(int /*rank*/) {}
   virtual void take_back(int /*rank*/, int64_t /*first_version*/) {}
 };

@@ -49,8 +49,8 @@ struct ComponentType {
   std::function<MadeComponent(const Table&, BindContext&)> make;
 };
 
-/// All node, component and model types, kinds of devices, and the presets, that a program knows. Filled before any pipeline is checked, constant
-/// after; owned by main.
+/// All node, component and model types, kinds of devices, and the presets, that a program knows. Filled before any pipeline is
+/// checked, constant after; owned by main.
 class Registry {
  public:
   /// Adds a node type: T derives from Node, Source or Rollout, has `static void describe(Contract<Params>&)` and a constructor

@@ -61,7 +61,8 @@ struct ScheduleTable : ScheduleKeys {
   std::optional<double> over;  // as warmup; unset: the run
 };
 
-/// What was written for a scheduled parameter, in a run of so many iterations; nothing where it is neither a number nor such a table.
+/// What was written for a scheduled parameter, in a run of so many iterations; nothing where it is neither a number nor such a
+/// table.
 std::optional<ScheduledNumber> scheduled_number(const Value& written, int64_t iterations, const Registry& registry);
 
 /// The keys of such a table, whose numbers have the bounds of `number`.

@@ -13,7 +13,8 @@
 
 namespace sluice::engine {
 
-/// `[pipeline]`, `[budget]`, `[schedule]`, `[runtime]`, `[checkpoint]`, `[log]`, `[cluster]`, bound. Their descriptions are in settings.cpp.
+/// `[pipeline]`, `[budget]`, `[schedule]`, `[runtime]`, `[checkpoint]`, `[log]`, `[cluster]`, bound. Their descriptions are in
+/// settings.cpp.
 enum class Best { kHighest, kLowest };
 constexpr std::array<std::pair<Best, const char*>, 2> enum_names(Best) {
   return {{{Best::kHighest, "highest"}, {Best::kLowest, "lowest"}}};
@@ -117,9 +118,9 @@ struct SourceSettings {
   bool measures_before(int64_t iteration) const { return before_training && iteration == 0; }
 };
 
-/// What of models each rank has a part of: nothing, of those that are trained the optimizer (Rajbhandari et al. 2020, ZeRO, stage 1),
-/// or of all of them weights, gradients and optimizer (stage 3). The first two have the same result, and the third the same on any
-/// number of ranks.
+/// What of models each rank has a part of: nothing, of those that are trained the optimizer (Rajbhandari et al. 2020, ZeRO, stage
+/// 1), or of all of them weights, gradients and optimizer (stage 3). The first two have the same result, and the third the same
+/// on any number of ranks.
 enum class Shard { kNone, kOptimizer, kParameters };
 constexpr std::array<std::pair<Shard, const char*>, 3> enum_names(Shard) {
   return {{{Shard::kNone, "none"}, {Shard::kOptimizer, "optimizer"}, {Shard::kParameters, "parameters"}}};

@@ -23,8 +23,8 @@ struct NodeState {
 /// not finite.
 std::string state_json(const NodeState& state);
 
-/// Where a node puts what it keeps. A text may be any bytes; a name is UTF-8, is put once, and there are at most 4096: more belong
-/// into arrays. Else put() throws UserError.
+/// Where a node puts what it keeps. A text may be any bytes; a name is UTF-8, is put once, and there are at most 4096: more
+/// belong into arrays. Else put() throws UserError.
 class StateWriter {
  public:
   void put(const std::string& name, int64_t value) { add(name, value); }

@@ -13,8 +13,8 @@
 
 namespace sluice::engine {
 
-/// One process of a run among all of them, and the slots that the run's groups are dealt out to. The first ranks own them, each as
-/// many as every other, those behind each other. What a slot has does not depend on the number of ranks.
+/// One process of a run among all of them, and the slots that the run's groups are dealt out to. The first ranks own them, each
+/// as many as every other, those behind each other. What a slot has does not depend on the number of ranks.
 struct World {
   int rank = 0;
   int size = 1;

@@ -25,9 +25,9 @@ int64_t blocks_of_samples(const KvDemand& demand, int64_t samples) {
   return blocks + first + std::min(saturating_product(samples, most - least - 1), (left - first * first_cost) / block);
 }
 
-// The same where the whole blocks of a prompt are stored once. A group with a prompt of p tokens has at least p tokens of credit for
-// each of its samples, ended ones too, so all prompts together have at most tokens / samples_per_group. A sample's own blocks are
-// those of its new tokens and of what the last block of the prompt holds.
+// The same where the whole blocks of a prompt are stored once. A group with a prompt of p tokens has at least p tokens of credit
+// for each of its samples, ended ones too, so all prompts together have at most tokens / samples_per_group. A sample's own blocks
+// are those of its new tokens and of what the last block of the prompt holds.
 int64_t blocks_with_shared_prompts(const KvDemand& demand, int64_t samples) {
   const int64_t block = demand.block_tokens, prompt = demand.shared_prompt_tokens;
   const int64_t new_tokens = std::max<int64_t>(1, demand.worst_sample_tokens - prompt);

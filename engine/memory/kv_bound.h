@@ -20,9 +20,9 @@ struct KvDemand {
 /// tokens and its place. All numbers are positive, but running_samples and shared_prompt_tokens may be 0; 0 when the tokens are
 /// fewer than one sample's.
 ///
-/// Where prompts are not shared it is exact: one block less would keep some sample waiting. How samples are put into groups does not
-/// matter then: when some samples of a group have ended early, what they keep may be as little as a prompt and one token, and the
-/// credit that they gave back admits others. Shared prompts are an upper bound; they help where running_samples is the limit,
+/// Where prompts are not shared it is exact: one block less would keep some sample waiting. How samples are put into groups does
+/// not matter then: when some samples of a group have ended early, what they keep may be as little as a prompt and one token, and
+/// the credit that they gave back admits others. Shared prompts are an upper bound; they help where running_samples is the limit,
 /// because prompts of one token leave nothing to share.
 int64_t worst_kv_blocks(const KvDemand& demand);
 

@@ -30,12 +30,6 @@ int64_t slack_of(const PlanMemory& memory) {
   return static_cast<int64_t>(std::ceil(static_cast<double>(comes_and_goes) * kAllocatorShare));
 }
 
-const PlanModel* model_named(const Plan& plan, const std::string& name) {
-  const auto found =
-      std::find_if(plan.models.begin(), plan.models.end(), [&](const PlanModel& model) { return model.name == name; });
-  return found == plan.models.end() ? nullptr : &*found;
-}
-
 // Of what ranks have in common, numbers of four bytes, what the first one has, which has most.
 int64_t part_of_rank(const Plan& plan, int64_t bytes) {
   constexpr int64_t kNumber = sizeof(float);
@@ -125,7 +119,7 @@ int64_t predict_kv_bytes(const Plan& plan, const PlanPath& path, int64_t tokens_
   const int64_t tokens = for_others ? plan.share_of(path, tokens_in_flight) : in_flight(plan, path, tokens_in_flight);
   int64_t bytes = 0;
   for (const ModelNeed& need : plan.nodes[static_cast<size_t>(path.maker())].needs.models) {
-    const PlanModel* model = model_named(plan, need.model);
+    const PlanModel* model = plan.find_model(need.model);
     if (model == nullptr || need.use != ModelUse::kSamples || !path.rollout) continue;
     bytes = saturating_sum(bytes, worst_kv_bytes(plan, path, model->facts, tokens));
   }
@@ -134,14 +128,14 @@ int64_t predict_kv_bytes(const Plan& plan, const PlanPath& path, int64_t tokens_
 
 std::string place_of_pool(const Plan& plan, const PlanPath& path) {
   for (const ModelNeed& need : plan.nodes[static_cast<size_t>(path.maker())].needs.models) {
-    const PlanModel* model = model_named(plan, need.model);
+    const PlanModel* model = plan.find_model(need.model);
     if (model != nullptr && need.use == ModelUse::kSamples) return model->facts.device;
   }
   return kHost;
 }
 
-// Of what the rank has of a path: what it trains, and what it makes for others, which roles may have made for several ranks each. On
-// demand the finished ones of these may have given their credit up.
+// Of what the rank has of a path: what it trains, and what it makes for others, which roles may have made for several ranks each.
+// On demand the finished ones of these may have given their credit up.
 int64_t column_tokens(const Plan& plan, const PlanPath& path, int64_t tokens_in_flight, int rank) {
   const int64_t trained = plan.trains(rank) ? in_flight(plan, path, tokens_in_flight) : 0,
                 share = plan.share_of(path, tokens_in_flight);
@@ -217,8 +211,8 @@ bool leaves_memory(const PlanMemory& memory) {
   return static_cast<double>(memory.total_bytes()) <= kMost * static_cast<double>(memory.machine_bytes);
 }
 
-// Only one iteration is in the rollout at a time. Where ranks make groups for each other, shorter ones of theirs may run beside all
-// of this rank's.
+// Only one iteration is in the rollout at a time. Where ranks make groups for each other, shorter ones of theirs may run beside
+// all of this rank's.
 int64_t worst_kv_bytes(const Plan& plan, const PlanPath& path, const ModelFacts& facts, int64_t tokens) {
   const PlanNode& maker = plan.nodes[static_cast<size_t>(*path.rollout)];
   const NodeNeeds& rollout = maker.needs;
@@ -243,7 +237,7 @@ int64_t worst_kv_bytes(const Plan& plan, const PlanPath& path, const ModelFacts&
 
 int64_t route_bytes_of(const Plan& plan, const NodeNeeds& writer) {
   if (writer.routes_column.empty() || writer.models.empty()) return 0;
-  const PlanModel* const model = model_named(plan, writer.models.front().model);
+  const PlanModel* const model = plan.find_model(writer.models.front().model);
   return model == nullptr ? 0 : model->facts.route_bytes_per_token;
 }
 
@@ -280,7 +274,7 @@ int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int r
         longest > made ? plan.budget.pass_tokens.value : std::min(of_pass, in_flight(plan, path, tokens_in_flight));
     int64_t sampling = 0;  // of the model that is sampled from, and of the one that guesses for it
     for (const ModelNeed& need : node.needs.models) {
-      const PlanModel* model = model_named(plan, need.model);
+      const PlanModel* model = plan.find_model(need.model);
       const bool computes = need.use != ModelUse::kPublishes && need.use != ModelUse::kAverages;
       if (model == nullptr || !model->facts.activation_bytes || !computes) continue;
       if (model->facts.device != place) continue;

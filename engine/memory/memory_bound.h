@@ -21,7 +21,8 @@ PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight, int rank =
 /// The devices that the models of a rank are on, by name.
 std::vector<std::string> devices_of(const Plan& plan, int rank);
 
-/// What a rank that trains has less of the host's memory with [cluster] shard = "parameters"; 0: that is so already, or it is alone.
+/// What a rank that trains has less of the host's memory with [cluster] shard = "parameters"; 0: that is so already, or it is
+/// alone.
 int64_t sharded_bytes(const Plan& plan, int rank);
 
 /// Of a copy of what all models train: what [checkpoint] copy = "none" does without.
@@ -42,8 +43,9 @@ int64_t worst_kv_bytes(const Plan& plan, const PlanPath& path, const ModelFacts&
 /// Of a token, what a node that writes routes (NodeNeeds::routes_column) writes down; 0: it does not.
 int64_t route_bytes_of(const Plan& plan, const NodeNeeds& writer);
 
-/// Columns of a path of which so many tokens are in flight. Those of one micro-batch that can be alive together are the columns none of which has all its readers before the
-/// writer of another (engine/plan/antichain.h). A filter's copies of what it keeps count as columns of their own.
+/// Columns of a path of which so many tokens are in flight. Those of one micro-batch that can be alive together are the columns
+/// none of which has all its readers before the writer of another (engine/plan/antichain.h). A filter's copies of what it keeps
+/// count as columns of their own.
 int64_t worst_column_bytes(const Plan& plan, const PlanPath& path, int64_t tokens);
 
 /// Columns of one group on its way between ranks.
@@ -53,8 +55,8 @@ struct GroupBytes {
 };
 GroupBytes worst_group_bytes(const Plan& plan, const PlanPath& path);
 
-/// Activations, for a budget of `tokens_in_flight`: on each executor the pass that takes most, because its nodes do not work at once. A pass has at most
-/// [budget] pass_tokens; of a rollout it is a step.
+/// Activations, for a budget of `tokens_in_flight`: on each executor the pass that takes most, because its nodes do not work at
+/// once. A pass has at most [budget] pass_tokens; of a rollout it is a step.
 int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int rank = 0, const std::string& place = kHost);
 
 }  // namespace sluice::engine

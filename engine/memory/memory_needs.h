@@ -44,8 +44,8 @@ struct PassRanks {
   int ranks = 1, ring = 1;
 };
 
-/// Those that could, more than do: they divide the ranks that train, and make the least ring whose blocks divide the heads of keys of
-/// all models whose passes they are; none where some of these are on a device, which computes no ring. Ascending.
+/// Those that could, more than do: they divide the ranks that train, and make the least ring whose blocks divide the heads of
+/// keys of all models whose passes they are; none where some of these are on a device, which computes no ring. Ascending.
 std::vector<PassRanks> more_pass_ranks(const Plan& plan);
 
 /// What a rank that trains has less of activations at a place with these.

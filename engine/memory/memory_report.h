@@ -58,8 +58,8 @@ MemoryReport memory_report(const PlanMemory& planned, const MemoryPeaks& peaks, 
 /// One line a class and one for the total, without newlines: `KV cache      planned   5.8 MB   peak   4.1 MB`.
 std::vector<std::string> memory_lines(const MemoryReport& report);
 
-/// One JSON object: `classes`, `planned_bytes`, `peak_bytes`, `machine_bytes`. Of several ranks that is of rank 0, and `ranks` has a
-/// row a rank: `rank`, `peak_bytes` and `classes`, what each had at most by its name. `others`: the other ranks, by rank.
+/// One JSON object: `classes`, `planned_bytes`, `peak_bytes`, `machine_bytes`. Of several ranks that is of rank 0, and `ranks`
+/// has a row a rank: `rank`, `peak_bytes` and `classes`, what each had at most by its name. `others`: the other ranks, by rank.
 std::string memory_json(const MemoryReport& report, const std::map<int, MemoryReport>& others = {});
 
 /// For the mail. memory_report_from() throws InternalError on what bytes_of() does not write.

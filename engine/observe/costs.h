@@ -27,8 +27,8 @@ struct NodeCosts {
   double per_sampled_token_us = 0;
   double per_prompt_token_us = 0;
 
-  // One that guesses tokens before it samples them: how many of a sample in a step where it may, and how many of these are sampled.
-  // What they take is in the three above.
+  // One that guesses tokens before it samples them: how many of a sample in a step where it may, and how many of these are
+  // sampled. What they take is in the three above.
   double drafted_per_step = 0;
   double kept_per_step = 0;
 

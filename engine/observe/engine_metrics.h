@@ -68,7 +68,8 @@ std::optional<double> dropped_by_length(const Plan& plan, const PlanPath& path, 
 std::string action_tokens(const Plan& plan);
 std::string action_tokens_per_second(const Plan& plan);
 
-/// Declares what the engine records in the name of a node. `gives_batches`: micro-batches come from it. `measures`: its path does.
+/// Declares what the engine records in the name of a node. `gives_batches`: micro-batches come from it. `measures`: its path
+/// does.
 void declare(NodeKind kind, const NodeNeeds& needs, bool gives_batches, bool measures, std::vector<MetricSpec>& metrics);
 
 /// Every metric that a run of the plan can have, families left out, in the order of metrics.jsonl.

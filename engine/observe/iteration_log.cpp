@@ -13,17 +13,17 @@ double IterationReport::metric(const std::string& name) const {
 
 void IterationLog::node_ended(int64_t iteration, size_t node, MetricRow row) {
   const std::lock_guard lock(mutex_);
-  WorkInProgress& pending = pending_[iteration];
+  OpenIteration& pending = open_[iteration];
   pending.rows.resize(nodes_);
   pending.rows[node] = std::move(row);
   ++pending.ended;
   // What other ranks add may come later for an iteration than for the next.
-  while (!pending_.empty() && pending_.begin()->first == reported_ && pending_.begin()->second.ended == nodes_) {
-    IterationReport report{.iteration = pending_.begin()->first, .metrics = {}};
-    for (const MetricRow& row : pending_.begin()->second.rows) {
+  while (!open_.empty() && open_.begin()->first == reported_ && open_.begin()->second.ended == nodes_) {
+    IterationReport report{.iteration = open_.begin()->first, .metrics = {}};
+    for (const MetricRow& row : open_.begin()->second.rows) {
       report.metrics.insert(report.metrics.end(), row.begin(), row.end());
     }
-    pending_.erase(pending_.begin());
+    open_.erase(open_.begin());
     close_(report);
     report_(report);
     ++reported_;

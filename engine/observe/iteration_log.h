@@ -13,8 +13,8 @@
 
 namespace sluice::engine {
 
-/// What an iteration amounted to. `metrics` is the line of metrics.jsonl: what depends on timing is in the groups time/, memory/ and
-/// engine/; everything else repeats exactly.
+/// What an iteration amounted to. `metrics` is the line of metrics.jsonl: what depends on timing is in the groups time/, memory/
+/// and engine/; everything else repeats exactly.
 struct IterationReport {
   int64_t iteration = 0;
   MetricRow metrics;
@@ -45,7 +45,7 @@ class IterationLog {
   int64_t reported() const { return reported_.load(); }
 
  private:
-  struct WorkInProgress {
+  struct OpenIteration {
     std::vector<MetricRow> rows;
     size_t ended = 0;
   };
@@ -55,7 +55,7 @@ class IterationLog {
   const std::function<void(const IterationReport&)> report_;
   const std::function<void()> on_reported_;
   std::mutex mutex_;
-  std::map<int64_t, WorkInProgress> pending_;
+  std::map<int64_t, OpenIteration> open_;
   std::atomic<int64_t> reported_;
 };
 

@@ -10,11 +10,11 @@
 
 namespace sluice::engine {
 
-/// Puts together where ranks came to the same point and where they went on, for the arrows of a trace: from the rank that came last
-/// to each that had waited for it. Not thread-safe; nothing here fails.
+/// Puts together where ranks came to the same point and where they went on, for the arrows of a trace: from the rank that came
+/// last to each that had waited for it. Not thread-safe; nothing here fails.
 ///
-/// Memory is bounded: points that some rank never tells of, such as those of an iteration in which it was lost, are forgotten, the
-/// oldest first.
+/// Memory is bounded: points that some rank never tells of, such as those of an iteration in which it was lost, are forgotten,
+/// the oldest first.
 class Meetings {
  public:
   /// Where a rank was, on the clock that all times are on.

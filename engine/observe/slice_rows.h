@@ -24,8 +24,8 @@ class SliceRows {
  public:
   using Sink = std::function<void(std::span<const Slice>)>;
 
-  /// `on_full` is called by an executor that has filled a chunk of its row. Of a row in which `most_full` chunks wait, what ends is
-  /// left out.
+  /// `on_full` is called by an executor that has filled a chunk of its row. Of a row in which `most_full` chunks wait, what ends
+  /// is left out.
   SliceRows(size_t executors, std::function<void()> on_full, size_t most_full = std::numeric_limits<size_t>::max());
 
   void ended(const Slice& slice);

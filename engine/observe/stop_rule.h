@@ -9,8 +9,8 @@
 
 namespace sluice::engine {
 
-/// [pipeline] stop_when: looks at each iteration in order and says when the run is to end. A pure function of what it has seen, so
-/// a run that goes on shows it what came before. One thread at a time.
+/// [pipeline] stop_when: looks at each iteration in order and says when the run is to end. A pure function of what it has seen,
+/// so a run that goes on shows it what came before. One thread at a time.
 class StopRule {
  public:
   explicit StopRule(StopWhen when) : when_(std::move(when)) {}

@@ -20,15 +20,15 @@
 
 namespace sluice::engine {
 
-/// Writes `trace.json` in Chrome's trace format while the run goes on: one row an executor, one slice a piece of work. Of a
-/// run on several ranks, of which rank 0 writes the file, each rank is a process with rows of its own, and arrows lead from the
-/// rank that came last to a point to those that had waited for it. Executors only put slices
-/// into a buffer; a thread of its own writes them four times a second, or once a buffer is full. Memory does not grow with the run.
+/// Writes `trace.json` in Chrome's trace format while the run goes on: one row an executor, one slice a piece of work. Of a run
+/// on several ranks, of which rank 0 writes the file, each rank is a process with rows of its own, and arrows lead from the rank
+/// that came last to a point to those that had waited for it. Executors only put slices into a buffer; a thread of its own writes
+/// them four times a second, or once a buffer is full. Memory does not grow with the run.
 class TraceWriter final : public WorkObserver {
  public:
   /// Throws UserError where it cannot begin. `on_error` is called in a catch block, once, when the file cannot be written later,
-  /// such as on a full disk; nothing is written after that. `begin_ns`: where on the trace's time the run begins. Above 0 the file
-  /// goes on, which cut_trace() has left.
+  /// such as on a full disk; nothing is written after that. `begin_ns`: where on the trace's time the run begins. Above 0 the
+  /// file goes on, which cut_trace() has left.
   TraceWriter(const std::filesystem::path& path, const Plan& plan, int64_t begin_ns, std::function<void()> on_error,
               FileSystem& files);
   ~TraceWriter() override;

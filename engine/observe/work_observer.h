@@ -23,8 +23,8 @@ struct Slice {
   int64_t end_ns = 0;
 };
 
-/// A point that all ranks came to, as it was on this one: where the node had what it adds, and where it went on with what all have
-/// added.
+/// A point that all ranks came to, as it was on this one: where the node had what it adds, and where it went on with what all
+/// have added.
 struct Meeting {
   int executor = 0;  // index into Plan::executors
   int node = 0;      // index into Plan::nodes

@@ -18,8 +18,8 @@ struct RightSettings {
 /// Binds the tables of `spec` into the plan's settings and fills plan.effective with their keys. Reports into `problems`.
 RightSettings bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan);
 
-/// How many parts every iteration has: as [cluster] says, or as many as ranks train. Reports where these cannot share them. Part of
-/// bind_settings() but for plans with roles, of which it must be known first who trains.
+/// How many parts every iteration has: as [cluster] says, or as many as ranks train. Reports where these cannot share them. Part
+/// of bind_settings() but for plans with roles, of which it must be known first who trains.
 void settle_slots(const PipelineSpec& spec, Problems& problems, Plan& plan);
 
 /// Letters, digits, '_', '-' and '.', which is not the first: the run folder is called after it.

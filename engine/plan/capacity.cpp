@@ -107,8 +107,8 @@ CapacityProof prove(const CapacityShape& shape) {
   proof.drawn_groups = shape.refill ? saturating_product(shape.groups, shape.most_draws) : shape.groups;
   proof.iteration_tokens = saturating_product(proof.drawn_groups, shape.worst_group);
   proof.most_in_flight = saturating_product(shape.open_iterations, proof.iteration_tokens);
-  // The largest micro-batch has the most that can lie open, and one group more: what the packer must get to hand it on. A slot's last
-  // micro-batch is handed on when the first group of the next slot has come.
+  // The largest micro-batch has the most that can lie open, and one group more: what the packer must get to hand it on. A slot's
+  // last micro-batch is handed on when the first group of the next slot has come.
   const Packing packing(shape);
   const int64_t of_slot = first_round(shape, groups_of_slot(shape));
   const bool another_slot_follows = shape.groups > groups_of_slot(shape);

@@ -7,8 +7,9 @@
 
 namespace sluice::engine {
 
-/// Who reads what, in front of and behind each filter. A stream is the micro-batches that the nodes between two filters share: the
-/// intake of a path begins one, and so does every filter (PlanNode::stream is the one that arrives). Constant after construction.
+/// Who reads what, in front of and behind each filter. A stream is the micro-batches that the nodes between two filters share:
+/// the intake of a path begins one, and so does every filter (PlanNode::stream is the one that arrives). Constant after
+/// construction.
 class FilterStreams {
  public:
   explicit FilterStreams(const Plan& plan);

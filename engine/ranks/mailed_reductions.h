@@ -18,19 +18,19 @@
 
 namespace sluice::engine {
 
-/// Adds numbers of all ranks that have slots by messages, along a tree (engine/ranks/rank_tree.h): up to eight ranks send what they have to all
-/// others, in one hop, and more of them collect first. All is added in the order of the ranks, so the result has the same names
-/// in the same order everywhere.
+/// Adds numbers of all ranks that have slots by messages, along a tree (engine/ranks/rank_tree.h): up to eight ranks send what
+/// they have to all others, in one hop, and more of them collect first. All is added in the order of the ranks, so the result has
+/// the same names in the same order everywhere.
 ///
-/// The mail must outlive this, and must be closed before this goes. Threads: `done` is called by whoever brings the last part, the
-/// caller of combine() or the thread of the mail. Failure: where a rank contributes twice to a key, or parts do not fit, this
+/// The mail must outlive this, and must be closed before this goes. Threads: `done` is called by whoever brings the last part,
+/// the caller of combine() or the thread of the mail. Failure: where a rank contributes twice to a key, or parts do not fit, this
 /// throws InternalError, to the caller or to the mail; a `done` that cannot be called then waits for abandon().
 class MailedReductions final : public Reductions {
  public:
   using Gradients = std::function<GradientGroup*(const std::string& model)>;
 
-  /// `owners`: the first so many ranks have slots, and take part; 0: all. On others only world() may be asked, which has the first
-  /// `scheduling` ranks; 0: all.
+  /// `owners`: the first so many ranks have slots, and take part; 0: all. On others only world() may be asked, which has the
+  /// first `scheduling` ranks; 0: all.
   explicit MailedReductions(Mail& mail, Gradients gradients = {}, int owners = 0, int scheduling = 0);
 
   World world() const override { return world_; }

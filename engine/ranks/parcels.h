@@ -93,8 +93,8 @@ class Parcels {
   virtual std::vector<ParcelTraffic> traffic() const = 0;
 
   /// This rank is through and says goodbye, so that nobody fails by it who has nothing left between the two. After it returns no
-  /// callback comes, and what is offered or granted is dropped. Waits for callbacks that run, and that other ranks hear of it, for
-  /// some seconds at most. By one thread; not by a callback.
+  /// callback comes, and what is offered or granted is dropped. Waits for callbacks that run, and that other ranks hear of it,
+  /// for some seconds at most. By one thread; not by a callback.
   virtual void close() = 0;
 
   /// This rank's run has failed, or is over. Nothing is carried out any more, the other ranks fail by it, and callbacks that have

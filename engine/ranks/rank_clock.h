@@ -20,8 +20,8 @@ struct ClockOffset {
 /// How far the steady clock of this rank is behind that of rank 0.
 ///
 /// It asks rank 0 for its time some times, by mail. What it is told was true between question and answer, so the answer that came
-/// soonest is believed, and half of its way there and back is how wrong that may be. Clocks drift: it asks again when what it knows
-/// is a minute old and somebody wants it. Ranks of one machine have one clock, and no error.
+/// soonest is believed, and half of its way there and back is how wrong that may be. Clocks drift: it asks again when what it
+/// knows is a minute old and somebody wants it. Ranks of one machine have one clock, and no error.
 ///
 /// The mail outlives this, and is closed before this goes. Threads: offset() from any; the rest happens on that of the mail.
 /// Failure: on a mail that is over nothing becomes known, or what was known stays.

@@ -21,8 +21,8 @@ struct ReturningRank {
 /// Ranks that only sample and come back into a run that goes on, as rank 0 knows them: those that have loaded their models and
 /// wait to be let in.
 ///
-/// Ownership: messages may come when the run is over, so they hold this. Threads: all calls from any. Failure: a message that is not
-/// one of these throws InternalError to the mail.
+/// Ownership: messages may come when the run is over, so they hold this. Threads: all calls from any. Failure: a message that is
+/// not one of these throws InternalError to the mail.
 class ReturningRanks : public std::enable_shared_from_this<ReturningRanks> {
  public:
   explicit ReturningRanks(Mail& mail) : mail_(mail) {}

@@ -15,12 +15,12 @@
 namespace sluice::engine {
 
 /// What ranks that only sample tell rank 0 behind each iteration: what they have measured of themselves, and what their rollouts
-/// have recorded that belongs to no group. Nothing that must repeat exactly is among it: rank 0 waits for those that are there, and
-/// goes on without those that are lost.
+/// have recorded that belongs to no group. Nothing that must repeat exactly is among it: rank 0 waits for those that are there,
+/// and goes on without those that are lost.
 ///
-/// Ownership: messages may come when the run is over, so they hold this, which forgets the run. Threads: all calls from any; `done`
-/// is called without a lock, by the caller or on the thread of the mail. Failure: a message that is not one of these throws
-/// InternalError to the mail.
+/// Ownership: messages may come when the run is over, so they hold this, which forgets the run. Threads: all calls from any;
+/// `done` is called without a lock, by the caller or on the thread of the mail. Failure: a message that is not one of these
+/// throws InternalError to the mail.
 class RollCall : public std::enable_shared_from_this<RollCall> {
  public:
   /// Of an iteration, of all ranks that have told of it.
@@ -48,8 +48,8 @@ class RollCall : public std::enable_shared_from_this<RollCall> {
   void lose(int rank);
   void join(int rank, int64_t iteration);
 
-  /// What waits is called with nothing, now and later: the run has failed, or only what belongs to iterations behind that one, the
-  /// last that is finished.
+  /// What waits is called with nothing, now and later: the run has failed, or only what belongs to iterations behind that one,
+  /// the last that is finished.
   void abandon() { abandon_behind(-1); }
   void abandon_behind(int64_t last);
 

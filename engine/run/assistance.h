@@ -18,7 +18,8 @@ class Assistance {
   Assistance(const Plan& plan, RunOptions options);
   ~Assistance();
 
-  /// Once. Waits for: the rank that leads, or those that ask. Ends when: these are through, or the run has failed, which this throws.
+  /// Once. Waits for: the rank that leads, or those that ask. Ends when: these are through, or the run has failed, which this
+  /// throws.
   void execute();
 
   /// Another rank is lost: execute() throws this, if nothing else came before.

@@ -5,8 +5,8 @@
 
 namespace sluice::engine {
 
-/// How long a run that has failed waits for what its nodes are at: until one must be taken to hang. While a node waits for its model to
-/// be on the disk nothing hangs, however slow the disk. Owned and used by the thread that waits; nothing here fails.
+/// How long a run that has failed waits for what its nodes are at: until one must be taken to hang. While a node waits for its
+/// model to be on the disk nothing hangs, however slow the disk. Owned and used by the thread that waits; nothing here fails.
 class Patience {
  public:
   static constexpr auto kAfterStall = std::chrono::seconds(3);    // one node hangs, or another rank is lost: for the others

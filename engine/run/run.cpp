@@ -117,8 +117,8 @@ std::unique_ptr<Executor> Run::Impl::make_executor(int index) {
     }
   };
   auto executor = std::make_unique<ThreadExecutor>(index, planned.name, driver->activity(), on_start);
-  if (!options.seams.executor) return executor;
-  return options.seams.executor(index, std::move(executor));
+  if (!options.replaced.executor) return executor;
+  return options.replaced.executor(index, std::move(executor));
 }
 
 // Joins the threads before what they work on goes.
@@ -132,7 +132,7 @@ void Run::Impl::wait_for_the_end() {
   const auto grace_ns = static_cast<int64_t>(plan.runtime.grace_seconds * 1e9);
   int64_t interrupted_ns = -1;
   std::optional<Patience> patience;  // since a failure
-  while (!driver->pending().wait_for(kLook)) {
+  while (!driver->in_progress().wait_for(kLook)) {
     const int64_t now = clock.now_ns();
     if (driver->is_interrupted() && interrupted_ns < 0) interrupted_ns = now;
     if (driver->state().stopping() && !patience) {
@@ -222,7 +222,7 @@ RunSummary Run::execute() {
   impl.start();
   impl.wait_for_the_end();
   impl.driver->end_waiting();
-  summary.hangs = impl.driver->pending().count() > 0;
+  summary.hangs = impl.driver->in_progress().count() > 0;
   RunStatus last = impl.status("");
   if (!summary.hangs) {
     impl.end();

@@ -76,12 +76,12 @@ struct RunOptions {
   /// How far the clock of this rank is behind that of rank 0: nothing before it is known. Empty: they are one. Likewise.
   std::function<std::optional<ClockOffset>()> clock_offset;
 
-  /// Of a rank that comes into a run that goes on: called once, when the models are loaded. Tells the others that it is ready, and
-  /// returns which version of the weights is the first that it gets; what it throws the constructor throws. Empty: this rank has
-  /// been there from the begin on.
+  /// Of a rank that comes into a run that goes on: called once, when the models are loaded. Tells the others that it is ready,
+  /// and returns which version of the weights is the first that it gets; what it throws the constructor throws. Empty: this rank
+  /// has been there from the begin on.
   std::function<int64_t()> comes_in;
 
-  ReplaceableParts seams;  // for tests
+  ReplaceableParts replaced;  // for tests
 };
 
 struct RunSummary {
@@ -95,8 +95,8 @@ struct RunSummary {
   std::filesystem::path last_checkpoint;  // empty: none
 };
 
-/// One run of a plan. The constructor loads models and makes nodes; execute() runs them to the end.
-/// interrupt(), fail(), lose(), take_back() and status() may be called from any thread while execute() runs; everything else from one thread.
+/// One run of a plan. The constructor loads models and makes nodes; execute() runs them to the end. interrupt(), fail(), lose(),
+/// take_back() and status() may be called from any thread while execute() runs; everything else from one thread.
 class Run {
  public:
   /// `plan` and its registry must outlive the run. Throws UserError with everything that models and nodes refuse, OutOfMemory
@@ -110,16 +110,16 @@ class Run {
   RunSummary execute();
 
   /// No new groups are admitted. What is in flight is finished within [runtime] grace_seconds, or else dropped up to the last
-  /// iteration that no model was trained for; then the run is saved. Of several ranks all end, behind the same iteration: the last
-  /// that may have begun on one of them when they hear of it, or, when the grace of one is over, the last that all have entered
-  /// (engine/schedule/agreed_end.h).
+  /// iteration that no model was trained for; then the run is saved. Of several ranks all end, behind the same iteration: the
+  /// last that may have begun on one of them when they hear of it, or, when the grace of one is over, the last that all have
+  /// entered (engine/schedule/agreed_end.h).
   void interrupt();
 
   /// Something outside has failed that the run cannot go on without, such as another rank. The first failure is the run's.
   void fail(const std::exception_ptr& error);
 
-  /// Another rank is lost that may be (Plan::expendable): others make its groups, and where none is left the run is cut short. `why`:
-  /// one sentence, of which the run warns.
+  /// Another rank is lost that may be (Plan::expendable): others make its groups, and where none is left the run is cut short.
+  /// `why`: one sentence, of which the run warns.
   void lose(int rank, const std::string& why);
 
   /// Another process is that rank now (RunOptions::comes_in).

@@ -134,7 +134,7 @@ Driver::Parts Run::Impl::driver_parts(Workload workload) {
           .measure = [this] { return measured_memory(); },
           .tell = [this] { return tell(); },
           .hear = [this](const std::string& told) { hear(told); },
-          .seams = options.seams};
+          .replaced = options.replaced};
 }
 
 std::optional<StopRule> Run::Impl::stop_rule() const {

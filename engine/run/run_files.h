@@ -19,8 +19,8 @@ namespace sluice::engine {
 
 /// What a run writes of itself into its folder while it goes on: metrics.jsonl and an event file, an entry an iteration;
 /// trace.json; memory.json and costs.json at its end. Owned by the run. The constructor throws UserError where a file cannot be
-/// written, and later what concerns metrics.jsonl, the result of the run. The other files only show it: one that cannot be written,
-/// as where the disk is full, is told of once, and the run goes on without.
+/// written, and later what concerns metrics.jsonl, the result of the run. The other files only show it: one that cannot be
+/// written, as where the disk is full, is told of once, and the run goes on without.
 class RunFiles {
  public:
   struct Parts {

@@ -11,7 +11,7 @@ namespace {
 
 // The columns of one trial, each with a slot; the node reads the first of them and writes the rest.
 struct TrialColumns {
-  ColumnSlots slots;
+  ColumnSpecs slots;
   std::vector<int> reads;
   std::vector<int> writes;
   Readers readers;  // the node, of each column

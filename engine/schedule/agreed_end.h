@@ -12,8 +12,8 @@
 
 namespace sluice::engine {
 
-/// How the ranks of a run agree which iteration is the last, when one of them has waited long enough for what is in flight, or knows
-/// that some of it cannot come (SamplersThere). Any rank may ask, and several at once.
+/// How the ranks of a run agree which iteration is the last, when one of them has waited long enough for what is in flight, or
+/// knows that some of it cannot come (SamplersThere). Any rank may ask, and several at once.
 ///
 /// Who asks calls all ranks. Each that is called closes its cutoff and tells all others the last iteration that it has entered;
 /// the smallest of these is the last one of the run, on all ranks. So all finish it: each has had all of its micro-batches. And
@@ -27,7 +27,8 @@ class AgreedEnd : public std::enable_shared_from_this<AgreedEnd> {
   /// What the run is told, on some thread, once each and in this order; neither may call this.
   struct Tells {
     std::function<void()> closed;  // before any other rank can have agreed
-    /// The cutoff has it. Whether some rank knows that it is cut short; on rank 0 with what such a rank says of that, if one does.
+    /// The cutoff has it. Whether some rank knows that it is cut short; on rank 0 with what such a rank says of that, if one
+    /// does.
     std::function<void(int64_t last, bool cut_short, const std::string& because)> agreed;
     /// Asked after `closed`: what this rank says of that, one sentence; nothing: it knows of no such thing. Empty: never.
     std::function<std::optional<std::string>()> cut_short_because = {};

@@ -14,10 +14,10 @@
 namespace sluice::engine {
 namespace {
 
-ColumnSlots slots_of(const Plan& plan) {
-  ColumnSlots slots;
-  for (const PlanColumn& column : plan.columns) slots.push_back(column.spec);
-  return slots;
+ColumnSpecs specs_of(const Plan& plan) {
+  ColumnSpecs specs;
+  for (const PlanColumn& column : plan.columns) specs.push_back(column.spec);
+  return specs;
 }
 
 // Those that this rank samples from and others train.
@@ -45,16 +45,16 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
       measure(std::move(parts.measure)),
       tell(std::move(parts.tell)),
       hear(std::move(parts.hear)),
-      paths(make_paths(plan, parts.seams)),
+      paths(make_paths(plan, parts.replaced)),
       roll_call(plan.roles.empty() ? nullptr
                                    : std::make_shared<RollCall>(parts.links.value().mail, ranks_that_sample(plan), parts.begun)),
       state{.plan = plan,
             .clock = parts.clock,
             .reductions = parts.reductions,
             .world = world_of(plan, parts.reductions),
-            .pending = {},
-            .slots = slots_of(plan),
-            .streams = FilterStreams(plan),
+            .in_progress = {},
+            .column_specs = specs_of(plan),
+            .filter_streams = FilterStreams(plan),
             .columns = {},
             .paths = paths,
             .progress = PathProgress(plan, parts.begun, [this] { notify_intakes(); }),
@@ -72,10 +72,10 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
             .own_ends = OwnEnds(plan.nodes.size(), [this](int64_t iteration) { end_own(iteration); }),
             .checkpointer = parts.checkpointer,
             .own_parts = parts.own_parts,
-            .ending = IterationCutoff(parts.begun),
+            .cutoff = IterationCutoff(parts.begun),
             .trained = {},
             .received = received_models(plan, world_of(plan, parts.reductions).rank, workload.models),
-            .coming = std::make_shared<ComingVersions>(state.pending),
+            .coming = std::make_shared<ComingVersions>(state.in_progress),
             .roll_call = parts.reductions.world().rank == 0 ? roll_call : nullptr,
             .samplers = nullptr,
             .arrivals = {},
@@ -85,7 +85,7 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
       first_version(parts.first_version),
       stop_rule(std::move(parts.stop_rule)),
       agreed_end(
-          std::make_shared<AgreedEnd>(state.reductions, state.ending,
+          std::make_shared<AgreedEnd>(state.reductions, state.cutoff,
                                       AgreedEnd::Tells{.closed = [this] { expect_early_ends(); },
                                                        .agreed =
                                                            [this](int64_t last, bool cut_short, const std::string& because) {
@@ -145,12 +145,12 @@ MutualHelp::Events Driver::Impl::help_events() {
   return events;
 }
 
-std::deque<PathState> Driver::Impl::make_paths(const Plan& plan, const ReplaceableParts& seams) {
+std::deque<PathState> Driver::Impl::make_paths(const Plan& plan, const ReplaceableParts& replaced) {
   std::deque<PathState> made;
   const auto on_change = [this] { notify_intakes(); };
   for (const PlanPath& path : plan.paths) {
     const auto budget_of = [&](int64_t capacity) {
-      return seams.budget ? seams.budget(capacity, on_change) : std::make_unique<TokenBudget>(capacity, on_change);
+      return replaced.budget ? replaced.budget(capacity, on_change) : std::make_unique<TokenBudget>(capacity, on_change);
     };
     PathState::Budgets budgets;
     budgets.admitted = budget_of(path.rollout ? plan.making_tokens(path) : path.tokens_in_flight);
@@ -160,7 +160,8 @@ std::deque<PathState> Driver::Impl::make_paths(const Plan& plan, const Replaceab
   return made;
 }
 
-// The versions that the run begins with are published, or those before the first that this rank gets: it samples with none of them.
+// The versions that the run begins with are published, or those before the first that this rank gets: it samples with none of
+// them.
 void Driver::Impl::open_gates() {
   for (const PlanNode& node : state.plan.nodes) {
     for (const ModelNeed& need : node.needs.models) {
@@ -188,11 +189,11 @@ Intake::Parts Driver::Impl::intake_parts(size_t path) {
 }
 
 void Driver::Impl::start_path(size_t path) {
-  const auto finished = [this] { state.pending.leave(); };
+  const auto finished = [this] { state.in_progress.leave(); };
   std::unique_ptr<PathHead>& head = heads.emplace_back();
   const std::optional<int> rollout = state.plan.paths[path].rollout;
   if (sampling && !rollout) return;
-  state.pending.enter();
+  state.in_progress.enter();
   const auto emit = [this, path](Packet packet) { graph->emit(static_cast<int>(path), std::move(packet)); };
   if (sampling)
     head = sampling->worker(static_cast<int>(path), std::move(workload.parts[static_cast<size_t>(*rollout)]), *help, finished);
@@ -333,7 +334,7 @@ std::string Driver::call_under_way() const {
 }
 
 Activity& Driver::activity() { return impl_->state.activity; }
-WorkInProgress& Driver::pending() { return impl_->state.pending; }
+WorkInProgress& Driver::in_progress() { return impl_->state.in_progress; }
 RunState& Driver::state() { return impl_->state; }
 
 }  // namespace sluice::engine

@@ -39,11 +39,11 @@ class Driver {
     std::vector<WorkObserver*> observers;
     std::function<void(const IterationReport&)> on_iteration;  // on some executor, or where other ranks are heard
     std::function<MetricRow()> measure = {};  // what this rank measures at the end of an iteration, beside what the driver does
-    // What another rank than 0 tells rank 0 there, and what rank 0 does with it: before on_iteration, on any thread, one after the
-    // other of an iteration. Empty: nothing is told.
+    // What another rank than 0 tells rank 0 there, and what rank 0 does with it: before on_iteration, on any thread, one after
+    // the other of an iteration. Empty: nothing is told.
     std::function<std::string()> tell = {};
     std::function<void(const std::string& told)> hear = {};
-    ReplaceableParts seams;
+    ReplaceableParts replaced;
   };
 
   /// Everything in `parts` that is a reference or a pointer, and the plan, outlives the driver.
@@ -56,8 +56,8 @@ class Driver {
   /// After the executors have gone; nothing is handed to them any more.
   void forget_executors();
 
-  /// After a failure, of which the driver's user learns from state(): what waits for another node is handed to its executor, which
-  /// drops it.
+  /// After a failure, of which the driver's user learns from state(): what waits for another node is handed to its executor,
+  /// which drops it.
   void let_everything_end();
 
   /// No new groups are admitted; what is in flight is finished.
@@ -89,7 +89,7 @@ class Driver {
   int64_t work_done() const;
 
   Activity& activity();
-  WorkInProgress& pending();
+  WorkInProgress& in_progress();
   RunState& state();
 
   /// Why an executor that has nothing to do has nothing to do, or the rank as a whole.

@@ -31,7 +31,7 @@ struct Driver::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  std::deque<PathState> make_paths(const Plan& plan, const ReplaceableParts& seams);
+  std::deque<PathState> make_paths(const Plan& plan, const ReplaceableParts& replaced);
   void open_gates();
   void watch_samplers(const std::optional<RankLinks>& links);
   Intake::Parts intake_parts(size_t path);

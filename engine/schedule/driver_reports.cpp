@@ -9,10 +9,12 @@
 #include "engine/observe/over_ranks.h"
 #include "engine/schedule/driver_impl.h"
 
-// What a run says of an iteration beside what its nodes record: what each rank has measured, and what the iteration has as a whole.
+// What a run says of an iteration beside what its nodes record: what each rank has measured, and what the iteration has as a
+// whole.
 namespace sluice::engine {
 
-// What this rank measures of itself, since the last iteration ended on it. What depends on timing is in time/, memory/ and engine/.
+// What this rank measures of itself, since the last iteration ended on it. What depends on timing is in time/, memory/ and
+// engine/.
 MetricRow Driver::Impl::measured() {
   const Plan& plan = state.plan;
   const BusySeconds busy = state.activity.take();
@@ -64,12 +66,12 @@ Contribution Driver::Impl::own_contribution(int64_t iteration) {
 
 // Its nodes have ended an iteration. What this rank has measured goes the way of what nodes record, as if it were one more.
 void Driver::Impl::end_own(int64_t iteration) {
-  if (!state.ending.enters(iteration)) return;
+  if (!state.cutoff.enters(iteration)) return;
   const Reductions::Key key{
       .iteration = iteration, .node = static_cast<int>(state.plan.nodes.size()), .point = Reductions::Key::kMetrics};
   Contribution mine = own_contribution(iteration);
   if (state.world.rank > 0 && tell) state.reductions.give(key, tell());
-  state.pending.enter();
+  state.in_progress.enter();
   if (!state.roll_call) return add_own(key, std::move(mine), {});
   state.roll_call->when_told(iteration, /*is_last=*/true,
                              [this, key, mine = std::move(mine)](const RollCall::Told& told) { add_own(key, mine, told); });
@@ -84,7 +86,7 @@ void Driver::Impl::add_own(const Reductions::Key& key, Contribution mine, const 
     } catch (...) {
       state.failure.capture("the report of iteration " + std::to_string(key.iteration));
     }
-    state.pending.leave();
+    state.in_progress.leave();
   };
   state.reductions.combine(key, std::move(mine), report);
 }

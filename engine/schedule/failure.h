@@ -22,8 +22,8 @@ struct WorkPlace {
   int64_t last_group = -1;
 };
 
-/// Keeps the first failure; later ones are dropped. Thread-safe; takes no lock but its own, so that a failure can be captured under
-/// any.
+/// Keeps the first failure; later ones are dropped. Thread-safe; takes no lock but its own, so that a failure can be captured
+/// under any.
 class FirstFailure {
  public:
   /// Called in a catch block: the exception being handled, as it is.
@@ -49,8 +49,8 @@ class FirstFailure {
   std::exception_ptr error_;
 };
 
-/// The first failure of a run, which everybody looks for before the next piece of work: a UserError that names node, iteration and
-/// micro-batch, or an InternalError that does.
+/// The first failure of a run, which everybody looks for before the next piece of work: a UserError that names node, iteration
+/// and micro-batch, or an InternalError that does.
 class FailureSlot : public FirstFailure {
  public:
   FailureSlot();

@@ -9,9 +9,9 @@
 
 namespace sluice::engine {
 
-/// What the refilling filter of a path has decided in the iteration that is being sampled: there is one at a time, because the next
-/// begins only when the verdicts on all groups of this one are in. A rank judges the groups of its own slots; what all ranks have
-/// kept, they tell each other after each round. Thread-safe.
+/// What the refilling filter of a path has decided in the iteration that is being sampled: there is one at a time, because the
+/// next begins only when the verdicts on all groups of this one are in. A rank judges the groups of its own slots; what all ranks
+/// have kept, they tell each other after each round. Thread-safe.
 class FilterTally {
  public:
   using BySlot = std::vector<int64_t>;  // groups, of each slot of the run

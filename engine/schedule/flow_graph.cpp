@@ -20,10 +20,10 @@ namespace {
 
 namespace flow = oneapi::tbb::flow;
 
-// oneTBB runs a lightweight body on the thread that sends only if the body is noexcept; otherwise a thread of its own gets a task for every
-// packet. The bodies' concurrency is unlimited, which costs no queue, because nobody sends to one node at two places at once: a node without
-// join gets everything from one executor, and a join is complete for the next packet only after the thread that completed it for this one has
-// sent again. What could throw here is lack of memory alone, and that ends the program.
+// oneTBB runs a lightweight body on the thread that sends only if the body is noexcept; otherwise a thread of its own gets a task
+// for every packet. The bodies' concurrency is unlimited, which costs no queue, because nobody sends to one node at two places at
+// once: a node without join gets everything from one executor, and a join is complete for the next packet only after the thread
+// that completed it for this one has sent again. What could throw here is lack of memory alone, and that ends the program.
 static_assert(std::is_nothrow_default_constructible_v<Packet> && std::is_nothrow_destructible_v<Packet>);
 using AsyncNode = flow::async_node<Packet, Packet, flow::queueing_lightweight>;
 using JoinNode = flow::multifunction_node<Packet, std::tuple<Packet>, flow::queueing_lightweight>;
@@ -54,7 +54,7 @@ class Stage final : public Task {
       if (arrivals_.complete(packet.sequence))
         std::get<0>(out).try_put(packet);
       else
-        state_.pending.leave();
+        state_.in_progress.leave();
     });
     flow::make_edge(flow::output_port<0>(*join_), node_);
   }
@@ -91,7 +91,7 @@ class Stage final : public Task {
   bool run_now(Packet& packet) {
     counted_ = true;
     if (!runner_.run(packet, pass_on_, go_on_)) return false;
-    if (counted_) state_.pending.leave();
+    if (counted_) state_.in_progress.leave();
     return true;
   }
 
@@ -116,7 +116,7 @@ class Stage final : public Task {
     if (successors_ == 0) return;
     const int64_t inherits = last ? 1 : 0;
     if (last) counted_ = false;
-    if (successors_ > inherits) state_.pending.enter(successors_ - inherits);
+    if (successors_ > inherits) state_.in_progress.enter(successors_ - inherits);
     node_.gateway().try_put(packet);
   }
 
@@ -126,7 +126,7 @@ class Stage final : public Task {
       executor_.submit({.node = runner_.node(), .task = this, .packet = packet});
     } catch (...) {
       state_.failure.capture("executor '" + state_.plan.nodes[static_cast<size_t>(runner_.node())].executor + "'");
-      state_.pending.leave();
+      state_.in_progress.leave();
     }
   }
 
@@ -187,7 +187,7 @@ FlowGraph::~FlowGraph() { impl_->graph.wait_for_all(); }
 
 void FlowGraph::emit(int path, Packet packet) {
   Impl::Head& head = impl_->heads[static_cast<size_t>(path)];
-  impl_->state.pending.enter(head.successors);
+  impl_->state.in_progress.enter(head.successors);
   head.node.try_put(packet);
 }
 

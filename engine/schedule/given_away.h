@@ -13,8 +13,8 @@
 
 namespace sluice::engine {
 
-/// The groups of this rank that other ranks make, on one path, from the giving of their prompts until they are here. Where a rank is
-/// lost, the prompts that it was given are to be given again: the same prompt gives the same samples, whoever makes them.
+/// The groups of this rank that other ranks make, on one path, from the giving of their prompts until they are here. Where a rank
+/// is lost, the prompts that it was given are to be given again: the same prompt gives the same samples, whoever makes them.
 ///
 /// Belongs to the intake of the path. Used by the executor of the source only.
 class GivenAway {

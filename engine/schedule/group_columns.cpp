@@ -9,7 +9,7 @@ namespace sluice::engine {
 
 void check_columns(const RunState& state, const Group& group, int writer) {
   for (const int column : state.plan.nodes[static_cast<size_t>(writer)].writes) {
-    const ColumnSpec& spec = state.slots[static_cast<size_t>(column)];
+    const ColumnSpec& spec = state.column_specs[static_cast<size_t>(column)];
     const auto found = std::ranges::find(group.columns, spec, &Group::NamedColumn::spec);
     if (found == group.columns.end())
       throw_contract_breach("it did not write column '" + spec.name + "', which its contract promises");

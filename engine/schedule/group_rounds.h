@@ -52,8 +52,8 @@ class GroupRounds {
   bool flushed() const { return flushed_; }
   void flush() { flushed_ = true; }
 
-  /// The filter has judged what this rank has of the round, and the ranks have not been asked yet: what all have kept is to be told
-  /// to the tally, once, by their answer.
+  /// The filter has judged what this rank has of the round, and the ranks have not been asked yet: what all have kept is to be
+  /// told to the tally, once, by their answer.
   bool wants_verdicts() const;
   void ask_for_verdicts() { asked_ = true; }
   int64_t round() const { return round_; }

@@ -15,8 +15,8 @@
 
 namespace sluice::engine {
 
-/// Making groups for other ranks beside its own, on one path of a rank: whom to ask next, with what credit, and whose groups are being made. In
-/// each round a rank asks others, one after the other, each until that one has none left.
+/// Making groups for other ranks beside its own, on one path of a rank: whom to ask next, with what credit, and whose groups are
+/// being made. In each round a rank asks others, one after the other, each until that one has none left.
 ///
 /// Belongs to the intake of the path. Used by the executor of the source only; take_count() may be called by anybody.
 class Helping {

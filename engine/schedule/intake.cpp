@@ -92,7 +92,7 @@ bool Intake::iteration_complete() const {
 
 bool Intake::over() const {
   const int64_t next = iteration_.index + (in_iteration_ ? 0 : 1);
-  if (next >= state_.iterations || state_.ending.drops(next)) return true;
+  if (next >= state_.iterations || state_.cutoff.drops(next)) return true;
   return follows_ && state_.progress.is_over(index_, next);
 }
 

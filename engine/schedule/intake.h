@@ -24,13 +24,13 @@
 
 namespace sluice::engine {
 
-/// The head of a path, step by step: its source, the admission behind it, the rollout if there is one, and the packing. It decides
-/// when an iteration begins (the version gate, the reports, the other paths) and ends. Groups are admitted in order, so a later
-/// iteration never takes credit that an earlier one needs. A path that measures begins in the iterations in which it is due, with
-/// its source as it was at first, and passes over the others: then only an end travels along it. Of several ranks each packs its
-/// own groups; one that has credit left makes groups of others, and others may make some of its own. With roles all are made by ranks
-/// that only sample (engine/schedule/rollout_worker.h), which are told how far this one is; where one of them is lost, what it was
-/// given is given to another. Used by one executor only; waiting() and waits_for() may be asked by anybody.
+/// The head of a path, step by step: its source, the admission behind it, the rollout if there is one, and the packing. It
+/// decides when an iteration begins (the version gate, the reports, the other paths) and ends. Groups are admitted in order, so a
+/// later iteration never takes credit that an earlier one needs. A path that measures begins in the iterations in which it is
+/// due, with its source as it was at first, and passes over the others: then only an end travels along it. Of several ranks each
+/// packs its own groups; one that has credit left makes groups of others, and others may make some of its own. With roles all are
+/// made by ranks that only sample (engine/schedule/rollout_worker.h), which are told how far this one is; where one of them is
+/// lost, what it was given is given to another. Used by one executor only; waiting() and waits_for() may be asked by anybody.
 class Intake final : public PathHead {
  public:
   struct Parts {
@@ -72,7 +72,8 @@ class Intake final : public PathHead {
   bool round_complete() const;                                                          // all groups of the round are finished
   bool iteration_complete() const;
   bool over() const;  // nothing more will come
-  // Groups are left to be made, and nobody makes them: of a measurement, whose iteration is trained already and cannot be dropped.
+  // Groups are left to be made, and nobody makes them: of a measurement, whose iteration is trained already and cannot be
+  // dropped.
   bool lacks_samplers() const { return state_.no_sampler_comes && in_iteration_ && !admits() && !round_complete() && !over(); }
   bool all_groups_are_in() const {
     return !rounds_.wants_group() && !admission_.has_waiting() && !(given_ && given_->has_again());

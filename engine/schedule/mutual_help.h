@@ -29,15 +29,15 @@ namespace sluice::engine {
 /// that has room for it. Numbers travel as mail, columns as parcels.
 ///
 /// Who asks, who gives and when, the intakes of the paths decide (engine/schedule/helping.h), and on ranks that only sample the
-/// rollout workers (engine/schedule/rollout_worker.h), which are told how far each owner is; this carries it out. Paths are named by
-/// their index into Plan::paths.
+/// rollout workers (engine/schedule/rollout_worker.h), which are told how far each owner is; this carries it out. Paths are named
+/// by their index into Plan::paths.
 ///
-/// A rank that only samples may be lost: what it was given is given again, and nothing of it is heard any more. It may come back as
-/// another process, which is told how far this rank is.
+/// A rank that only samples may be lost: what it was given is given again, and nothing of it is heard any more. It may come back
+/// as another process, which is told how far this rank is.
 ///
-/// Owned by the driver and by what is on its way. Threads: all calls from any; nobody waits inside a call. The events are called on
-/// the threads of mail and parcels, without a lock, in the order in which things have come. Failure: a message that is not one of
-/// these throws InternalError to the mail.
+/// Owned by the driver and by what is on its way. Threads: all calls from any; nobody waits inside a call. The events are called
+/// on the threads of mail and parcels, without a lock, in the order in which things have come. Failure: a message that is not one
+/// of these throws InternalError to the mail.
 class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
  public:
   using Place = engine::Place;

@@ -158,7 +158,7 @@ void NodeRunner::skip_empty(Packet& packet, const PassOn& pass_on) {
 }
 
 bool NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on) {
-  if (!host_.updated_models().empty() && !state_.ending.enters(packet.iteration.index)) {
+  if (!host_.updated_models().empty() && !state_.cutoff.enters(packet.iteration.index)) {
     state_.activity.end_unseen(executor_);
     return true;
   }
@@ -232,8 +232,8 @@ void NodeRunner::work_at_the_end(const Iteration& iteration) {
   host_.end(iteration);
 }
 
-// True: totals and gradients are those of all ranks. Else go_on is called when they are: by whichever comes second, the end of the
-// call or the sums. Ranks learn from the totals whether there are gradients, so all of them add them up or none does.
+// True: totals and gradients are those of all ranks. Else go_on is called when they are: by whichever comes second, the end of
+// the call or the sums. Ranks learn from the totals whether there are gradients, so all of them add them up or none does.
 bool NodeRunner::combine(const Iteration& iteration, int64_t point, const std::function<void()>& go_on) {
   if (!adds_over_ranks()) return true;
   Contribution mine = host_.totals().contribution();
@@ -329,7 +329,7 @@ void NodeRunner::pass_over(const Packet& packet, const PassOn& pass_on) {
 const ColumnData& NodeRunner::written(const MicroBatch& batch, size_t index) const {
   const ColumnData& data = batch.written_columns()[index];
   if (data.empty()) {
-    throw_contract_breach("it did not write column '" + state_.slots[static_cast<size_t>(plan_.writes[index])].name +
+    throw_contract_breach("it did not write column '" + state_.column_specs[static_cast<size_t>(plan_.writes[index])].name +
                           "', which its contract promises");
   }
   return data;
@@ -341,7 +341,7 @@ void NodeRunner::tell_observers(const MicroBatch& batch) const {
   WrittenColumns columns{
       .iteration = state.iteration, .micro_batch = state.id, .layout = state.layout, .group_indices = state.group_indices};
   for (size_t i = 0; i < plan_.writes.size(); ++i)
-    columns.columns.emplace_back(&state_.slots[static_cast<size_t>(plan_.writes[i])], &written(batch, i));
+    columns.columns.emplace_back(&state_.column_specs[static_cast<size_t>(plan_.writes[i])], &written(batch, i));
   state_.activity.wrote(columns);
 }
 
@@ -359,15 +359,15 @@ void NodeRunner::settle(MicroBatch& batch) {
   state_.traffic.done(index_, state);
   for (const int column : plan_.reads) state.release_one_reader(static_cast<size_t>(column));
   if (is_filter()) {
-    for (const int column : state_.streams.carried_by(index_)) {
+    for (const int column : state_.filter_streams.carried_by(index_)) {
       if (std::ranges::find(plan_.reads, column) == plan_.reads.end()) state.release_one_reader(static_cast<size_t>(column));
     }
   }
   if (!plan_.reads.empty() || is_filter()) state.release_one_token_reader();
 }
 
-// The micro-batch that leaves a filter. Of a refilling filter the groups over the quota of their slot are dropped too: the first ones
-// that pass, in the order of their index, are the iteration's, whatever came when.
+// The micro-batch that leaves a filter. Of a refilling filter the groups over the quota of their slot are dropped too: the first
+// ones that pass, in the order of their index, are the iteration's, whatever came when.
 std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
   const BatchState& state = batch.state();
   tell_observers(batch);
@@ -385,10 +385,11 @@ std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
   }
   kept_ += kept;
   record_dropped(state.layout, keep);
-  auto thin = state.thinned(keep, state_.slots, state_.streams.carried_by(index_), state_.streams.readers_behind(index_));
+  auto thin = state.thinned(keep, state_.column_specs, state_.filter_streams.carried_by(index_),
+                            state_.filter_streams.readers_behind(index_));
   for (size_t i = 0; i < plan_.writes.size(); ++i) {
     const auto slot = static_cast<size_t>(plan_.writes[i]);
-    thin->store(slot, written(batch, i).selected(state.layout.entries_of(keep, state_.slots[slot].extent)));
+    thin->store(slot, written(batch, i).selected(state.layout.entries_of(keep, state_.column_specs[slot].extent)));
   }
   if (has_quota()) {
     kept_of_[slot_of_batch] += kept;

@@ -59,7 +59,7 @@ class NodeRunner {
   bool is_barrier() const { return plan_.needs.scope == Scope::kIteration; }
   bool is_filter() const { return plan_.needs.drops_groups; }
   bool has_quota() const { return !quota_.empty(); }
-  bool is_dropped(const Packet& packet) const { return state_.stopping() || state_.ending.drops(packet.iteration.index); }
+  bool is_dropped(const Packet& packet) const { return state_.stopping() || state_.cutoff.drops(packet.iteration.index); }
 
   void fail(const Packet& packet);
   void fail_unless_dropped(const Packet& packet);
@@ -91,7 +91,7 @@ class NodeRunner {
   std::shared_ptr<BatchState> filtered(const MicroBatch& batch);
   void record_dropped(const Layout& layout, const std::vector<uint8_t>& keep);
   void record_filter();
-  MicroBatch view(const Packet& packet) const { return {*packet.batch, state_.slots, plan_.reads, plan_.writes}; }
+  MicroBatch view(const Packet& packet) const { return {*packet.batch, state_.column_specs, plan_.reads, plan_.writes}; }
   WorkPlace place(const Packet& packet) const;
 
   RunState& state_;

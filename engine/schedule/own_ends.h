@@ -9,8 +9,8 @@
 
 namespace sluice::engine {
 
-/// Tells when all nodes of this rank have ended an iteration: once each, in the order of the iterations, on the thread of the node
-/// that ended it last. Other ranks may be behind. Thread-safe.
+/// Tells when all nodes of this rank have ended an iteration: once each, in the order of the iterations, on the thread of the
+/// node that ended it last. Other ranks may be behind. Thread-safe.
 class OwnEnds {
  public:
   OwnEnds(size_t nodes, std::function<void(int64_t iteration)> on_all) : nodes_(nodes), on_all_(std::move(on_all)) {}

@@ -9,8 +9,8 @@
 
 namespace sluice::engine {
 
-/// What the ranks that train have said to one that only samples: how far each of them is, on each path, and which of them may have
-/// groups to be made. Thread-safe.
+/// What the ranks that train have said to one that only samples: how far each of them is, on each path, and which of them may
+/// have groups to be made. Thread-safe.
 class OwnersSeen {
  public:
   /// `owners`: those that this rank asks, in the order of asking. `begun`: iterations that were complete before the run.

@@ -9,9 +9,10 @@
 
 namespace sluice::engine {
 
-/// Packs the finished groups of an iteration into micro-batches: whole groups in order of their index, back to back. Groups may arrive in
-/// any order. Where a micro-batch ends depends only on the groups themselves, never on timing: it is cut as soon as another group of the
-/// worst size might not fit, and where another slot of the run begins. That also means it never waits for a group that it then could not take. One thread.
+/// Packs the finished groups of an iteration into micro-batches: whole groups in order of their index, back to back. Groups may
+/// arrive in any order. Where a micro-batch ends depends only on the groups themselves, never on timing: it is cut as soon as
+/// another group of the worst size might not fit, and where another slot of the run begins. That also means it never waits for a
+/// group that it then could not take. One thread.
 class Packer {
  public:
   struct Batch {

@@ -15,7 +15,7 @@ PackingStage::PackingStage(RunState& state, int path, StageHost& maker, std::fun
       is_main_(path == state.main_path),
       maker_(maker),
       emit_(std::move(emit)),
-      readers_(state.streams.readers_at_intake(path)),
+      readers_(state.filter_streams.readers_at_intake(path)),
       packer_(path_.plan.micro_batch_tokens, path_.plan.capacity.group_tokens) {}
 
 void PackingStage::add(const Iteration& iteration, Group group, Credit credit, bool last) {
@@ -65,7 +65,7 @@ void PackingStage::tell_observers(const BatchState& packed, const std::vector<Gr
 size_t PackingStage::slot_of(const ColumnSpec& spec) const {
   for (const int writer : {path_.plan.source, path_.plan.maker()}) {
     for (const int column : state_.plan.nodes[static_cast<size_t>(writer)].writes) {
-      if (state_.slots[static_cast<size_t>(column)] == spec) return static_cast<size_t>(column);
+      if (state_.column_specs[static_cast<size_t>(column)] == spec) return static_cast<size_t>(column);
     }
   }
   throw_contract_breach("it writes column '" + spec.name + "', which its contract does not say");

@@ -11,8 +11,8 @@
 
 namespace sluice::engine {
 
-/// What is at the head of a path on a rank, as the driver sees it: an intake, or on a rank that only samples a rollout worker. Used
-/// by one executor only; what follows may be asked by anybody.
+/// What is at the head of a path on a rank, as the driver sees it: an intake, or on a rank that only samples a rollout worker.
+/// Used by one executor only; what follows may be asked by anybody.
 class PathHead : public Stepper {
  public:
   /// The iteration that it is at; -1: none yet.
@@ -36,8 +36,8 @@ class PathHead : public Stepper {
   virtual std::string waits_for() const = 0;
 };
 
-/// Behind a step of one: what it amounted to is told to the observers, and counts as progress, unless it was nothing. On the executor
-/// of the node that made it.
+/// Behind a step of one: what it amounted to is told to the observers, and counts as progress, unless it was nothing. On the
+/// executor of the node that made it.
 inline void tell_of_step(RunState& state, const StageHost& maker, Slice slice) {
   const bool worked = slice.tokens > 0 || slice.prompt_tokens > 0 || slice.groups > 0;
   if (!worked) return state.activity.end_unseen(maker.executor());

@@ -10,8 +10,8 @@
 
 namespace sluice::engine {
 
-/// How far the paths of a run are, so that they end it behind the same iteration. The paths that take part in every iteration lead;
-/// one that only measures follows them, and so does one whose data have ended. Thread-safe.
+/// How far the paths of a run are, so that they end it behind the same iteration. The paths that take part in every iteration
+/// lead; one that only measures follows them, and so does one whose data have ended. Thread-safe.
 class PathProgress {
  public:
   /// `on_change` is called on the thread of the path that got on, without a lock.
@@ -20,7 +20,8 @@ class PathProgress {
   /// A leader begins an iteration. False: another has ended the run before it.
   bool begin(int path, int64_t iteration);
 
-  /// A leader that is to end early does so before `iteration`. False: another one has begun it, so that all have to go through it.
+  /// A leader that is to end early does so before `iteration`. False: another one has begun it, so that all have to go through
+  /// it.
   bool leave(int path, int64_t iteration);
 
   /// A leader's data have ended before `iteration`: from now on it follows.

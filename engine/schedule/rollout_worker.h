@@ -21,10 +21,10 @@
 
 namespace sluice::engine {
 
-/// A rollout on a rank that only samples. It asks the owners, the ranks that train, for prompts, one after the other and with room
-/// for a group of the worst size each time; makes the groups; and gives them back. It draws no data, knows no rounds and adds up no
-/// numbers: which iteration it is at, its owners tell it (OwnersSeen). So nobody waits for this rank but for the groups that it
-/// has been given, and these can be given to another one.
+/// A rollout on a rank that only samples. It asks the owners, the ranks that train, for prompts, one after the other and with
+/// room for a group of the worst size each time; makes the groups; and gives them back. It draws no data, knows no rounds and
+/// adds up no numbers: which iteration it is at, its owners tell it (OwnersSeen). So nobody waits for this rank but for the
+/// groups that it has been given, and these can be given to another one.
 ///
 /// Where credit is taken on demand, what it has finished must not keep what it makes from growing: its owner may wait for a
 /// group of another rank, and that one for this. So the credit of finished groups is given up where nothing else can go on, and

@@ -63,9 +63,9 @@ struct RunState {
   const Clock& clock;
   Reductions& reductions;
   const World world;  // of this rank
-  WorkInProgress pending;
-  ColumnSlots slots;  // by index of Plan::columns
-  FilterStreams streams;
+  WorkInProgress in_progress;
+  ColumnSpecs column_specs;  // by index of Plan::columns
+  FilterStreams filter_streams;
   ByteMeter columns;
   std::deque<PathState>& paths;  // by index of Plan::paths
   PathProgress progress;
@@ -78,7 +78,7 @@ struct RunState {
   OwnEnds own_ends;
   Checkpointer* checkpointer;  // null: nothing is saved, or by another rank
   OwnParts* own_parts;         // what this rank saves for that one; null: nothing
-  IterationCutoff ending;
+  IterationCutoff cutoff;
   std::map<std::string, Milestone> trained;                      // by model: iterations that its live weights were trained for
   const std::map<std::string, std::shared_ptr<Model>> received;  // by name: that this rank samples from and others train
   const std::shared_ptr<ComingVersions> coming;                  // of these
@@ -118,10 +118,10 @@ struct RunState {
   bool stopping() const { return failure.failed(); }
 
   /// What other ranks add to an iteration is not complete, and nobody needs it.
-  bool is_abandoned(int64_t iteration) const { return world.size > 1 && (stopping() || ending.drops(iteration)); }
+  bool is_abandoned(int64_t iteration) const { return world.size > 1 && (stopping() || cutoff.drops(iteration)); }
 
   /// Some rank was interrupted before all was done, or the run was cut short. The same on all ranks once the run is over.
-  bool ends_early() const { return interrupted || ends_on_all_ranks || (ending.closed() && log.reported() < iterations); }
+  bool ends_early() const { return interrupted || ends_on_all_ranks || (cutoff.closed() && log.reported() < iterations); }
 };
 
 }  // namespace sluice::engine

@@ -18,10 +18,10 @@ namespace sluice::engine {
 
 /// The ranks that only sample and may be lost, as a rank that trains sees them: which are there, and which have come back.
 ///
-/// One that has come back samples nothing before all that train include it alike. Those that have loaded their models rank 0 names
-/// at the end of an iteration, with the numbers that all add up; so all let it in from the same version of the weights on: the
-/// first that none of them can have begun to train meanwhile. Who of them has lost it again does nothing, and the others find it
-/// lost too.
+/// One that has come back samples nothing before all that train include it alike. Those that have loaded their models rank 0
+/// names at the end of an iteration, with the numbers that all add up; so all let it in from the same version of the weights on:
+/// the first that none of them can have begun to train meanwhile. Who of them has lost it again does nothing, and the others find
+/// it lost too.
 ///
 /// Belongs to the driver. Threads: all calls from any. Failure: where nobody is left that samples what comes next, the run is cut
 /// short (RunState::cut_short): what all that train have entered is finished, the rest dropped.

@@ -51,7 +51,7 @@ std::unique_ptr<PathHead> SamplingRank::worker(int path, Workload::Part rollout,
 // A worker may end by these news at once. The run goes on until the versions are awaited that they let come: others wait for this
 // rank to have them.
 void SamplingRank::hear(int path, int owner, const OwnerNews& news) {
-  const WorkInProgress::Hold hold(state_.pending);
+  const WorkInProgress::Hold hold(state_.in_progress);
   if (news.ends_early) state_.ends_on_all_ranks = true;
   owners_.take(path, owner, news);
   progress_.let_versions_come();

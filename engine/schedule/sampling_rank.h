@@ -16,8 +16,8 @@
 
 namespace sluice::engine {
 
-/// What a rank that only samples has in place of intakes and a graph: a rollout worker on each path that has a rollout, and what it
-/// knows of the ranks that train. Owned by the driver. Threads: the words of other ranks come on the thread of the mail; the
+/// What a rank that only samples has in place of intakes and a graph: a rollout worker on each path that has a rollout, and what
+/// it knows of the ranks that train. Owned by the driver. Threads: the words of other ranks come on the thread of the mail; the
 /// workers belong to their executors.
 class SamplingRank {
  public:

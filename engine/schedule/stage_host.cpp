@@ -68,7 +68,7 @@ void StageHost::end(const Iteration& iteration) {
 
 void StageHost::announce_end(const Iteration& iteration) {
   release_models(iteration);
-  state_.pending.enter();
+  state_.in_progress.enter();
   record_schedules(iteration.index);
   Contribution mine = part_.metrics->contribution();
   if (speaks_for_rank()) {
@@ -103,7 +103,7 @@ void StageHost::combine_metrics(int64_t iteration, Contribution mine) {
   const Reductions::Key key{.iteration = iteration, .node = index_, .point = Reductions::Key::kMetrics};
   state_.reductions.combine(key, std::move(mine), [this, iteration](Contribution of_all) {
     report_metrics(iteration, std::move(of_all));
-    state_.pending.leave();
+    state_.in_progress.leave();
   });
 }
 
@@ -137,8 +137,8 @@ void StageHost::pass_over(const Iteration& iteration) {
   state_.own_ends.node_ended(iteration.index);
 }
 
-// A source that reads other data on another rank, or a node that keeps what only its own groups have given it, would go unnoticed:
-// rank 0 alone is saved.
+// A source that reads other data on another rank, or a node that keeps what only its own groups have given it, would go
+// unnoticed: rank 0 alone is saved.
 void StageHost::compare_states(int64_t iteration) {
   if (state_.world.owners() == 1 || !state_.world.owns_slots()) return;
   Contribution mine;
@@ -146,7 +146,7 @@ void StageHost::compare_states(int64_t iteration) {
     const double digest = digest_of(*part_.node);
     mine = {maximum_part("largest", digest), maximum_part("smallest, negative", -digest)};
   }
-  state_.pending.enter();
+  state_.in_progress.enter();
   const auto compare = [this, iteration](const Contribution& of_all) {
     try {
       if (!of_all.empty() && of_all[0].top != -of_all[1].top)
@@ -155,7 +155,7 @@ void StageHost::compare_states(int64_t iteration) {
     } catch (...) {
       state_.failure.capture(WorkPlace{.node = plan_.name, .iteration = std::max<int64_t>(0, iteration)});
     }
-    state_.pending.leave();
+    state_.in_progress.leave();
   };
   state_.reductions.combine({.iteration = iteration, .node = index_, .point = Reductions::Key::kState}, std::move(mine), compare);
 }

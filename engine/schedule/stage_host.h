@@ -52,8 +52,8 @@ class StageHost {
   /// rank 0 the checkpointer knows that; the others are told.
   void save(const Iteration& iteration, bool told_to_save = false);
 
-  /// Of a node that trains, on rank 0 of several, before save(): whether the others are to save their parts of its models. They may
-  /// begin as soon as they hear of it.
+  /// Of a node that trains, on rank 0 of several, before save(): whether the others are to save their parts of its models. They
+  /// may begin as soon as they hear of it.
   bool announces_save(const Iteration& iteration);
 
   /// After end(), once nothing of the node runs for the iteration any more: what waits for it may start on another executor at

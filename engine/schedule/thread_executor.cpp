@@ -21,9 +21,9 @@ ThreadExecutor::~ThreadExecutor() {
   thread_.join();
 }
 
-// Changes what the mutex guards. A thread that is awake looks at it before its next piece of work and needs no waking. It is woken
-// under the mutex: a thread that is not of this run, such as one that brings mail, may have given it the last work that there was, and
-// what it is woken by would be gone.
+// Changes what the mutex guards. A thread that is awake looks at it before its next piece of work and needs no waking. It is
+// woken under the mutex: a thread that is not of this run, such as one that brings mail, may have given it the last work that
+// there was, and what it is woken by would be gone.
 template <class Change>
 void ThreadExecutor::tell(Change change) {
   const std::lock_guard lock(mutex_);

@@ -43,8 +43,8 @@ struct LinkedRanks {
 /// Loads the models that this rank has. Throws one UserError with the problems of all of them.
 void load_models(const Plan& plan, const LinkedRanks& ranks, Workload& workload);
 
-/// Loads the models and makes the nodes, of a rank that schedules, with what stands for those that it does not have. Throws one UserError with the
-/// problems of all of them.
+/// Loads the models and makes the nodes, of a rank that schedules, with what stands for those that it does not have. Throws one
+/// UserError with the problems of all of them.
 Workload make_workload(const Plan& plan, const RunFolder& run_folder, const LinkedRanks& ranks);
 
 }  // namespace sluice::engine

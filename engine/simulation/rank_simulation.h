@@ -80,7 +80,7 @@ class RankSimulation {
   bool works() const;  // some executor does, other than those that wait for answers of other ranks
 
   /// It has something left to do.
-  bool is_stuck() { return driver_.pending().count() > 0 && !driver_.state().stopping(); }
+  bool is_stuck() { return driver_.in_progress().count() > 0 && !driver_.state().stopping(); }
 
   /// Throws what ended the run, if something did.
   void rethrow() { driver_.state().failure.rethrow(); }

@@ -42,8 +42,8 @@ struct SimulationResult {
     double seconds = 0;
   };
 
-  /// Ranks of a role: parts of the time in which some executor of a rank works, and what it waits for where none does. Of one that
-  /// computes passes of frozen models only the first is known.
+  /// Ranks of a role: parts of the time in which some executor of a rank works, and what it waits for where none does. Of one
+  /// that computes passes of frozen models only the first is known.
   struct Role {
     std::string name;
     int ranks = 1;

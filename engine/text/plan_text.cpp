@@ -110,8 +110,8 @@ std::string heading(const Plan& plan) {
   return text;
 }
 
-// When a path that measures does so: "before training, after every 20 iterations and after the last". The first iteration measures
-// once, so before training is instead of behind it.
+// When a path that measures does so: "before training, after every 20 iterations and after the last". The first iteration
+// measures once, so before training is instead of behind it.
 std::string due_text(const SourceSettings& settings, int64_t iterations) {
   if (settings.before_training && iterations == 1) return "before training";
   std::string text = settings.before_training ? "before training, " : "";

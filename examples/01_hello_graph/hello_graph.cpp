@@ -1,4 +1,5 @@
-// A graph in C++ alone, without torch and without TOML: a source counts, a node squares, a node sums. Prints the sum of each iteration.
+// A graph in C++ alone, without torch and without TOML: a source counts, a node squares, a node sums. Prints the sum of each
+// iteration.
 #include <cstdio>
 
 #include "engine/check/check.h"

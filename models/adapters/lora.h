@@ -21,8 +21,8 @@ constexpr const char* kAllLinear = "all-linear";
 /// or without the part: "q_proj", "self_attn.q_proj", "qkv_proj", "qkv_proj[query]".
 bool is_target(const std::string& name, const std::vector<std::string>& targets);
 
-/// Throws UserError where there is no target, or one that means none of the matrices of these module names. `experts`: those of a mixture's
-/// matrices that can have no adapter; a target that means one of them alone is told so.
+/// Throws UserError where there is no target, or one that means none of the matrices of these module names. `experts`: those of a
+/// mixture's matrices that can have no adapter; a target that means one of them alone is told so.
 void check_targets(const std::vector<std::string>& names, const std::vector<std::string>& targets,
                    const std::vector<std::string>& experts = {});
 

@@ -128,8 +128,8 @@ struct ModelConfig {
   int64_t steady_positions() const;
 };
 
-/// Reads `folder/config.json` of a model of one of the built-in families. Throws UserError naming the file and the key: missing, of a wrong type, out of range,
-/// an architecture or a key that changes the maths and is not known.
+/// Reads `folder/config.json` of a model of one of the built-in families. Throws UserError naming the file and the key: missing,
+/// of a wrong type, out of range, an architecture or a key that changes the maths and is not known.
 ModelConfig read_config(const std::filesystem::path& folder);
 
 /// The same of one of `families`, which outlive the config.

@@ -13,8 +13,8 @@ namespace sluice::models {
 /// with LibTorch under a name of its own (PrivateUse1). Nothing for any other text.
 std::optional<at::Device> device_named(std::string_view name);
 
-/// What this machine or this LibTorch lacks for the GPU of this number, as far as that shows without loading anything large: the driver, the
-/// number of devices that it knows, the files. Uses no tensor: use_cuda() may still come.
+/// What this machine or this LibTorch lacks for the GPU of this number, as far as that shows without loading anything large: the
+/// driver, the number of devices that it knows, the files. Uses no tensor: use_cuda() may still come.
 std::optional<MissingDevice> missing_gpu(int number);
 
 /// Whether this machine has the driver, and how many GPUs that shows, which is what it looks up once a process.

@@ -1,4 +1,5 @@
-// drawing_kernel.h on GPUs. The tests that compare it with its reference: drawing_kernel_test.cpp on the host, sampler_test.cpp on a GPU.
+// drawing_kernel.h on GPUs. The tests that compare it with its reference: drawing_kernel_test.cpp on the host, sampler_test.cpp
+// on a GPU.
 
 #include "models/cuda/drawing_kernel.h"
 #include "models/cuda/launch.h"

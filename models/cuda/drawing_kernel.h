@@ -3,9 +3,9 @@
 #include "models/cuda/gpu_thread.h"
 #include "models/cuda/step_kernels.h"
 
-// The code of our draws from rows of logits: what one thread does. Its plain reference is portable::Sampler. Three launches: tops() and
-// masses() by thread blocks of a stretch of a row each, choose() by one a draw. Weights e^((logit - top) scale) are float32, their sums
-// float64, of runs first.
+// The code of our draws from rows of logits: what one thread does. Its plain reference is portable::Sampler. Three launches:
+// tops() and masses() by thread blocks of a stretch of a row each, choose() by one a draw. Weights e^((logit - top) scale) are
+// float32, their sums float64, of runs first.
 namespace sluice::models::drawing {
 
 using gpu::kLanes;
@@ -134,8 +134,8 @@ struct SharedChoice {
   int run;
 };
 
-/// The first place whose weights, those before it with them, are more than what is wanted; `before` is what lies before it. Where rounding
-/// leaves a little over, the last place that has any.
+/// The first place whose weights, those before it with them, are more than what is wanted; `before` is what lies before it. Where
+/// rounding leaves a little over, the last place that has any.
 struct Found {
   int place;
   double before;

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// What the code of our kernels is written in. nvcc compiles it for GPUs, and g++ for the tests, which run it on the host with the same
-// blocks, threads, warps and lanes.
+// What the code of our kernels is written in. nvcc compiles it for GPUs, and g++ for the tests, which run it on the host with the
+// same blocks, threads, warps and lanes.
 #ifdef __CUDACC__
 #define SLUICE_ON_GPU __device__ __forceinline__
 #define SLUICE_UNROLLED _Pragma("unroll")  // a loop whose counter picks registers

@@ -2,14 +2,14 @@
 
 #include "models/cuda/paged_decode_kernel.h"
 
-// The code of our attention of one new token a sequence for bfloat16 heads of 64 or 128 over blocks of a multiple of 16 tokens: what one
-// thread does. As paged_decode_kernel.h, but that up to eight heads that share a key head are rows of products by tensor cores, so that
-// reading keys and values is all that takes time.
+// The code of our attention of one new token a sequence for bfloat16 heads of 64 or 128 over blocks of a multiple of 16 tokens:
+// what one thread does. As paged_decode_kernel.h, but that up to eight heads that share a key head are rows of products by tensor
+// cores, so that reading keys and values is all that takes time.
 //
-// A warp takes 16 tokens at a time. Lane 4 r + c has, of mma.m16n8k16: head r; of keys the dimensions 8 c to 8 c + 7 of every 32 of token
-// r, which are the places 2 c, 2 c + 1, 2 c + 8, 2 c + 9 of two products, on both sides; of values the dimensions 8 r to 8 r + 7 of every
-// 64 of tokens 2 c, 2 c + 1, 2 c + 8 and 2 c + 9, so that column r of the i-th product is dimension 8 r + i. Shares are rounded to bfloat16
-// before they weigh values, as flash attention does it.
+// A warp takes 16 tokens at a time. Lane 4 r + c has, of mma.m16n8k16: head r; of keys the dimensions 8 c to 8 c + 7 of every 32
+// of token r, which are the places 2 c, 2 c + 1, 2 c + 8, 2 c + 9 of two products, on both sides; of values the dimensions 8 r to
+// 8 r + 7 of every 64 of tokens 2 c, 2 c + 1, 2 c + 8 and 2 c + 9, so that column r of the i-th product is dimension 8 r + i.
+// Shares are rounded to bfloat16 before they weigh values, as flash attention does it.
 namespace sluice::models::grouped_decode {
 
 using gpu::Bfloat16, gpu::kLanes, gpu::Words, paged_decode::kept, paged_decode::kThreads, paged_decode::kWarps;

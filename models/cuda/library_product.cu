@@ -1,5 +1,5 @@
-// Products of a step: those of few rows by our kernel, the others by cuBLAS. LibTorch's CUDA part has loaded that by now; it is asked for
-// by name, so that nothing of it is needed where this is built or packed.
+// Products of a step: those of few rows by our kernel, the others by cuBLAS. LibTorch's CUDA part has loaded that by now; it is
+// asked for by name, so that nothing of it is needed where this is built or packed.
 
 #include <cublas_api.h>
 #include <dlfcn.h>

@@ -40,8 +40,8 @@ constexpr uint64_t inverse_of(int32_t divisor) {
 
 struct StepKernels;  // step_kernels.h
 
-/// The functions of libsluice_cuda.so. Each enqueues its work on the stream of the device that it is told, where LibTorch's own work must be
-/// too (streams.h), and returns a text that says what failed; null: nothing did.
+/// The functions of libsluice_cuda.so. Each enqueues its work on the stream of the device that it is told, where LibTorch's own
+/// work must be too (streams.h), and returns a text that says what failed; null: nothing did.
 struct OwnKernels {
   int32_t version = 0;  // kOwnKernelsVersion of the library's build
 

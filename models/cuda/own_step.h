@@ -17,12 +17,13 @@
 
 namespace sluice::models {
 
-/// Steps of generation in bfloat16 by our own kernels, on a GPU: the numbers of portable::Decoder but for the order of sums. What is
-/// between products is fused, matrices that read the same rows and lie beside each other are one, and a step in which every sequence has
-/// one new token is recorded when it comes again, and then played in one call of the host.
+/// Steps of generation in bfloat16 by our own kernels, on a GPU: the numbers of portable::Decoder but for the order of sums. What
+/// is between products is fused, matrices that read the same rows and lie beside each other are one, and a step in which every
+/// sequence has one new token is recorded when it comes again, and then played in one call of the host.
 ///
-/// Owns its scratch memory and the recordings, which grow with the largest step; refers to the config, and shares the cache. A recording
-/// is of one version's weights, told by their places in memory: those of the last few versions are kept. Not thread-safe.
+/// Owns its scratch memory and the recordings, which grow with the largest step; refers to the config, and shares the cache. A
+/// recording is of one version's weights, told by their places in memory: those of the last few versions are kept. Not
+/// thread-safe.
 class OwnStep {
  public:
   /// A step at hand, as numbers: T new tokens in rows, S rows whose logits are wanted.
@@ -39,15 +40,15 @@ class OwnStep {
   /// Whether our kernels know all that the config says.
   static bool takes(const ModelConfig& config, Precision precision);
 
-  /// keys, values [layers,blocks,block_size,Nk,D] bfloat16, of the device that the kernels are for. Throws InternalError with what the
-  /// device says where it fails, as step() does.
+  /// keys, values [layers,blocks,block_size,Nk,D] bfloat16, of the device that the kernels are for. Throws InternalError with
+  /// what the device says where it fails, as step() does.
   OwnStep(const ModelConfig& config, const OwnKernels& kernels, const at::Tensor& keys, const at::Tensor& values);
   ~OwnStep();
   OwnStep(const OwnStep&) = delete;
   OwnStep& operator=(const OwnStep&) = delete;
 
-  /// Writes keys and values into their slots. Returns the logits [S,V] float32 in scratch memory, until the next step; undefined without
-  /// `last`. Waits for nothing.
+  /// Writes keys and values into their slots. Returns the logits [S,V] float32 in scratch memory, until the next step; undefined
+  /// without `last`. Waits for nothing.
   at::Tensor step(const Weights& weights, const Rows& rows, const Others& others);
 
  private:

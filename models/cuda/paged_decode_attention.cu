@@ -1,5 +1,5 @@
-// paged_decode_kernel.h on GPUs. The tests that compare it with its reference: on a GPU paged_decode_attention_test.cpp, on the host
-// paged_decode_kernel_test.cpp.
+// paged_decode_kernel.h on GPUs. The tests that compare it with its reference: on a GPU paged_decode_attention_test.cpp, on the
+// host paged_decode_kernel_test.cpp.
 
 #include "models/cuda/grouped_decode_kernel.h"
 #include "models/cuda/launch.h"

@@ -9,10 +9,10 @@
 // The code of our attention of one new token a sequence over keys and values that lie in blocks: what one thread does. Its plain
 // reference is portable::paged_attention().
 //
-// A thread block computes some query heads that share a key head, for a part of one sequence's tokens, so that keys and values are
-// read once: each key by neighbouring lanes, 16 bytes a lane. Every group of lanes keeps a running softmax (Milakov and Gimelshein
-// 2018, "Online normalizer calculation for softmax"); they are put together at the end, and the parts of a sequence by combine()
-// (Dao et al. 2023, "Flash-decoding"). Sums are float32, in an order that the arguments alone decide.
+// A thread block computes some query heads that share a key head, for a part of one sequence's tokens, so that keys and values
+// are read once: each key by neighbouring lanes, 16 bytes a lane. Every group of lanes keeps a running softmax (Milakov and
+// Gimelshein 2018, "Online normalizer calculation for softmax"); they are put together at the end, and the parts of a sequence by
+// combine() (Dao et al. 2023, "Flash-decoding"). Sums are float32, in an order that the arguments alone decide.
 namespace sluice::models::paged_decode {
 
 using gpu::Element, gpu::kLanes, gpu::Words;
@@ -122,8 +122,8 @@ SLUICE_ON_GPU Words words_at(const typename S::T* row, int dim, int head_dim) {
 /// What is left of shares that are relative to `before` where they are relative to `top`.
 SLUICE_ON_GPU float kept(float before, float top) { return before == -INFINITY ? 0.0f : expf(before - top); }
 
-/// What a group of lanes has seen so far of one head: the largest score, the sum of shares relative to it, and the values weighted
-/// by them.
+/// What a group of lanes has seen so far of one head: the largest score, the sum of shares relative to it, and the values
+/// weighted by them.
 template <class S>
 struct RunningSoftmax {
   float largest = -INFINITY, sum = 0;

@@ -1,5 +1,5 @@
-// A step that is the same again and again, but for the numbers that it reads, is recorded once and played: the host enqueues it in one
-// call (CUDA graphs).
+// A step that is the same again and again, but for the numbers that it reads, is recorded once and played: the host enqueues it
+// in one call (CUDA graphs).
 
 #include "models/cuda/launch.h"
 #include "models/cuda/step_parts.h"

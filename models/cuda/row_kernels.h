@@ -7,8 +7,8 @@
 #include "models/cuda/step_kernels.h"
 #include "models/cuda/thread_maths.h"
 
-// The code of what is between the products of a step: what one thread does. Its plain reference is portable::LayerMaths. A thread block
-// has a row, so that sums do not depend on others.
+// The code of what is between the products of a step: what one thread does. Its plain reference is portable::LayerMaths. A thread
+// block has a row, so that sums do not depend on others.
 namespace sluice::models::row_kernels {
 
 using gpu::Bfloat16, gpu::Element, gpu::kLanes, gpu::Words;

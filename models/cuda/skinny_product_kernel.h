@@ -6,12 +6,13 @@
 #include "models/cuda/gpu_thread.h"
 #include "models/cuda/step_kernels.h"
 
-// The code of our product of few rows with a large matrix, which takes as long as reading the matrix does: what one thread does. Its
-// plain reference is a product.
+// The code of our product of few rows with a large matrix, which takes as long as reading the matrix does: what one thread does.
+// Its plain reference is a product.
 //
-// A thread block computes some outputs of all rows. Its warps share the inputs: each reads 16 bytes of each of 8 rows of the matrix a
-// lane, straight into the places that mma.m16n8k16 wants them in, the outputs being its columns and the rows of x its rows. Which input
-// is which k of the product does not matter, as long as it is the same on both sides. The warps' sums are added in their order.
+// A thread block computes some outputs of all rows. Its warps share the inputs: each reads 16 bytes of each of 8 rows of the
+// matrix a lane, straight into the places that mma.m16n8k16 wants them in, the outputs being its columns and the rows of x its
+// rows. Which input is which k of the product does not matter, as long as it is the same on both sides. The warps' sums are added
+// in their order.
 namespace sluice::models::skinny_product {
 
 using gpu::kLanes, gpu::Words;
@@ -35,7 +36,8 @@ inline int64_t blocks_of(const StepProductArguments& in) {
 
 SLUICE_ON_GPU int clamped(int x, int most) { return x < most ? x : most; }
 
-/// What a block multiplies rows with: kMatrices of `outputs` rows each, kTiles tiles in all of a thread block, as many of each matrix.
+/// What a block multiplies rows with: kMatrices of `outputs` rows each, kTiles tiles in all of a thread block, as many of each
+/// matrix.
 template <int kMatrices_, int kTiles_>
 struct Operands {
   static constexpr int kMatrices = kMatrices_, kTiles = kTiles_,
@@ -92,8 +94,8 @@ struct Inputs {
   }
 };
 
-/// Leaves the sums of each warp in `shared`. Rows are 16 at most. Weights are on their way before what x comes from is done, and before
-/// the products of those that came.
+/// Leaves the sums of each warp in `shared`. Rows are 16 at most. Weights are on their way before what x comes from is done, and
+/// before the products of those that came.
 template <class O, class Thread>
 SLUICE_ON_GPU void sum_up(const O& of, Shared<O::kTiles>& shared, const Thread& thread) {
   constexpr int kTiles = O::kTiles, kUnrolled = kTiles > 2 ? 2 : 4, kApart = kWarps * kInputs;

@@ -5,8 +5,8 @@
 #include "models/cuda/own_kernels.h"
 
 // What a step of generation is made of, but for attention: plain structs, as in own_kernels.h. Rows are new tokens. Products read
-// bfloat16 and give float32, as portable::wide_product() does; what is between them is float32. All matrices are contiguous and begin at
-// multiples of 16 bytes, and their rows have a multiple of kOfRows numbers.
+// bfloat16 and give float32, as portable::wide_product() does; what is between them is float32. All matrices are contiguous and
+// begin at multiples of 16 bytes, and their rows have a multiple of kOfRows numbers.
 namespace sluice::models {
 
 constexpr int32_t kOfRows = 32, kMostOfRow = 8192;  // the latter of the residual stream
@@ -22,8 +22,8 @@ struct StepProductArguments {
   void* stream = nullptr;
 };
 
-/// The residual stream and what is read of it, row by row: first x = `embedding` of the row's token, or x += `added`, normalised where
-/// there is `after`; then read = x, normalised where there is `before`.
+/// The residual stream and what is read of it, row by row: first x = `embedding` of the row's token, or x += `added`, normalised
+/// where there is `after`; then read = x, normalised where there is `before`.
 struct ResidualArguments {
   float* x = nullptr;  // [rows, size]
 
@@ -43,8 +43,8 @@ struct ResidualArguments {
   void* stream = nullptr;
 };
 
-/// Queries, keys and values of a layer as attention takes them: biases added, heads normalised, rotated, rounded; keys and values into
-/// their places in the cache.
+/// Queries, keys and values of a layer as attention takes them: biases added, heads normalised, rotated, rounded; keys and values
+/// into their places in the cache.
 struct HeadsArguments {
   const float* projected = nullptr;  // [rows, (N_q + 2 N_k) D]: queries, keys, values
   const float *query_bias = nullptr, *key_bias = nullptr, *value_bias = nullptr;  // [N D], or null
@@ -74,8 +74,8 @@ struct GateArguments {
   void* stream = nullptr;
 };
 
-/// The gate of products: `of` says where they go, x and the matrices [size, inputs] where they come from. Few rows need no memory for the
-/// products; others have it in of.projected, for all of their rows.
+/// The gate of products: `of` says where they go, x and the matrices [size, inputs] where they come from. Few rows need no memory
+/// for the products; others have it in of.projected, for all of their rows.
 struct GatedProductArguments {
   const void* x = nullptr;                    // [rows, inputs] bfloat16
   const void *gate = nullptr, *up = nullptr;  // bfloat16; gate: null where of.gated is not
@@ -102,8 +102,8 @@ struct DrawArguments {
 
 /// Part of OwnKernels.
 struct StepKernels {
-  /// Products of many rows are the library's (cuBLAS), which is opened for a device once for all of them, with `bytes` of memory there
-  /// for its work.
+  /// Products of many rows are the library's (cuBLAS), which is opened for a device once for all of them, with `bytes` of memory
+  /// there for its work.
   const char* (*open_library)(int32_t device, void* memory, int64_t bytes, void** library) = nullptr;
   void (*close_library)(void* library) = nullptr;
 
@@ -114,8 +114,8 @@ struct StepKernels {
   int64_t (*draw_bytes)(const DrawArguments& arguments) = nullptr;
   const char* (*draw)(const DrawArguments& arguments) = nullptr;
 
-  /// What is enqueued on `stream`, which is made for that, until end_recording() is recorded and not done. Memory that it uses must stay
-  /// where it is as long as the recording does.
+  /// What is enqueued on `stream`, which is made for that, until end_recording() is recorded and not done. Memory that it uses
+  /// must stay where it is as long as the recording does.
   const char* (*begin_recording)(int32_t device, void** stream) = nullptr;
   const char* (*end_recording)(int32_t device, void* stream, void** recording) = nullptr;
   const char* (*play)(int32_t device, void* recording, void* stream) = nullptr;  // there

@@ -3,7 +3,8 @@
 #include <cstdint>
 
 // What our kernels of training are given: plain structs, as own_kernels.h has them. All pointers are to memory of the device,
-// contiguous. Work is for a stream of a GPU: cudaStream_t, null: the default one. An operand is what a product reads: bfloat16 where `bfloat16` says so, else float. Nothing of no rows is done.
+// contiguous. Work is for a stream of a GPU: cudaStream_t, null: the default one. An operand is what a product reads: bfloat16
+// where `bfloat16` says so, else float. Nothing of no rows is done.
 namespace sluice::models {
 
 /// y = x / rms(x) * w of each row; w is 1 + weight with from_one.

@@ -113,7 +113,8 @@ std::map<std::string, int> counts_of(const std::vector<std::string>& modules) {
   return counts;
 }
 
-// By which PEFT finds these modules and no others: their names within the layers, or whole names where some layers have no adapter.
+// By which PEFT finds these modules and no others: their names within the layers, or whole names where some layers have no
+// adapter.
 std::vector<std::string> targets_of(const std::vector<Module>& modules, const Weights& weights) {
   std::vector<std::string> adapted, there;
   for (const Module& module : modules) adapted.push_back(module.name);

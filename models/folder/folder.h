@@ -39,16 +39,16 @@ struct LoadOptions {
 /// that of the weights and a few megabytes. Throws UserError naming file and tensor: missing, of a wrong shape or dtype, or left
 /// over; all of them at once. See LoadOptions for random weights.
 ///
-/// options.loaded(weights, layer) is called as soon as a layer is whole, and with -1 when all before the layers is, and all behind
-/// them. It may take tensors away, which are then not held: so a model need never be there as a whole. On the CPU, of a model
-/// that is not trained.
+/// options.loaded(weights, layer) is called as soon as a layer is whole, and with -1 when all before the layers is, and all
+/// behind them. It may take tensors away, which are then not held: so a model need never be there as a whole. On the CPU, of a
+/// model that is not trained.
 ///
-/// options.placed() gives each weight the place where it stays, as soon as it is read: the tensor that it returns, of the same shape
-/// and dtype. On the CPU.
+/// options.placed() gives each weight the place where it stays, as soon as it is read: the tensor that it returns, of the same
+/// shape and dtype. On the CPU.
 Transformer load_transformer(const std::filesystem::path& folder, const LoadOptions& options);
 
-/// Throws what load_transformer() would say of the files with the weights: that they are missing, cut off, or of another model. Reads
-/// their headers alone.
+/// Throws what load_transformer() would say of the files with the weights: that they are missing, cut off, or of another model.
+/// Reads their headers alone.
 void check_weights(const std::filesystem::path& folder, Head head);
 
 /// What is written of a model with adapters: itself with them merged in, the adapters as PEFT has them (adapter_folder.h), or the

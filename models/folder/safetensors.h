@@ -54,8 +54,8 @@ class TensorFolder {
   void for_each_bytes(const std::string& name, const std::function<void(std::string_view bytes)>& visit) const;
 
   /// Copies the indices [first, first + target.size(dim)) along dimension `dim` of a tensor of a readable dtype into `target`,
-  /// converting to its dtype. `target` may have any strides; its other sizes are those of the tensor. Throws UserError naming file
-  /// and tensor where a value is not finite.
+  /// converting to its dtype. `target` may have any strides; its other sizes are those of the tensor. Throws UserError naming
+  /// file and tensor where a value is not finite.
   void read_into(const std::string& name, int64_t dim, int64_t first, const at::Tensor& target) const;
 
   /// The whole tensor as float32. Throws UserError naming file and tensor when it is missing, has another shape or a dtype other

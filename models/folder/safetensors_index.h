@@ -7,8 +7,8 @@
 
 namespace sluice::models {
 
-/// The weight_map of a `model.safetensors.index.json`: for each file the tensors that it promises in it. Files are plain names, in
-/// the folder of the index. What else the index says is skipped.
+/// The weight_map of a `model.safetensors.index.json`: for each file the tensors that it promises in it. Files are plain names,
+/// in the folder of the index. What else the index says is skipped.
 ///
 /// text       the index; at most 100 MB
 /// file_name  named in errors

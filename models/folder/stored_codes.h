@@ -30,8 +30,8 @@ std::vector<std::string> names_of_codes(const TensorFolder& tensors, const Expec
 Problems problems_of_codes(const TensorFolder& tensors, const ExpectedWeight& weight, const ModelConfig& config,
                            const StoredQuantisation& stored);
 
-/// The matrix as quantised_rows.h has it; of tensors without problems. Throws UserError naming file and tensor for groups that are
-/// out of order.
+/// The matrix as quantised_rows.h has it; of tensors without problems. Throws UserError naming file and tensor for groups that
+/// are out of order.
 at::Tensor read_codes(const TensorFolder& tensors, const ExpectedWeight& weight, const ModelConfig& config,
                       const StoredQuantisation& stored);
 

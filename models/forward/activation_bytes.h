@@ -30,8 +30,8 @@ struct ActivationBytes {
 };
 
 /// Put together of what each part says of itself, beside the code that allocates (decoder_layer_bytes(), FeedForward::bytes(),
-/// action_logprobs_bytes()). An upper bound that is reached up to some small tensors where all tokens are actions. Of several ranks
-/// the one that has the micro-batch.
+/// action_logprobs_bytes()). An upper bound that is reached up to some small tensors where all tokens are actions. Of several
+/// ranks the one that has the micro-batch.
 ActivationBytes activation_bytes(const ModelConfig& config, const ModelPass& pass);
 
 }  // namespace sluice::models

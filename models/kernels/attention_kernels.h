@@ -8,9 +8,9 @@
 
 namespace sluice::models {
 
-/// One key/value head of one sample, with the G = heads / kv_heads query heads that read it: all tokens of the sample, or queries of
-/// some of them and keys of some before them, of which each query sees one at least. Numbers are of `precision`, float or Bfloat16; pointers are to the first row of arrays
-/// over all heads. Q queries, L keys, D the head size.
+/// One key/value head of one sample, with the G = heads / kv_heads query heads that read it: all tokens of the sample, or queries
+/// of some of them and keys of some before them, of which each query sees one at least. Numbers are of `precision`, float or
+/// Bfloat16; pointers are to the first row of arrays over all heads. Q queries, L keys, D the head size.
 struct AttentionTask {
   Precision precision = Precision::kFloat32;
   int64_t heads = 0, kv_heads = 0, head_dim = 0;

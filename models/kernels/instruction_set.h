@@ -2,9 +2,9 @@
 
 namespace sluice::models {
 
-/// Which registers and instructions a kernel may use, best first: AVX-512 with products of bfloat16 pairs (Zen 4, Sapphire Rapids),
-/// AVX-512 (x86-64-v4), AVX2 with FMA (x86-64-v3), or what every x86-64 machine has. A kernel that computes in float32 has nothing
-/// to gain from the first and runs its v4 text there.
+/// Which registers and instructions a kernel may use, best first: AVX-512 with products of bfloat16 pairs (Zen 4, Sapphire
+/// Rapids), AVX-512 (x86-64-v4), AVX2 with FMA (x86-64-v3), or what every x86-64 machine has. A kernel that computes in float32
+/// has nothing to gain from the first and runs its v4 text there.
 enum class InstructionSet { kV4Bfloat16, kV4, kV3, kBaseline };
 
 /// The best that the machine the program runs on can do. No ifunc: its resolver would run before the sanitizers are ready.

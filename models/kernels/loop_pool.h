@@ -7,9 +7,9 @@
 
 namespace sluice::models {
 
-/// Threads that share the pieces of a loop: the caller's and workers of oneTBB's pool, of which the process has one. A thread takes
-/// its own part of them first, the same one in each loop, so that it finds in its caches what it wrote in the loop before; then
-/// what the others have not got to. Owned and used by one thread.
+/// Threads that share the pieces of a loop: the caller's and workers of oneTBB's pool, of which the process has one. A thread
+/// takes its own part of them first, the same one in each loop, so that it finds in its caches what it wrote in the loop before;
+/// then what the others have not got to. Owned and used by one thread.
 ///
 /// The only file that knows oneTBB: it is not compiled with ThreadSanitizer, which would report how oneTBB's headers hand over to
 /// its library.

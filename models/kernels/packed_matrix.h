@@ -15,8 +15,8 @@ namespace sluice::models {
 /// each input by input (in bfloat16: pair of inputs by pair of inputs). A copy of the weight it was made of: who changes the
 /// weight packs again. Owns its memory, a tensor's.
 ///
-/// Or rows that stay quantised (quantised_rows.h), whose memory it shares: multiply() then makes a panel at a time of them, and gives
-/// the bits of a matrix that they were put into.
+/// Or rows that stay quantised (quantised_rows.h), whose memory it shares: multiply() then makes a panel at a time of them, and
+/// gives the bits of a matrix that they were put into.
 ///
 /// Not thread-safe while it is written; multiply() may read it from several threads.
 class PackedMatrix {
@@ -39,7 +39,8 @@ class PackedMatrix {
   void put(int64_t first, int64_t count, const float* weight, int64_t stride);
   void put(int64_t first, int64_t count, const Bfloat16* weight, int64_t stride);
 
-  /// Likewise of weight[count, inputs] on the CPU, rows side by side: float32, quantised, or in a matrix of bfloat16 rounded already.
+  /// Likewise of weight[count, inputs] on the CPU, rows side by side: float32, quantised, or in a matrix of bfloat16 rounded
+  /// already.
   void put(int64_t first, const at::Tensor& weight);
 
   /// The whole matrix becomes the transpose of weight[inputs, outputs], rows `stride` apart: for gradients of inputs.
@@ -70,8 +71,8 @@ class PackedMatrix {
   const std::vector<at::Tensor>& quantised() const { return quantised_; }
   bool is_quantised() const { return !quantised_.empty(); }
 
-  /// Panel `index`: float [inputs, 32], or Bfloat16 [ceil(inputs / 2), 32, 2] with a zero behind an odd last input. Not of one that
-  /// stays quantised.
+  /// Panel `index`: float [inputs, 32], or Bfloat16 [ceil(inputs / 2), 32, 2] with a zero behind an odd last input. Not of one
+  /// that stays quantised.
   const void* panel(int64_t index) const { return static_cast<const char*>(data_.const_data_ptr()) + index * panel_bytes_; }
 
  private:

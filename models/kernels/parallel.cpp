@@ -38,7 +38,8 @@ Loops& loops_of_this_thread() {
   return loops;
 }
 
-// What is inside a loop does not start one: a thread that waits for that could take a range of the outer loop in the middle of its own.
+// What is inside a loop does not start one: a thread that waits for that could take a range of the outer loop in the middle of
+// its own.
 class Inside {
  public:
   Inside() : had_(std::exchange(loops_of_this_thread().inside, true)) {}

@@ -6,9 +6,9 @@
 
 namespace sluice::models {
 
-/// Calls `work(begin, end)` on disjoint ranges that cover [0, count) and returns when all are done. Each thread has a part, which it
-/// takes piece by piece, and then what others have not got to: a thread whose core something else takes away for a while holds up
-/// the others for some pieces, not for its part. Which thread does which is by chance. Ranges of fewer than `grain` are not
+/// Calls `work(begin, end)` on disjoint ranges that cover [0, count) and returns when all are done. Each thread has a part, which
+/// it takes piece by piece, and then what others have not got to: a thread whose core something else takes away for a while holds
+/// up the others for some pieces, not for its part. Which thread does which is by chance. Ranges of fewer than `grain` are not
 /// split. Inside such a loop the whole range is one. An exception is passed on.
 ///
 /// While other programs take so much of the machine that sharing makes loops slower, the calling thread does all ranges itself

@@ -20,8 +20,8 @@ struct Turn {
 };
 
 /// Cosines and sines of rotary positions (Su et al. 2021, "RoFormer", eq. 15): angle(p, i) = p * theta^(-2i/dims), 0 <= i <
-/// dims/2, stretched as config.rope_at(which) says, cosines and sines times its attention_factor. Immutable after construction. Computed in
-/// float32 in the order that Hugging Face uses, so that long positions agree.
+/// dims/2, stretched as config.rope_at(which) says, cosines and sines times its attention_factor. Immutable after construction.
+/// Computed in float32 in the order that Hugging Face uses, so that long positions agree.
 class RotaryTable {
  public:
   /// For the positions [0, length) of a sample of `length` tokens. The angles of a longer sample differ where the scaling depends

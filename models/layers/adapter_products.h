@@ -23,8 +23,8 @@ void add_adapter_gradients(const Adapter& adapter, const at::Tensor& grad, const
 /// What the three widen of arguments in this precision that have so many columns together.
 int64_t widened_bytes(Precision precision, int64_t rows, int64_t columns);
 
-/// weight + scale b a, a new float32 tensor that needs no gradient, of a weight in float32, bfloat16 or quantised; `weight` itself,
-/// detached, where there is no adapter, or its values if it is quantised. Bit-identical for any number of threads.
+/// weight + scale b a, a new float32 tensor that needs no gradient, of a weight in float32, bfloat16 or quantised; `weight`
+/// itself, detached, where there is no adapter, or its values if it is quantised. Bit-identical for any number of threads.
 at::Tensor merged_matrix(const at::Tensor& weight, const Adapter& adapter);
 
 /// Calls visit(first, rows) with rows [first, ...) of merged_matrix(), one range after the other, so that no more than some

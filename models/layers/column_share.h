@@ -13,13 +13,15 @@
 
 namespace sluice::models {
 
-/// What one of several ranks has of a model that they sample from together (tensor parallel): of every matrix the rows that make its
-/// part of the outputs, so of attention some heads with their keys and values, and of embedding and head its part of the vocabulary.
-/// Outputs are gathered, never summed: each number is one product of one rank, and has the bits that a rank alone gives it. (Shoeybi
-/// et al. 2019, "Megatron-LM", arXiv 1909.08053, section 3, cuts the second matrix of each pair by its inputs instead, and adds up.)
+/// What one of several ranks has of a model that they sample from together (tensor parallel): of every matrix the rows that make
+/// its part of the outputs, so of attention some heads with their keys and values, and of embedding and head its part of the
+/// vocabulary. Outputs are gathered, never summed: each number is one product of one rank, and has the bits that a rank alone
+/// gives it. (Shoeybi et al. 2019, "Megatron-LM", arXiv 1909.08053, section 3, cuts the second matrix of each pair by its inputs
+/// instead, and adds up.)
 ///
-/// Experts of a mixture may be shared out whole instead (expert parallel; Lepikhin et al. 2020, "GShard", arXiv 2006.16668, section
-/// 3): so many next to each other a rank, also among more ranks than have columns. Those behind the latter have experts alone.
+/// Experts of a mixture may be shared out whole instead (expert parallel; Lepikhin et al. 2020, "GShard", arXiv 2006.16668,
+/// section 3): so many next to each other a rank, also among more ranks than have columns. Those behind the latter have experts
+/// alone.
 ///
 /// A value; by itself it is the whole model. Belongs to the thread that computes.
 struct ColumnShare {
@@ -33,7 +35,8 @@ struct ColumnShare {
   bool has_all_columns() const { return ranks == 1 && has_columns(); }
   bool shares_experts() const { return expert_ranks > 1; }
 
-  /// Of so many columns, those of a place; of heads as many each, since their number divides. A place that has none is behind all.
+  /// Of so many columns, those of a place; of heads as many each, since their number divides. A place that has none is behind
+  /// all.
   TokenRange of(int64_t size, int at) const {
     return {size * std::min(at, ranks) / ranks, size * std::min(at + 1, ranks) / ranks};
   }
@@ -76,8 +79,8 @@ struct ColumnShare {
 /// The model as a rank's KV cache and attention see it: with its part of the heads. `ranks` divides the heads of keys.
 ModelConfig heads_of(const ModelConfig& config, int ranks);
 
-/// The part of a rank, without a copy. Norms and learned positions are all there, and of the linear layers of the network what that
-/// says (FeedForward::outputs_of()). Of a place without columns it is the experts alone: the other tensors are undefined.
+/// The part of a rank, without a copy. Norms and learned positions are all there, and of the linear layers of the network what
+/// that says (FeedForward::outputs_of()). Of a place without columns it is the experts alone: the other tensors are undefined.
 Weights part_of(const Weights& weights, const ColumnShare& share);
 
 }  // namespace sluice::models

@@ -18,8 +18,8 @@ struct KeptFeedForward {
   KeptNorm added_norm;
 };
 
-/// x[T,H], float32, plus what the layer's feed-forward network (feed_forward.h) makes of it. Fills `kept`; without it x itself may
-/// become the result.
+/// x[T,H], float32, plus what the layer's feed-forward network (feed_forward.h) makes of it. Fills `kept`; without it x itself
+/// may become the result.
 at::Tensor feed_forward(const LayerPass& pass, const LayerWeights& layer, int64_t index, at::Tensor x, KeptFeedForward* kept);
 
 /// From the gradient of the result to that of x, in place; adds the gradients of the weights. Uses up `kept`. `index`: of the

@@ -31,9 +31,9 @@ struct PackedLinear {
   int64_t bytes() const;
 };
 
-/// Copies the values of `layers` that are there, adapters merged in; where none is, `to` stays empty. The first call allocates, those after it are of the same
-/// shapes and use the same memory. Throws InternalError for other shapes. Weights that are quantised stay so and are shared, and
-/// their adapters stay apart: the layer then gives the bits that training computes.
+/// Copies the values of `layers` that are there, adapters merged in; where none is, `to` stays empty. The first call allocates,
+/// those after it are of the same shapes and use the same memory. Throws InternalError for other shapes. Weights that are
+/// quantised stay so and are shared, and their adapters stay apart: the layer then gives the bits that training computes.
 void pack(std::span<const LinearWeights* const> layers, Precision precision, PackedLinear& to);
 
 /// out[rows, outputs] (+)= the layer of x[rows, inputs], rows side by side in the precision of the matrix. Allocates nothing, but

@@ -31,7 +31,8 @@ struct PassShape {
   int64_t stream_bytes() const { return tokens * config.hidden_size * static_cast<int64_t>(sizeof(float)); }
 };
 
-/// What a part of a layer takes: what its forward keeps for the backward, and what the two allocate beside that, at most at a time.
+/// What a part of a layer takes: what its forward keeps for the backward, and what the two allocate beside that, at most at a
+/// time.
 struct PartBytes {
   int64_t kept = 0, forward = 0, backward = 0;
 };

@@ -75,17 +75,18 @@ struct Attended {
   at::Tensor log_sum_exp;  // [B,Nq], float32: all that is kept of the scores
 };
 
-/// Queries or keys of the rows, x[n,N*D] in float32, rotated by the positions of their tokens: an operand. Rows of x may be apart.
+/// Queries or keys of the rows, x[n,N*D] in float32, rotated by the positions of their tokens: an operand. Rows of x may be
+/// apart.
 at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision precision, int64_t rope = 0);
 
 /// Causal attention inside each sample, scores scaled and capped as the layout's config says, of these queries over these keys:
-/// both the same tokens of the pass, or keys before the queries, all of one sample, of which each query sees one at least. Runs over (sample, key/value head) pairs in
-/// parallel: the time is that of the samples, however they are packed, and the result the same for any number of threads. Throws
-/// InternalError on a shape mismatch.
+/// both the same tokens of the pass, or keys before the queries, all of one sample, of which each query sees one at least. Runs
+/// over (sample, key/value head) pairs in parallel: the time is that of the samples, however they are packed, and the result the
+/// same for any number of threads. Throws InternalError on a shape mismatch.
 Attended ragged_attention(const AttentionOperands& in, const RaggedLayout& layout, TokenRange queries, TokenRange keys);
 
-/// From the gradient of the output, an operand, to those of queries and keys before they were rotated and of values. `gradients` may
-/// be `in`, whose place they take then. What these keys add, where `result` is of others, too.
+/// From the gradient of the output, an operand, to those of queries and keys before they were rotated and of values. `gradients`
+/// may be `in`, whose place they take then. What these keys add, where `result` is of others, too.
 void ragged_attention_backward(const AttentionOperands& in, const Attended& result, const at::Tensor& grad_output,
                                const RaggedLayout& layout, TokenRange queries, TokenRange keys,
                                const AttentionOperands& gradients);

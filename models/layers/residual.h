@@ -35,8 +35,8 @@ at::Tensor add_normed(const at::Tensor& x, const at::Tensor& added, const Norm& 
 /// The gradient of what was added, an operand, from that of the sum.
 at::Tensor added_gradient(const LayerPass& pass, const Norm& norm, const KeptNorm& kept, const at::Tensor& grad);
 
-// Their bytes. Of read_residual(), which holds on to x itself, too, where keeps_stream(); of added_gradient() and read_gradient();
-// of what add_normed() was given and keeps.
+// Their bytes. Of read_residual(), which holds on to x itself, too, where keeps_stream(); of added_gradient() and
+// read_gradient(); of what add_normed() was given and keeps.
 int64_t read_bytes(const PassShape& shape);
 bool keeps_stream(const PassShape& shape);
 int64_t added_bytes(const PassShape& shape);

@@ -30,11 +30,11 @@ struct TokenRange {
   bool operator==(const TokenRange&) const = default;
 };
 
-/// The tokens of a pass that one of several ranks computes (sequence parallel): a stretch of them, wherever samples end. Attention
-/// needs all tokens of a sample, so there each rank has some heads instead, of all tokens (Jacobs et al. 2023, "DeepSpeed Ulysses",
-/// arXiv 2309.14509, section 3). Where there are more ranks than heads, the segments make blocks: the ranks of a block have the heads
-/// of its tokens, and go to those of other blocks around a ring (models/layers/ring_attention.h). A value; by itself it is the
-/// whole pass.
+/// The tokens of a pass that one of several ranks computes (sequence parallel): a stretch of them, wherever samples end.
+/// Attention needs all tokens of a sample, so there each rank has some heads instead, of all tokens (Jacobs et al. 2023,
+/// "DeepSpeed Ulysses", arXiv 2309.14509, section 3). Where there are more ranks than heads, the segments make blocks: the ranks
+/// of a block have the heads of its tokens, and go to those of other blocks around a ring (models/layers/ring_attention.h). A
+/// value; by itself it is the whole pass.
 struct Segment {
   int64_t tokens = 0;  // of the whole pass
   int place = 0, ranks = 1;

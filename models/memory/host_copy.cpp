@@ -67,7 +67,8 @@ void HostCopy::copy(const at::Tensor& part, int64_t to) {
   copy_floats(part.const_data_ptr<float>(), part.numel(), tensor_.mutable_data_ptr<float>() + to);
 }
 
-// A copy to memory that is not pinned goes at a fraction of the link's rate. While one half comes the other is copied to its place.
+// A copy to memory that is not pinned goes at a fraction of the link's rate. While one half comes the other is copied to its
+// place.
 void HostCopy::copy_from_device(const at::Tensor& part, int64_t to) {
   const at::NoGradGuard no_gradient;
   std::array<Half, 2> halves{Half(part.device()), Half(part.device())};

@@ -21,8 +21,8 @@ class HostCopy {
   /// Gets the memory from the system, page by page, which may take seconds for gigabytes. Else the first copy does.
   void prepare();
 
-  /// Takes what `parts` of a flat buffer hold now, back to back, `floats` of them together, on the threads of the caller's loops. Any
-  /// device: from one that works apart through a little pinned memory, which is given back.
+  /// Takes what `parts` of a flat buffer hold now, back to back, `floats` of them together, on the threads of the caller's loops.
+  /// Any device: from one that works apart through a little pinned memory, which is given back.
   void copy(const std::vector<at::Tensor>& parts);
 
   /// The memory as [floats] on the CPU, always the same; whoever has it keeps the memory. Undefined before the first copy.

@@ -11,10 +11,10 @@ namespace sluice::models {
 /// Memory of large tensors on the CPU, kept for the next tensor of about the same size. Every micro-batch allocates what the one
 /// before freed; malloc gives blocks of megabytes back to the system, which clears them page by page at their next use.
 ///
-/// Sizes are rounded up, so that micro-batches that differ by some tokens take the same blocks. A block is served again to whoever
-/// asks for its size or a sixteenth less. What is held is at most a sixteenth more than what was in use at a time, not counting
-/// what lasts: beyond that a block twice as large as asked for serves too, or else blocks that nobody uses go back to the system
-/// before a new one comes. Blocks of 2 MB and more ask for large pages. Tensors below 64 kB are malloc's.
+/// Sizes are rounded up, so that micro-batches that differ by some tokens take the same blocks. A block is served again to
+/// whoever asks for its size or a sixteenth less. What is held is at most a sixteenth more than what was in use at a time, not
+/// counting what lasts: beyond that a block twice as large as asked for serves too, or else blocks that nobody uses go back to
+/// the system before a new one comes. Blocks of 2 MB and more ask for large pages. Tensors below 64 kB are malloc's.
 ///
 /// While models are loaded nothing is used twice: until keep_freed() a block that is freed goes back at once.
 ///

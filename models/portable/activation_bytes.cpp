@@ -75,14 +75,15 @@ int64_t layer_kept(const ModelConfig& config, const DevicePass& pass, const Widt
          adapters_kept(pass, of);
 }
 
-// Results and gradients that are there together for a moment, of the part of a layer that has most. Of neighbours that turn together
-// the gradients are put together from two that have zeros between.
+// Results and gradients that are there together for a moment, of the part of a layer that has most. Of neighbours that turn
+// together the gradients are put together from two that have zeros between.
 int64_t layer_moment(const ModelConfig& config, const Widths& of) {
   const int64_t apart = config.rotary_neighbours ? of.query + of.key : 0;
   return kFloat * (4 * (of.hidden + of.copies) + 4 * std::max(of.inner, of.query + 2 * of.key + apart));
 }
 
-// Queries, keys and values or their gradients once more, as rows or as heads, and what goes to one of the other ranks side by side.
+// Queries, keys and values or their gradients once more, as rows or as heads, and what goes to one of the other ranks side by
+// side.
 int64_t exchanged_moment(const DevicePass& pass, const Widths& of) {
   return pass.ranks == 1 ? 0 : 2 * operand_size(pass) * (of.query + 2 * of.key);
 }

@@ -19,8 +19,8 @@ struct DevicePass {
 };
 
 /// What a pass takes of the device at its peak beside weights, gradients and optimizer state. An upper bound: tensors that
-/// LibTorch's operators give and keep for the backward, each as if none of them were fused. What its kernels take for themselves is
-/// not among it.
+/// LibTorch's operators give and keep for the backward, each as if none of them were fused. What its kernels take for themselves
+/// is not among it.
 int64_t activation_bytes(const ModelConfig& config, const DevicePass& pass);
 
 }  // namespace sluice::models::portable

@@ -19,8 +19,8 @@ namespace sluice::models::portable {
 at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& seen,
                             const AttentionScores& scores);
 
-/// Whether the library's flash attention (Dao 2023, "FlashAttention-2") takes these queries [T,Nq,D]: it has that for the device, the
-/// element type and the head size, and there is no soft cap.
+/// Whether the library's flash attention (Dao 2023, "FlashAttention-2") takes these queries [T,Nq,D]: it has that for the device,
+/// the element type and the head size, and there is no soft cap.
 bool takes_flash(const at::Tensor& query, const AttentionScores& scores);
 
 /// By which sample a row belongs to: int32 [S+1] on the device, and the longest sample.
@@ -29,8 +29,8 @@ struct Begins {
   int64_t longest = 0;
 };
 
-/// Causal flash attention of queries [T,Nq,D], samples of `new_tokens`, over keys and values [L,Nk,D], samples of `tokens`: the queries
-/// are the last of their sample.
+/// Causal flash attention of queries [T,Nq,D], samples of `new_tokens`, over keys and values [L,Nk,D], samples of `tokens`: the
+/// queries are the last of their sample.
 at::Tensor flash_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Begins& new_tokens,
                            const Begins& tokens, const AttentionScores& scores);
 

@@ -36,8 +36,8 @@ struct DecoderOptions {
   bool keeps_texts = false;                 // ids beside keys and values, 8 bytes a token, for texts()
 };
 
-/// The forward pass of generation on any device: what models/layers/decode_sequence.h is on the CPU, with the KV cache that belongs
-/// to it. Blocks are numbers that the caller gives out. No gradient. Allocates in every step. Not thread-safe.
+/// The forward pass of generation on any device: what models/layers/decode_sequence.h is on the CPU, with the KV cache that
+/// belongs to it. Blocks are numbers that the caller gives out. No gradient. Allocates in every step. Not thread-safe.
 ///
 /// A row depends, in its last bits, on what else is in the step: the library picks its algorithms by size.
 class Decoder {
@@ -46,11 +46,11 @@ class Decoder {
   Decoder(const ModelConfig& config, const DecoderOptions& options);
 
   /// Writes keys and values of the new tokens into their blocks and returns the logits that follow the last token of each
-  /// sequence with wants_logits, [S,V] float32 in order, on the device, until the next step; undefined where none wants any. Waits for
-  /// nothing.
+  /// sequence with wants_logits, [S,V] float32 in order, on the device, until the next step; undefined where none wants any.
+  /// Waits for nothing.
   ///
-  /// weights: operand_copy(), on the device. The same from a sequence's first step to its last.
-  /// routes:  of a mixture: becomes [T, RouteForm::token_bytes()], uint8 on the host, of the new tokens, which it waits for; null:
+  /// weights: operand_copy(), on the device. The same from a sequence's first step to its last. routes:  of a mixture: becomes
+  /// [T, RouteForm::token_bytes()], uint8 on the host, of the new tokens, which it waits for; null:
   ///          nobody asks.
   at::Tensor step(const Weights& weights, std::span<const DecodeSequence> sequences, at::Tensor* routes = nullptr);
 

@@ -41,7 +41,8 @@ class LayerMaths final : public TensorMaths {
   /// x [T,H] plus what the layer makes of attended [T,Nq*D].
   at::Tensor add_attended(const at::Tensor& x, const at::Tensor& attended, const LayerWeights& layer) const;
 
-  /// x [T,H] plus what the feed-forward network of the layer, which `index` is the number of, makes of it. `router`, `routes`: as FeedForward::in_operators() has them.
+  /// x [T,H] plus what the feed-forward network of the layer, which `index` is the number of, makes of it. `router`, `routes`: as
+  /// FeedForward::in_operators() has them.
   at::Tensor add_feed_forward(const at::Tensor& x, const LayerWeights& layer, int64_t index,
                               const RouterOfLayer* router = nullptr, const RoutesInOperators& routes = {}) const;
 

@@ -17,7 +17,8 @@ namespace sluice::models::portable {
 at::Tensor paged_attention(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values, const at::Tensor& table,
                            const at::Tensor& positions, const AttentionScores& scores);
 
-/// Some sequences of a step with several new tokens each, packed, as flash attention takes them. A handle; tensors are on the device.
+/// Some sequences of a step with several new tokens each, packed, as flash attention takes them. A handle; tensors are on the
+/// device.
 struct PagedRows {
   at::Tensor rows;    // [n] int64: their new tokens among those of the step
   at::Tensor slots;   // [L] int64: places in the cache of all their tokens, those before included

@@ -30,8 +30,8 @@ namespace sluice::models {
 /// Owns only scratch memory: a step that is not larger than an earlier one, or than what reserve() was told, allocates nothing,
 /// unless it exchanges columns. Not thread-safe.
 ///
-/// Several ranks make a step together: each calls it with its part of the weights and of the cache, and the same sequences. Waits and
-/// ends as their exchange does.
+/// Several ranks make a step together: each calls it with its part of the weights and of the cache, and the same sequences. Waits
+/// and ends as their exchange does.
 ///
 /// Nothing of the weights is kept between steps. A sequence must see the same weights from its first step to its last: keys and
 /// values in the cache belong to the weights that wrote them.
@@ -49,7 +49,8 @@ class Decoder {
   /// sequence with wants_logits, [S,V] in order; valid until the next step. Nothing where others lead the step. A row is
   /// bit-identical whatever else is in the step, however its prompt was cut into steps, and for any number of threads.
   ///
-  /// routes  of mixtures: becomes those of the new tokens, in their blocks; not of the last layer where no logits are wanted. Null:
+  /// routes  of mixtures: becomes those of the new tokens, in their blocks; not of the last layer where no logits are wanted.
+  /// Null:
   ///         nobody asks
   std::span<const float> step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences,
                               RouteBlocks* routes = nullptr);

@@ -69,8 +69,8 @@ void DraftModel::guess(const PackedWeights& weights, std::span<const std::unique
   }
 }
 
-// One round of reading what lies before the last two tokens, which are read when the first one is guessed. Where a block is another's in
-// the same round, the others wait: they find it read in the next one.
+// One round of reading what lies before the last two tokens, which are read when the first one is guessed. Where a block is
+// another's in the same round, the others wait: they find it read in the next one.
 bool DraftModel::read_texts(const PackedWeights& weights, const BlockPool& pool) {
   batch_.clear();
   ++round_;

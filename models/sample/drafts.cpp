@@ -69,8 +69,8 @@ void DraftAgreement::set_costs(double guess, double doubling_rows) {
   doubling_rows_ = doubling_rows;
 }
 
-// With n guesses a step gives 1 + p + ... + p^n tokens of a sample, and takes 1 + n * cost as long as without. Where guesses cost as much
-// as they could save, not even one is tried.
+// With n guesses a step gives 1 + p + ... + p^n tokens of a sample, and takes 1 + n * cost as long as without. Where guesses cost
+// as much as they could save, not even one is tried.
 int64_t DraftAgreement::next(int64_t most, int64_t samples) {
   const auto rows = static_cast<double>(samples);
   const double cost = guess_cost_ + rows / (rows + doubling_rows_);

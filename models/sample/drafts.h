@@ -6,9 +6,9 @@
 
 namespace sluice::models {
 
-/// What a sample may say next is guessed, from its own text or by another model (draft_model.h), to be computed beside its next token
-/// (speculative sampling): what the model samples where it was guessed comes several tokens a step. Nothing else of what is sampled
-/// changes, to the bit.
+/// What a sample may say next is guessed, from its own text or by another model (draft_model.h), to be computed beside its next
+/// token (speculative sampling): what the model samples where it was guessed comes several tokens a step. Nothing else of what is
+/// sampled changes, to the bit.
 
 /// How much is guessed; no tokens: nothing.
 struct DraftLimits {
@@ -18,13 +18,13 @@ struct DraftLimits {
 };
 
 /// The tokens that stood behind the last place where the text of prompt and response says its last tokens, three or two: at most
-/// `most`. Where it repeats itself they go on in what was guessed. Appended to `drafts`, which was empty. Source: Saxena 2023, "Prompt
-/// lookup decoding".
+/// `most`. Where it repeats itself they go on in what was guessed. Appended to `drafts`, which was empty. Source: Saxena 2023,
+/// "Prompt lookup decoding".
 void draft_by_ngram(std::span<const int64_t> prompt, std::span<const int64_t> response, int64_t most,
                     std::vector<int64_t>& drafts);
 
-/// How much is worth guessing of one sample, by what came of it: twice as much when all of it was right, and nothing for a while when
-/// less than half of it was, since a row that is computed for nothing costs others time. A value.
+/// How much is worth guessing of one sample, by what came of it: twice as much when all of it was right, and nothing for a while
+/// when less than half of it was, since a row that is computed for nothing costs others time. A value.
 class DraftLength {
  public:
   /// Of the next step, at most `most`.
@@ -41,9 +41,9 @@ class DraftLength {
   int64_t rest_ = 0;           // steps
 };
 
-/// How much is worth guessing where another model guesses, the same of all samples: as many tokens as give most for the time that a step
-/// takes with them. How likely a guess is right is taken from what came of those before, of late more than of long ago: a policy moves
-/// away from who guesses for it. Where not even one is worth it, one is tried now and then. A value.
+/// How much is worth guessing where another model guesses, the same of all samples: as many tokens as give most for the time that
+/// a step takes with them. How likely a guess is right is taken from what came of those before, of late more than of long ago: a
+/// policy moves away from who guesses for it. Where not even one is worth it, one is tried now and then. A value.
 class DraftAgreement {
  public:
   /// What a guess costs beside its row, as a part of what a step costs without it; and how many rows double the time of a step.

@@ -174,8 +174,8 @@ bool GenerationEngine::draws_at_random(const Sample& sample) const {
   return !sample.request.greedy && options_.sampling.temperature > 0;
 }
 
-// A sample's stream gives one number for each token that is drawn at random, and none else. What follows a guess is drawn with the
-// number that its turn would have, from behind the guesses before it, which stand behind the response until it is known.
+// A sample's stream gives one number for each token that is drawn at random, and none else. What follows a guess is drawn with
+// the number that its turn would have, from behind the guesses before it, which stand behind the response until it is known.
 void GenerationEngine::plan_draws() {
   draws_.clear();
   for (const auto& sample : scheduler_.running()) {
@@ -237,7 +237,8 @@ bool GenerationEngine::ends(Sample& sample) {
   return stopped || end || static_cast<int64_t>(tokens.size()) == sample.request.max_new_tokens;
 }
 
-// As soon as they are known: a sample that is preempted reads its tokens again, but the routes are those that it was sampled with.
+// As soon as they are known: a sample that is preempted reads its tokens again, but the routes are those that it was sampled
+// with.
 void GenerationEngine::collect_routes() {
   if (!backend_->keeps_routes()) return;
   for (const auto& sample : scheduler_.running()) {
@@ -246,8 +247,8 @@ void GenerationEngine::collect_routes() {
   }
 }
 
-// Behind the last layer of a token there is nothing but its logits: where none were wanted of this sample, its route there depends on
-// what other samples wanted of the same prompt.
+// Behind the last layer of a token there is nothing but its logits: where none were wanted of this sample, its route there
+// depends on what other samples wanted of the same prompt.
 void GenerationEngine::open_undrawn(Sample& sample) const {
   auto* const routes = reinterpret_cast<uint8_t*>(sample.result.routes.data());
   const int64_t bytes = routes_.token_bytes();

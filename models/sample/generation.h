@@ -52,14 +52,15 @@ std::string limit_of_rotary_scaling(const ModelConfig& config);
 /// the backend's: the engine gives it the step and a number from each sample's stream, and gets tokens. Cooperative: nothing
 /// happens outside step(). Not thread-safe.
 ///
-/// Speculative sampling (GenerationLimits::drafts): a sample's next tokens are guessed and computed beside the one that is due, and
-/// what is drawn behind each of them is what would be drawn there anyway. As long as that is what was guessed, it is taken, and the
-/// numbers of its stream; the rest is forgotten. A text guesses for itself, or another model does (GenerationOptions::draft), which has a
-/// KV cache of its own.
+/// Speculative sampling (GenerationLimits::drafts): a sample's next tokens are guessed and computed beside the one that is due,
+/// and what is drawn behind each of them is what would be drawn there anyway. As long as that is what was guessed, it is taken,
+/// and the numbers of its stream; the rest is forgotten. A text guesses for itself, or another model does
+/// (GenerationOptions::draft), which has a KV cache of its own.
 ///
 /// A sample's tokens and log-probabilities are bit-identical whatever it runs beside, whatever the limits are, whatever it
-/// shares, whatever is guessed, however long it paused, however often it was preempted, and for any number of threads. They depend on its prompt, on
-/// what it was given, its stream and the weights, which must be the same from its first step to its last.
+/// shares, whatever is guessed, however long it paused, however often it was preempted, and for any number of threads. They
+/// depend on its prompt, on what it was given, its stream and the weights, which must be the same from its first step to its
+/// last.
 class GenerationEngine {
  public:
   /// Throws UserError when an option or a limit is out of range.

@@ -37,8 +37,8 @@ struct BackendOptions {
 };
 
 /// What the generation engine asks for the next tokens: it computes the logits of a step and draws from them where they are, so
-/// that they need not leave a device. Owns the KV cache, or this rank's part of it. On the CPU decoder.h and sampler.h; on any other
-/// device those of portable/, from which two numbers a draw come to the host. Not thread-safe.
+/// that they need not leave a device. Owns the KV cache, or this rank's part of it. On the CPU decoder.h and sampler.h; on any
+/// other device those of portable/, from which two numbers a draw come to the host. Not thread-safe.
 class GenerationBackend {
  public:
   virtual ~GenerationBackend() = default;
@@ -54,7 +54,8 @@ class GenerationBackend {
   /// Copies all of block `from` to block `to`.
   virtual void copy_block(int32_t from, int32_t to) = 0;
 
-  /// How tokens are drawn from now on; penalties and what truncates are as they were. Throws UserError when an option is out of range.
+  /// How tokens are drawn from now on; penalties and what truncates are as they were. Throws UserError when an option is out of
+  /// range.
   virtual void set_sampling(const SamplingOptions& sampling) = 0;
 
   /// Writes keys and values of the new tokens into their blocks, and draws tokens[i] for draws[i].

@@ -24,8 +24,8 @@ struct PackedLayer {
 };
 
 /// All that generation reads of a model, laid out as it reads it: a published version is one of these and nothing else. Matrices
-/// and the embedding in `precision`; norms, biases and learned positions float32. Training rounds likewise, so both begin from the
-/// same hidden states. A tied embedding is the head: its rows are read out of the packed matrix.
+/// and the embedding in `precision`; norms, biases and learned positions float32. Training rounds likewise, so both begin from
+/// the same hidden states. A tied embedding is the head: its rows are read out of the packed matrix.
 ///
 /// Matrices that are quantised stay so and are shared with the weights that were packed, and their adapters stay apart
 /// (packed_linear.h).
@@ -42,10 +42,9 @@ class PackedWeights {
     pack(weights);
   }
 
-  /// Copies the values of `weights`, which have a language model head, or are a part without columns (part_of()), and are contiguous
-  /// and float32; for Precision::kBfloat16
-  /// those that are operands (is_operand()) may be bfloat16 (InternalError otherwise). The first call allocates; those after it are of
-  /// weights of the same shape and use the same memory.
+  /// Copies the values of `weights`, which have a language model head, or are a part without columns (part_of()), and are
+  /// contiguous and float32; for Precision::kBfloat16 those that are operands (is_operand()) may be bfloat16 (InternalError
+  /// otherwise). The first call allocates; those after it are of weights of the same shape and use the same memory.
   void pack(const Weights& weights);
 
   /// The parts of pack(), for who has not all weights at a time (load_packed.h), on the CPU: one layer; and what there is of the
@@ -53,8 +52,8 @@ class PackedWeights {
   void pack_layer(const Weights& weights, size_t layer);
   void pack_outside_layers(const Weights& weights);
 
-  /// Gives each tensor of a layer, or of what is outside of layers, another place: place() returns one of the same shape and dtype,
-  /// with its values or without. What is packed later goes there.
+  /// Gives each tensor of a layer, or of what is outside of layers, another place: place() returns one of the same shape and
+  /// dtype, with its values or without. What is packed later goes there.
   using Place = std::function<at::Tensor(const at::Tensor& tensor)>;
   void place_layer(size_t layer, const Place& place);
   void place_outside_layers(const Place& place);

@@ -86,8 +86,8 @@ struct Sample {
 /// Preemption, when a sample needs a block and none is free: the youngest that runs gives back its blocks and waits, in order of
 /// age, until it is read again: its prompt and all behind it. The sample that asks may be the youngest itself.
 ///
-/// Drafts. What is left of a step's tokens goes to guesses of samples that decode; a guess needs blocks of its sample's worst case
-/// alone. Where another model guesses (DraftLimits::by_model) there is room for as many as are wanted, and it fills them in.
+/// Drafts. What is left of a step's tokens goes to guesses of samples that decode; a guess needs blocks of its sample's worst
+/// case alone. Where another model guesses (DraftLimits::by_model) there is room for as many as are wanted, and it fills them in.
 ///
 /// The oldest sample, of those that are not paused or held, can always finish. It runs: nobody starts before it, and where it
 /// waits, behind a pause, for a place or blocks, paused younger ones give them up, and the others end, pause or are preempted.

@@ -44,9 +44,9 @@ struct OptimizerShare {
 /// Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2). Updates the weights it was given in place. The
 /// same bits for any number of threads, and of owners. Not thread-safe.
 ///
-/// Of several owners each keeps the moments of what it owns alone and steps that (Rajbhandari et al. 2020, ZeRO, stage 1). Somebody
-/// else adds up the gradients, tells the squares() of all blocks, and brings the weights to all owners. Where they have weights and
-/// sums in common (stage 3), a step takes the gradients out of the sums.
+/// Of several owners each keeps the moments of what it owns alone and steps that (Rajbhandari et al. 2020, ZeRO, stage 1).
+/// Somebody else adds up the gradients, tells the squares() of all blocks, and brings the weights to all owners. Where they have
+/// weights and sums in common (stage 3), a step takes the gradients out of the sums.
 class AdamW {
  public:
   using NamedTensors = models::NamedTensors;
@@ -57,8 +57,8 @@ class AdamW {
   AdamW(const NamedTensors& weights, const AdamWOptions& options, const OptimizerShare& share = {});
 
   /// One step with gradient `.grad * scale`, of the first slot, which leaves `.grad` zero. Gradients are accumulated as sums, so
-  /// the scale is one over the count. Returns the norm of the scaled gradients before clipping; if it is not finite nothing is changed but the
-  /// gradients, and the caller must not go on as if the step had been made.
+  /// the scale is one over the count. Returns the norm of the scaled gradients before clipping; if it is not finite nothing is
+  /// changed but the gradients, and the caller must not go on as if the step had been made.
   double step(double scale);
 
   /// The Euclidean norm of all gradients together, times `scale`. Summed in double precision in a fixed order.
@@ -71,7 +71,8 @@ class AdamW {
   const std::vector<FloatRange>& owned() const { return owned_; }
   int owners() const { return owners_; }
 
-  /// Of the gradients of the next step, where there are several owners or common sums. All must be there before its norm is asked for.
+  /// Of the gradients of the next step, where there are several owners or common sums. All must be there before its norm is asked
+  /// for.
   BlockSquares& squares() { return squares_; }
 
   /// Null: the gradients are added up in parameters().

@@ -8,13 +8,14 @@
 
 namespace sluice::models {
 
-/// Sums of float32 numbers in memory that several processes have in common, to which each adds when it has something. An addend is
-/// rounded to a multiple of 2^-32 once, and integers are added: so a sum has the same bits whoever comes first, and however the
-/// addends are spread over the processes.
+/// Sums of float32 numbers in memory that several processes have in common, to which each adds when it has something. An addend
+/// is rounded to a multiple of 2^-32 once, and integers are added: so a sum has the same bits whoever comes first, and however
+/// the addends are spread over the processes.
 ///
-/// Of gradients: an addend is that of a pass, summed over its tokens, and the step divides the sum by their count. What is rounded
-/// away is 2^-33 of a sum at most, far below what the epsilon of Adam (1e-8) leaves of a mean. Sums may reach 2^30; beyond that, and
-/// where an addend is not finite, a block (base/float_range.h) is not finite as a whole, and the step is refused.
+/// Of gradients: an addend is that of a pass, summed over its tokens, and the step divides the sum by their count. What is
+/// rounded away is 2^-33 of a sum at most, far below what the epsilon of Adam (1e-8) leaves of a mean. Sums may reach 2^30;
+/// beyond that, and where an addend is not finite, a block (base/float_range.h) is not finite as a whole, and the step is
+/// refused.
 ///
 /// Threads: add() from any, in all processes; all else while nobody adds. Failure: UserError where another process is
 /// lost while it adds, or holds a block for a minute.
@@ -35,8 +36,8 @@ class FixedPointSums {
   /// Rounds the sums of a range, which lies in one block, to sums[range.size()].
   void take(FloatRange range, float* sums) const;
 
-  /// What of a range of whole blocks other processes are given, which have no memory in common with these: [range.size()], in place.
-  /// While nobody adds, until the next clear() of the range.
+  /// What of a range of whole blocks other processes are given, which have no memory in common with these: [range.size()], in
+  /// place. While nobody adds, until the next clear() of the range.
   int64_t* given(FloatRange range);
 
   /// Adds what they have given of it. While nobody else adds.

@@ -5,9 +5,9 @@
 
 namespace sluice::models {
 
-/// Where the weights that are trained lie in a flat buffer: vectors (norms, biases) first, then matrices, each in the order in which
-/// they are given, that of the forward pass, so that a backward is done with the end of the buffer first. Each begins at a cache line,
-/// and what is between them stays zero. A plain value.
+/// Where the weights that are trained lie in a flat buffer: vectors (norms, biases) first, then matrices, each in the order in
+/// which they are given, that of the forward pass, so that a backward is done with the end of the buffer first. Each begins at a
+/// cache line, and what is between them stays zero. A plain value.
 struct FlatLayout {
   explicit FlatLayout(const std::vector<std::vector<int64_t>>& shapes);
 

@@ -26,19 +26,20 @@ struct TensorPiece {
   at::Tensor values;           // [n]
 };
 
-/// The weights that are trained, and their gradients, each in one buffer (flat_layout.h), so that an optimizer goes over them in one
-/// pass. The tensors themselves become views of it, and so does `.grad` of each, which is always defined from then on: a backward
-/// adds to it in place, and nobody may put another tensor there.
+/// The weights that are trained, and their gradients, each in one buffer (flat_layout.h), so that an optimizer goes over them in
+/// one pass. The tensors themselves become views of it, and so does `.grad` of each, which is always defined from then on: a
+/// backward adds to it in place, and nobody may put another tensor there.
 ///
-/// Gradients may have several slots, a buffer each, which are added in a fixed order (base/sum_tree.h): so a sum does not depend on
-/// which process has added to which of them. One thread.
+/// Gradients may have several slots, a buffer each, which are added in a fixed order (base/sum_tree.h): so a sum does not depend
+/// on which process has added to which of them. One thread.
 class FlatParameters {
  public:
-  /// `weights`: at least one, float32, contiguous, on one device, leaves that need a gradient. Whoever holds a handle of one sees the
-  /// move. `mine`: which of `slots` it has gradients of.
+  /// `weights`: at least one, float32, contiguous, on one device, leaves that need a gradient. Whoever holds a handle of one sees
+  /// the move. `mine`: which of `slots` it has gradients of.
   explicit FlatParameters(const NamedTensors& weights, int slots = 1, SlotRange mine = {0, 1});
 
-  /// `weights` lie in `there` as flat_layout.h says, where somebody else adds the gradients up: theirs are here until they are taken.
+  /// `weights` lie in `there` as flat_layout.h says, where somebody else adds the gradients up: theirs are here until they are
+  /// taken.
   FlatParameters(const NamedTensors& weights, const at::Tensor& there);
 
   int64_t size() const { return weights_.numel(); }
@@ -58,8 +59,8 @@ class FlatParameters {
   /// True: a slot was entered since the last call.
   bool take_entered() { return std::exchange(touched_, false); }
 
-  /// Adds up the slots as far as they are neighbours in the tree, in this range of the buffers; the gradients of the first one are
-  /// the sum then, if all slots are here.
+  /// Adds up the slots as far as they are neighbours in the tree, in this range of the buffers; the gradients of the first one
+  /// are the sum then, if all slots are here.
   void add_up_slots(FloatRange range);
 
   /// What gradients take now that somebody else adds up.
@@ -71,8 +72,8 @@ class FlatParameters {
   /// The gradients of a range have been taken, and are zero: they need no memory until there are others.
   void give_back_gradients(FloatRange range);
 
-  /// What add_up_slots() leaves: a buffer for each of subtrees_of(slots, mine), [size()]; the first is gradient_buffer(). And the same
-  /// on the host.
+  /// What add_up_slots() leaves: a buffer for each of subtrees_of(slots, mine), [size()]; the first is gradient_buffer(). And the
+  /// same on the host.
   std::vector<at::Tensor> subtree_buffers() const;
   std::vector<float*> subtrees();
 

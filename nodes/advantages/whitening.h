@@ -40,10 +40,10 @@ void describe_whitening(engine::Contract<P>& c);
 void add_moments(const std::vector<std::span<float>>& parts, const std::vector<std::span<const float>>& masks,
                  ExactMoments& sums);
 
-/// x := (x - mean) / sqrt(variance + epsilon), and with whiten_mean = false the mean back on top, over all entries of `parts`. Mean
-/// and variance are those of `sums`, of all ranks; with Bessel's correction for a total weight above 1. A weight of 1 or less in
-/// all (one entry alone) leaves the scale, and becomes 0. Entries that weigh 0 are moved like the others. A NaN that counts makes
-/// every entry NaN; without any entry that counts nothing changes.
+/// x := (x - mean) / sqrt(variance + epsilon), and with whiten_mean = false the mean back on top, over all entries of `parts`.
+/// Mean and variance are those of `sums`, of all ranks; with Bessel's correction for a total weight above 1. A weight of 1 or
+/// less in all (one entry alone) leaves the scale, and becomes 0. Entries that weigh 0 are moved like the others. A NaN that
+/// counts makes every entry NaN; without any entry that counts nothing changes.
 void whiten(const std::vector<std::span<float>>& parts, const ExactMoments& sums, const WhiteningParams& options = {});
 
 /// The total that a node which whitens adds its entries to.

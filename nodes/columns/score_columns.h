@@ -14,8 +14,8 @@ engine::ColumnSpec score_column(const std::string& name);
 /// anything.
 std::span<const float> finite_scores(const engine::MicroBatch& batch, const std::string& name);
 
-/// Whether a score, or a mean of scores, is `bound` at least, or at most. As float32, which scores are: one that was written as 0.7
-/// reaches a bound of 0.7.
+/// Whether a score, or a mean of scores, is `bound` at least, or at most. As float32, which scores are: one that was written as
+/// 0.7 reaches a bound of 0.7.
 inline bool is_at_least(double score, double bound) { return static_cast<float>(score) >= static_cast<float>(bound); }
 inline bool is_at_most(double score, double bound) { return static_cast<float>(score) <= static_cast<float>(bound); }
 

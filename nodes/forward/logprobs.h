@@ -19,8 +19,8 @@ namespace sluice::nodes {
 ///   temperature = 1.0                # as in generate
 ///   replay_routes = false            # of a mixture of experts: tokens go through the experts that sampled them
 ///
-/// Reads tokens[T], and routes[S] if they are replayed; writes `writes`[A], natural logs, under the model's live weights. No gradient. Computed in passes
-/// of [budget] pass_tokens, which change no bit of it on the CPU.
+/// Reads tokens[T], and routes[S] if they are replayed; writes `writes`[A], natural logs, under the model's live weights. No
+/// gradient. Computed in passes of [budget] pass_tokens, which change no bit of it on the CPU.
 struct LogprobsParams {
   std::string model;
   std::string writes = "reference_logprobs";

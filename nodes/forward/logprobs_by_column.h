@@ -29,9 +29,9 @@ struct ModelOfValue {
 ///   writes = "teacher_logprobs"       # the column's name
 ///   temperature = 1.0                 # as in generate
 ///
-/// Reads tokens[T] and `by`[G]; writes `writes`[A], natural logs, under the live weights. No gradient. Computed in passes of [budget]
-/// pass_tokens of each model, which change no bit of it on the CPU. Without `otherwise` the source refuses rows with another value
-/// before the run, by file and line; one that comes from elsewhere is a UserError that names its group.
+/// Reads tokens[T] and `by`[G]; writes `writes`[A], natural logs, under the live weights. No gradient. Computed in passes of
+/// [budget] pass_tokens of each model, which change no bit of it on the CPU. Without `otherwise` the source refuses rows with
+/// another value before the run, by file and line; one that comes from elsewhere is a UserError that names its group.
 struct LogprobsByColumnParams {
   std::string by;
   std::vector<ModelOfValue> models;

@@ -15,8 +15,8 @@
 namespace sluice::nodes {
 
 /// Log-probability of each action under a model whose prompt says more than that of the policy: a demonstration, the reference
-/// solution. As the teacher of `distill` it is the same model, so that the policy learns to do without: on-policy self-distillation
-/// (Shenfeld et al. 2026, "Self-Distillation Enables Continual Learning", SDFT).
+/// solution. As the teacher of `distill` it is the same model, so that the policy learns to do without: on-policy
+/// self-distillation (Shenfeld et al. 2026, "Self-Distillation Enables Continual Learning", SDFT).
 ///
 ///   [nodes.teacher]
 ///   type = "logprobs_in_context"

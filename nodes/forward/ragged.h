@@ -28,8 +28,8 @@ struct SampleColumns {
   std::span<const std::string> routes = {};  // [S] of columns::kRoutes; empty: the routers choose
 };
 
-/// All samples of `layout`; shares the memory of the tokens, which must outlive the result. Throws UserError for routes that are not of
-/// these samples.
+/// All samples of `layout`; shares the memory of the tokens, which must outlive the result. Throws UserError for routes that are
+/// not of these samples.
 RaggedSamples all_samples(const SampleColumns& columns, const engine::Layout& layout);
 
 /// The samples `chosen` (ascending indices into those of `layout`), copied together without padding; if they are all of them, as

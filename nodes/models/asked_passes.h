@@ -14,8 +14,8 @@ namespace sluice::nodes {
 /// between samples into as many parts of about equal size as there are ranks to ask; they are computed at the same time. Since a
 /// sample's outputs do not depend on what else is in its pass, these are, on the CPU, what one rank would have to the bit.
 ///
-/// Ownership: uses the groups, which outlive this. Threads: any, one pass at a time. Waits for: the ranks that it asks. Failure: as
-/// engine/contract/pass_group.h.
+/// Ownership: uses the groups, which outlive this. Threads: any, one pass at a time. Waits for: the ranks that it asks. Failure:
+/// as engine/contract/pass_group.h.
 class AskedPasses {
  public:
   /// In each group this rank has place 0, and there is one other. At least one group.
@@ -32,9 +32,9 @@ class AskedPasses {
   std::mutex mutex_;  // guards what is asked
 };
 
-/// Computes passes of a frozen model for one rank that asks, until that one is through; `turn` is held while it computes, so that a
-/// rank that many ask has the activations of one pass. Threads: one for each group. Waits for: the rank that asks. Failure: what the
-/// pass throws, and as engine/contract/pass_group.h.
+/// Computes passes of a frozen model for one rank that asks, until that one is through; `turn` is held while it computes, so that
+/// a rank that many ask has the activations of one pass. Threads: one for each group. Waits for: the rank that asks. Failure:
+/// what the pass throws, and as engine/contract/pass_group.h.
 void answer_passes(engine::PassGroup& group, const models::Transformer& model, std::mutex& turn);
 
 /// `whole` cut between samples into at most so many requests of about as many tokens, in order; none of them is without samples.

@@ -15,8 +15,8 @@
 namespace sluice::nodes {
 
 /// The moving average of what is trained of another model: average = decay average + (1 - decay) weights, behind every
-/// `every_steps`-th step of its optimizer. It begins with the other's weights and shares those that are frozen. Read-only for nodes;
-/// nothing of it is sampled.
+/// `every_steps`-th step of its optimizer. It begins with the other's weights and shares those that are frozen. Read-only for
+/// nodes; nothing of it is sampled.
 ///
 /// Each rank that trains the other one has the average of all its weights, and the same bits: a step has left the same weights on
 /// all of them. So it does not matter who owns what of the optimizer.

@@ -14,16 +14,16 @@
 
 namespace sluice::nodes {
 
-/// Gradients that ranks add to sums which they have in common (models/train/fixed_point_sums.h): each as soon as a backward is done
-/// with a weight, so no rank holds the gradients of more than a layer. Words alone go between the ranks that have the sums in common:
-/// that all have added what they have, what the norms of their parts are, and that all have made their step.
+/// Gradients that ranks add to sums which they have in common (models/train/fixed_point_sums.h): each as soon as a backward is
+/// done with a weight, so no rank holds the gradients of more than a layer. Words alone go between the ranks that have the sums
+/// in common: that all have added what they have, what the norms of their parts are, and that all have made their step.
 ///
-/// Where the ranks are several groups that have memory in common (engine::SharingRanks), each group has sums of its own. What others
-/// own of them goes to those in whole numbers, a bucket after the other, so that a sum has the bits that it has in one group; and
-/// what a rank has stepped comes to each other group once.
+/// Where the ranks are several groups that have memory in common (engine::SharingRanks), each group has sums of its own. What
+/// others own of them goes to those in whole numbers, a bucket after the other, so that a sum has the bits that it has in one
+/// group; and what a rank has stepped comes to each other group once.
 ///
-/// Ownership: uses the optimizer and the group, which outlive it. Belongs to the thread that trains; what the ranks tell each other
-/// comes on the thread of the group. Failure: as GradientGroup and FixedPointSums.
+/// Ownership: uses the optimizer and the group, which outlive it. Belongs to the thread that trains; what the ranks tell each
+/// other comes on the thread of the group. Failure: as GradientGroup and FixedPointSums.
 class CommonGradients final : public GradientExchange {
  public:
   /// group: null: this rank is alone. Of an optimizer with common sums, which `sharing` has in common.

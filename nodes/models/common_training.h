@@ -17,8 +17,8 @@ struct CommonTraining {
   engine::CommonMemory* memory = nullptr;
 };
 
-/// `trained`: the weights, in common memory (nodes/models/common_weights.h). Waits for: the other ranks of `memory`. Ends when: they
-/// have asked for the memory of this model too. Usable once these have met.
+/// `trained`: the weights, in common memory (nodes/models/common_weights.h). Waits for: the other ranks of `memory`. Ends when:
+/// they have asked for the memory of this model too. Usable once these have met.
 CommonTraining common_training(const std::string& model, const at::Tensor& trained, engine::CommonMemory& memory);
 
 }  // namespace sluice::nodes

@@ -15,11 +15,11 @@
 namespace sluice::nodes {
 
 /// From device to device. Each rank gets from all others what they have of its part of a bucket and adds it as the tree says
-/// (base/sum_tree.h), so the bits of the sum do not depend on the number of ranks; the traffic is that of a ring. Over the host go the
-/// squares of blocks alone, eight bytes for each 16,384 gradients.
+/// (base/sum_tree.h), so the bits of the sum do not depend on the number of ranks; the traffic is that of a ring. Over the host
+/// go the squares of blocks alone, eight bytes for each 16,384 gradients.
 ///
-/// Uses all it is given, which outlives it; `world` is of the ranks that train. Takes, for a moment, memory of the device for the parts
-/// of a bucket that come. Failure: as DeviceExchange and GradientGroup.
+/// Uses all it is given, which outlives it; `world` is of the ranks that train. Takes, for a moment, memory of the device for the
+/// parts of a bucket that come. Failure: as DeviceExchange and GradientGroup.
 class DeviceTransport final : public BucketTransport {
  public:
   DeviceTransport(models::AdamW& optimizer, engine::DeviceExchange& devices, engine::GradientGroup& host,

@@ -13,8 +13,8 @@ namespace sluice::nodes {
 /// The live weights of a model as what only computes with them sees them: log-probabilities, values, scores. A model owns it;
 /// `forward_model()` of model_parts.h gives it to a node.
 ///
-/// Of a frozen model that is sampled from they are the packed ones. Whether the weights are trained, and when a node may read them,
-/// the plan knows: a reader's turn is never beside an update.
+/// Of a frozen model that is sampled from they are the packed ones. Whether the weights are trained, and when a node may read
+/// them, the plan knows: a reader's turn is never beside an update.
 class ForwardModel {
  public:
   ForwardModel(std::string name, models::Transformer transformer)

@@ -14,12 +14,12 @@
 namespace sluice::nodes {
 
 /// Adds the gradients of a model over the ranks of a run, and brings the weights that each rank has stepped to all, bucket by
-/// bucket. A backward goes through a buffer from its end to its beginning (models/train/flat_parameters.h), and so do the buckets:
-/// what the last backward of a step is done with goes out while the rest is computed. The order is the same on all ranks, whoever
-/// begins early. How a bucket goes, its transport knows.
+/// bucket. A backward goes through a buffer from its end to its beginning (models/train/flat_parameters.h), and so do the
+/// buckets: what the last backward of a step is done with goes out while the rest is computed. The order is the same on all
+/// ranks, whoever begins early. How a bucket goes, its transport knows.
 ///
-/// Ownership: uses the optimizer, which outlives it. Belongs to the thread that trains. What has gone out belongs to the transport
-/// until add_up() is done, or this is destroyed: in an iteration that is dropped add_up() is never called. Failure: as
+/// Ownership: uses the optimizer, which outlives it. Belongs to the thread that trains. What has gone out belongs to the
+/// transport until add_up() is done, or this is destroyed: in an iteration that is dropped add_up() is never called. Failure: as
 /// BucketTransport; a gradient that changes after it has gone out is a bug, InternalError.
 class GradientBuckets final : public GradientExchange {
  public:

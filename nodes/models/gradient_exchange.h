@@ -4,8 +4,8 @@
 
 namespace sluice::nodes {
 
-/// How the gradients of a model that several ranks train become their sum, and how all ranks get the weights that each has stepped.
-/// Belongs to the thread that trains.
+/// How the gradients of a model that several ranks train become their sum, and how all ranks get the weights that each has
+/// stepped. Belongs to the thread that trains.
 class GradientExchange {
  public:
   using Done = std::function<void()>;

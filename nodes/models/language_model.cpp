@@ -135,8 +135,8 @@ void LanguageModel::answer_others() {
   failure.rethrow();
 }
 
-// What is saved is written while passes go on, and so are steps of generations made. A thread that fails has the others end, which
-// may wait for ranks that wait for it.
+// What is saved is written while passes go on, and so are steps of generations made. A thread that fails has the others end,
+// which may wait for ranks that wait for it.
 void LanguageModel::assist_lead(FileSystem& files) {
   TrainedModel* const trained = trained_part();
   const auto failure = std::make_shared<engine::FailureSlot>();

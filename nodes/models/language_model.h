@@ -41,8 +41,8 @@ class LanguageModel : public engine::Model {
 
   engine::ModelBytes bytes() const override;
 
-  /// Its passes are computed by several ranks, of which this one leads or assists, and where it has a share of the versions steps of
-  /// generations, too. Before anybody computes; the groups outlive it.
+  /// Its passes are computed by several ranks, of which this one leads or assists, and where it has a share of the versions steps
+  /// of generations, too. Before anybody computes; the groups outlive it.
   void share_passes(engine::PassGroups& groups);
 
   /// Likewise: of a frozen one, other ranks compute its passes for this one, or this one does so for others, as `usage` says.
@@ -63,8 +63,8 @@ class LanguageModel : public engine::Model {
     int64_t of_others = 0;
   };
 
-  /// `folder`: where the tokenizer is. `common`: has what is published too; null: this rank has it alone. `share`: what it has of each
-  /// version, without an exchange.
+  /// `folder`: where the tokenizer is. `common`: has what is published too; null: this rank has it alone. `share`: what it has of
+  /// each version, without an exchange.
   LanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
                 engine::ModelVersions versions, LiveBytes live_bytes, const InCommon* common = nullptr,
                 const models::ColumnShare& share = {});
@@ -123,7 +123,8 @@ class FrozenLanguageModel final : public LanguageModel {
 /// One that this rank samples from and others train: nothing of it is saved here (InternalError).
 class ReceivedLanguageModel final : public LanguageModel {
  public:
-  /// `transformer`: with the landed weights, which are version 0. `common`: has the copies to sample from; null: this rank has its own.
+  /// `transformer`: with the landed weights, which are version 0. `common`: has the copies to sample from; null: this rank has
+  /// its own.
   ReceivedLanguageModel(const std::filesystem::path& folder, const models::Transformer& transformer, WireLayout layout,
                         LandedModel landed, const engine::ModelUsage& usage, const InCommon* common = nullptr,
                         const models::ColumnShare& share = {});

@@ -76,7 +76,8 @@ int64_t saved_folder_bytes(const LanguageModelParams& params, const ParameterByt
   return adapter_alone ? bytes.trained : bytes.parameters * kFloat;
 }
 
-// What training multiplies apart is merged for sampling, but for a quantised base; on a device products have an order of their own.
+// What training multiplies apart is merged for sampling, but for a quantised base; on a device products have an order of their
+// own.
 std::string why_sampling_differs(const LanguageModelParams& params) {
   if (params.lora && !params.quantisation().any()) return "its adapters are merged into the weights that sample";
   return params.device == "cpu" ? "" : "it is on " + params.device;

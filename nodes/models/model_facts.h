@@ -15,7 +15,8 @@ models::Head head_of(const LanguageModelParams& params);
 /// Whether a backward computes layers again. chosen: by who knows the memory, where the choice is left to them.
 bool recomputes(const LanguageModelParams& params, bool chosen);
 
-/// Whether passes of a frozen model can read what is sampled from: engine::ModelFacts::reads_published. A value head is not there.
+/// Whether passes of a frozen model can read what is sampled from: engine::ModelFacts::reads_published. A value head is not
+/// there.
 bool reads_published(const LanguageModelParams& params);
 
 /// Of its weights. Throws UserError for a pattern or a target that means nothing of the model.

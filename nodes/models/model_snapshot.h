@@ -22,19 +22,20 @@
 namespace sluice::nodes {
 
 /// What training changes of a model, at a moment: the weights that are trained, both moments of the optimizer, its steps, and
-/// older versions of those weights. A copy, or the live ones until they change. What is frozen is shared with the model. Of several
-/// ranks each has, and writes, what it owns of the optimizer and its share of the files of the model's folder; rank 0 the rest.
+/// older versions of those weights. A copy, or the live ones until they change. What is frozen is shared with the model. Of
+/// several ranks each has, and writes, what it owns of the optimizer and its share of the files of the model's folder; rank 0 the
+/// rest.
 ///
-/// The memory of the copy is taken from the system at the first take() that copies, and used again. One snapshot at a time: take()
-/// on the thread that trains, then write(): of a copy on any thread, while training goes on. bytes() from any thread.
+/// The memory of the copy is taken from the system at the first take() that copies, and used again. One snapshot at a time:
+/// take() on the thread that trains, then write(): of a copy on any thread, while training goes on. bytes() from any thread.
 class ModelSnapshot {
  public:
   /// All must outlive this. `adapter`: the form of the model's folder.
   ModelSnapshot(const models::Transformer& live, const models::AdamW& optimizer, SavedVersions& versions, engine::World world,
                 models::SavedAdapter adapter);
 
-  /// Of weights that ranks have in common: copies of them go to `copy`, [floats], which they have in common too, this rank's `part` by
-  /// itself; `meet` calls back when all ranks have called it as often. Before anything is taken.
+  /// Of weights that ranks have in common: copies of them go to `copy`, [floats], which they have in common too, this rank's
+  /// `part` by itself; `meet` calls back when all ranks have called it as often. Before anything is taken.
   using Meet = std::function<void(const std::function<void()>& done)>;
   void copy_to(at::Tensor copy, std::vector<FloatRange> part, Meet meet);
 
@@ -44,7 +45,8 @@ class ModelSnapshot {
   /// Older versions than the newest are among the kept ones. Forgets a snapshot that was not written.
   void take(engine::VersionRange range, engine::CheckpointCopy copy);
 
-  /// Writes the snapshot into `folder` as engine::Model says. `source`: whose configuration and tokenizer the model's folder gets.
+  /// Writes the snapshot into `folder` as engine::Model says. `source`: whose configuration and tokenizer the model's folder
+  /// gets.
   void write(const std::string& name, const std::filesystem::path& source, const std::filesystem::path& folder,
              FileSystem& files);
 

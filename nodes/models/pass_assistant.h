@@ -14,11 +14,11 @@
 
 namespace sluice::nodes {
 
-/// Computes segments of the passes of a model that another rank leads (nodes/models/pass_lead.h), and does with the model what that
-/// one does. Keeps what the backward of the last segment needs that is trained on.
+/// Computes segments of the passes of a model that another rank leads (nodes/models/pass_lead.h), and does with the model what
+/// that one does. Keeps what the backward of the last segment needs that is trained on.
 ///
-/// Ownership: uses what it is given, which outlives it. Threads: one. Waits for: the rank that leads. Ends when: it says so, or the run
-/// is over, which is thrown as PassGroup has it.
+/// Ownership: uses what it is given, which outlives it. Threads: one. Waits for: the rank that leads. Ends when: it says so, or
+/// the run is over, which is thrown as PassGroup has it.
 class PassAssistant {
  public:
   /// trained: null where the model is frozen.
@@ -40,8 +40,8 @@ class PassAssistant {
   std::vector<at::Tensor> outputs_;  // of the last segment that is trained on
 };
 
-/// Writes what this rank has of the model's snapshots, when the rank that leads says so, on another thread beside the passes. What
-/// cannot be written that rank learns. Waits and ends as PassAssistant does. `source`: as TrainedModel::write_snapshot().
+/// Writes what this rank has of the model's snapshots, when the rank that leads says so, on another thread beside the passes.
+/// What cannot be written that rank learns. Waits and ends as PassAssistant does. `source`: as TrainedModel::write_snapshot().
 void assist_saves(engine::PassGroup& saves, TrainedModel& trained, const std::filesystem::path& source, FileSystem& files);
 
 }  // namespace sluice::nodes

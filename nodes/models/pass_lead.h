@@ -12,23 +12,23 @@
 
 namespace sluice::nodes {
 
-/// Leads the passes of a model that several ranks compute together: parts them into segments, gathers what each rank has found, and
-/// has them all go through the backward at once. What else changes the model, the others do too, in the same order.
+/// Leads the passes of a model that several ranks compute together: parts them into segments, gathers what each rank has found,
+/// and has them all go through the backward at once. What else changes the model, the others do too, in the same order.
 ///
 /// An objective sees what one rank would have: all outputs, and it gives a gradient for each. So only tokens, outputs and their
 /// gradients go between the ranks, beside what attention needs.
 ///
-/// Ownership: uses the groups, which outlive this. Threads: any, one pass or command at a time; a backward may come when other passes
-/// without one have been computed. Failure: as PassGroup.
+/// Ownership: uses the groups, which outlive this. Threads: any, one pass or command at a time; a backward may come when other
+/// passes without one have been computed. Failure: as PassGroup.
 class PassLead {
  public:
-  /// `saves`: for what is written beside passes; null: the model is frozen. `turn`: PassGroups::backward_on() of its device; null: it
-  /// is on the host, where each thread runs its own.
+  /// `saves`: for what is written beside passes; null: the model is frozen. `turn`: PassGroups::backward_on() of its device;
+  /// null: it is on the host, where each thread runs its own.
   PassLead(engine::PassGroup& passes, engine::PassGroup* saves, std::mutex* turn)
       : passes_(passes), saves_(saves), turn_(turn), exchange_(passes) {}
 
-  /// As outputs_of(), of a whole pass with at least one place. The backward of one that is differentiated comes before the next of
-  /// those.
+  /// As outputs_of(), of a whole pass with at least one place. The backward of one that is differentiated comes before the next
+  /// of those.
   std::vector<at::Tensor> outputs_of(const models::Transformer& model, const PassRequest& whole);
 
   /// The others do it, too; nobody waits.

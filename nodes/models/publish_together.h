@@ -5,8 +5,8 @@
 
 namespace sluice::nodes {
 
-/// Publishes on this rank, and has those that assist it do so: they sample with it, or have a part of what is saved. This rank first,
-/// which waits until nobody samples from the memory of the new version: they sample with it, so there nobody does either.
+/// Publishes on this rank, and has those that assist it do so: they sample with it, or have a part of what is saved. This rank
+/// first, which waits until nobody samples from the memory of the new version: they sample with it, so there nobody does either.
 class PublishTogether final : public WeightPublisher {
  public:
   /// Both must outlive this.

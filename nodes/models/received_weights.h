@@ -36,11 +36,11 @@ LandedModel landed_model(const std::string& model, const WireLayout& layout, con
 /// host have in common, is packed from there into the memory of the oldest one, and is acknowledged then. The next may land when
 /// that one is open, and so packed on all ranks. What is packed while generation goes on takes one thread, which this owns.
 ///
-/// Ranks of a host may have what they sample from in common (SampledWeights). A version lands when all of them have named a place for
-/// it, so nobody samples from that memory on any of them when they pack it, each its part.
+/// Ranks of a host may have what they sample from in common (SampledWeights). A version lands when all of them have named a place
+/// for it, so nobody samples from that memory on any of them when they pack it, each its part.
 ///
-/// Of ranks that sample together each receives every version, and has a part of it packed. The one that leads them tells the others
-/// to receive it, and to pack it when it has done so itself: then nothing samples from that memory on any of them.
+/// Of ranks that sample together each receives every version, and has a part of it packed. The one that leads them tells the
+/// others to receive it, and to pack it when it has done so itself: then nothing samples from that memory on any of them.
 ///
 /// Threads: receive() from any, one version after the other; `done` is called on the thread of the publication or of this.
 /// Failure: of the publication, as engine/contract/publication.h has it; a version that does not come is waited for by nobody
@@ -55,8 +55,8 @@ class ReceivedWeights {
   /// Waits for: what is being packed, but for no other rank that packs, too: one that ends early may be gone.
   ~ReceivedWeights();
 
-  /// Memory for it is free: where the version that is packed last was `version` minus as many as are readable, nothing samples from
-  /// that any more.
+  /// Memory for it is free: where the version that is packed last was `version` minus as many as are readable, nothing samples
+  /// from that any more.
   void receive(int64_t version, engine::VersionReceived done);
 
   /// This rank leads those that it samples with; outlives this. Before the first receive().

@@ -14,7 +14,8 @@
 namespace sluice::nodes {
 
 /// Publishes to ranks that sample: copies this rank's part of the live weights, in the precision that they are sampled with, with
-/// checksums, and has it brought there. The live weights may change as soon as publish() returns; when a version can be sampled from, those ranks know.
+/// checksums, and has it brought there. The live weights may change as soon as publish() returns; when a version can be sampled
+/// from, those ranks know.
 ///
 /// Every rank that trains has all of the live weights, and so owns an equal part of each version. Failure: of the ranks that
 /// receive, see engine/contract/publication.h.

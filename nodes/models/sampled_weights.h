@@ -30,8 +30,8 @@ namespace sluice::nodes {
 /// Ranks may have the copies in common (nodes/models/common_copies.h): each packs a part of a version, and take() waits until all
 /// have.
 ///
-/// Ranks that sample together (models/layers/column_share.h) have a part of each version: this one packs that. The rank that leads
-/// them has a SamplingLead.
+/// Ranks that sample together (models/layers/column_share.h) have a part of each version: this one packs that. The rank that
+/// leads them has a SamplingLead.
 ///
 /// at() may be called from any thread, also while a version is taken. Throws InternalError for a version that is not there.
 class SampledWeights {

@@ -15,7 +15,8 @@
 
 namespace sluice::nodes {
 
-/// Makes its part of the steps of generations that another rank leads (nodes/models/sampling_lead.h), with its part of the weights.
+/// Makes its part of the steps of generations that another rank leads (nodes/models/sampling_lead.h), with its part of the
+/// weights.
 ///
 /// Ownership: uses what it is given, which outlives it. Threads: one. Waits for: the rank that leads, and for the version that it
 /// samples with to be published here, too. Ends when: it says so, or the run is over, which is thrown as PassGroup has it.

@@ -15,10 +15,11 @@ namespace sluice::nodes {
 class SampledWeights;
 
 /// Leads the generations of a model whose steps several ranks make together: each has its part of the weights and of the KV cache
-/// (models/layers/column_share.h). What is sampled when, and drawn how, this rank decides; the others get the sequences of each step.
+/// (models/layers/column_share.h). What is sampled when, and drawn how, this rank decides; the others get the sequences of each
+/// step.
 ///
-/// Ownership: uses what it is given, which outlives it. Threads: any; of several generations one makes a step at a time. Failure: as
-/// PassGroup.
+/// Ownership: uses what it is given, which outlives it. Threads: any; of several generations one makes a step at a time. Failure:
+/// as PassGroup.
 class SamplingLead {
  public:
   SamplingLead(engine::PassGroup& group, const SampledWeights& sampled);

@@ -21,8 +21,8 @@ struct SnapshotWriter {
 };
 
 /// `NAME.optimizer.safetensors`: steps[1] (int64) and, for every weight that is trained, weight.WEIGHT, exp_avg.WEIGHT,
-/// exp_avg_sq.WEIGHT (float32). Where several ranks write, `NAME.optimizer-0000K-of-0000N.safetensors`, each with steps and pieces
-/// (nodes/models/stored_pieces.h) of the others.
+/// exp_avg_sq.WEIGHT (float32). Where several ranks write, `NAME.optimizer-0000K-of-0000N.safetensors`, each with steps and
+/// pieces (nodes/models/stored_pieces.h) of the others.
 struct TrainingState {
   std::vector<models::TensorPiece> weights, first_moments, second_moments;
   int64_t steps = 0;
@@ -30,8 +30,8 @@ struct TrainingState {
 void write_training_state(const TrainingState& state, const std::filesystem::path& folder, const std::string& model,
                           SnapshotWriter writer, FileSystem& files);
 
-/// Fills the pieces of `state`, and its steps, whoever has written them. Checks all of the model's tensors, whose shapes `weights`
-/// has.
+/// Fills the pieces of `state`, and its steps, whoever has written them. Checks all of the model's tensors, whose shapes
+/// `weights` has.
 void read_training_state(TrainingState& state, const models::NamedTensors& weights, const std::filesystem::path& folder,
                          const std::string& model);
 

@@ -13,9 +13,9 @@
 
 namespace sluice::nodes {
 
-/// The float32 tensors of some files that several ranks have written, each its own part: a tensor is there as a whole under its name,
-/// or in pieces `NAME[first:end]`, first and end counting its elements in row-major order. Which rank wrote what means nothing to
-/// who reads. Thread-safe for reading.
+/// The float32 tensors of some files that several ranks have written, each its own part: a tensor is there as a whole under its
+/// name, or in pieces `NAME[first:end]`, first and end counting its elements in row-major order. Which rank wrote what means
+/// nothing to who reads. Thread-safe for reading.
 class StoredPieces {
  public:
   /// Throws UserError when a file is missing or damaged.
@@ -28,8 +28,8 @@ class StoredPieces {
 
   const std::vector<models::TensorFolder>& files() const { return files_; }
 
-  /// Why a tensor of this shape cannot be read, which reads all of it: missing, another shape or type, damage, or elements that no
-  /// file has, or two. Empty: it can.
+  /// Why a tensor of this shape cannot be read, which reads all of it: missing, another shape or type, damage, or elements that
+  /// no file has, or two. Empty: it can.
   std::string problem_with(const std::string& tensor, at::IntArrayRef shape) const;
 
   /// Fills `piece.values`, of a tensor without problems.

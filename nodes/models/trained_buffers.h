@@ -10,8 +10,8 @@
 
 namespace sluice::nodes {
 
-/// What ranks give each other of a model's gradients and weights: the buffers of its optimizer themselves, or, where these are on a
-/// device, copies of them on the host, since that is what the network takes. Copies go there and back range by range.
+/// What ranks give each other of a model's gradients and weights: the buffers of its optimizer themselves, or, where these are on
+/// a device, copies of them on the host, since that is what the network takes. Copies go there and back range by range.
 ///
 /// fetch_...() wait for what the calling thread has asked the device for until then; put_back_...() until the device has it, so
 /// that any thread may go on there. Refers to the parameters, which outlive it. One call at

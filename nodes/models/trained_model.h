@@ -68,8 +68,8 @@ class TrainedModel {
   /// One step of the optimizer with the gradients times `scale`, on this rank and those that assist it: as AdamW::step().
   double step(double scale);
 
-  /// The next backward is the last that adds to the gradients of the step on this rank: what it is done with may be added over the
-  /// ranks at once, while it goes on. Who does not know does not say it.
+  /// The next backward is the last that adds to the gradients of the step on this rank: what it is done with may be added over
+  /// the ranks at once, while it goes on. Who does not know does not say it.
   void expect_last_backward();
 
   /// As engine::Model has them.

@@ -81,8 +81,8 @@ std::set<const at::Tensor*> expert_matrices(const models::ModelConfig& config, c
   return matrices;
 }
 
-// A tied embedding has its gradient from the first to the last, and beside it one layer at a time has, or a head. Where one weight
-// ends and another begins a page stays.
+// A tied embedding has its gradient from the first to the last, and beside it one layer at a time has, or a head. Where one
+// weight ends and another begins a page stays.
 int64_t passing_bytes(const models::ModelConfig& config, const std::map<int64_t, int64_t>& by_layer, int64_t embedding,
                       int64_t weights) {
   constexpr int64_t kPage = 4096;

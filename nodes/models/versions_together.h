@@ -12,11 +12,11 @@ namespace sluice::nodes {
 class ReceivedWeights;
 
 /// Of ranks that sample together from a model which other ranks train, the one that leads: it tells the others when a version may
-/// land, and when it has packed it. Steps of generations go by another group (nodes/models/sampling_lead.h), whose lock is held while
-/// one is made; here nobody waits, so the thread of a publication may call it.
+/// land, and when it has packed it. Steps of generations go by another group (nodes/models/sampling_lead.h), whose lock is held
+/// while one is made; here nobody waits, so the thread of a publication may call it.
 ///
-/// Ownership: uses the group, which outlives it. Threads: any. Failure: where a version cannot be had the run fails, and who waits
-/// here learns it as PassGroup has it.
+/// Ownership: uses the group, which outlives it. Threads: any. Failure: where a version cannot be had the run fails, and who
+/// waits here learns it as PassGroup has it.
 class VersionsLead {
  public:
   explicit VersionsLead(engine::PassGroup& group) : group_(group) {}

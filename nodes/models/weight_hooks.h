@@ -13,10 +13,10 @@ struct Node;
 
 namespace sluice::nodes {
 
-/// Tells, weight by weight, when a backward is done with it: its gradient has all that this backward adds. Also of weights to which
-/// nothing travels (models/layers/gradient.h). On the thread of the backward, with the streams of devices that the thread had that made
-/// this: it must be the one that trains, since gradients to which nothing travels are added on its streams. Autograd may keep a hook
-/// longer than this, and then nobody is told.
+/// Tells, weight by weight, when a backward is done with it: its gradient has all that this backward adds. Also of weights to
+/// which nothing travels (models/layers/gradient.h). On the thread of the backward, with the streams of devices that the thread
+/// had that made this: it must be the one that trains, since gradients to which nothing travels are added on its streams.
+/// Autograd may keep a hook longer than this, and then nobody is told.
 class WeightHooks {
  public:
   using BackwardIsDone = std::function<void(size_t weight)>;

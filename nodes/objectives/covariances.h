@@ -8,9 +8,9 @@
 
 namespace sluice::nodes {
 
-/// How much each action has to do with the covariance of advantage and log-probability over an optimizer step, by which the entropy
-/// of the policy falls (Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models", eq. 10):
-/// (logprob - mean logprob) (A - mean A), with the means over all actions of the step by their weights. Takes one look.
+/// How much each action has to do with the covariance of advantage and log-probability over an optimizer step, by which the
+/// entropy of the policy falls (Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
+/// eq. 10): (logprob - mean logprob) (A - mean A), with the means over all actions of the step by their weights. Takes one look.
 struct StepMeans {
   static constexpr size_t kNumbers = 3;  // of what was found: the three, first
 

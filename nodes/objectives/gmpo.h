@@ -4,8 +4,8 @@
 
 namespace sluice::nodes {
 
-/// Geometric-mean policy optimisation (Zhao et al. 2025, arXiv 2507.20673): the log ratio of each action is clipped, where it went
-/// too far the way that its advantage leads, and the clipped ones are averaged over the sample before they become a ratio:
+/// Geometric-mean policy optimisation (Zhao et al. 2025, arXiv 2507.20673): the log ratio of each action is clipped, where it
+/// went too far the way that its advantage leads, and the clipped ones are averaged over the sample before they become a ratio:
 ///
 ///   -A exp(mean over the actions of c)    c = min(logprob - old_logprob, clip_high) where A > 0, else max(..., -clip_low)
 ///

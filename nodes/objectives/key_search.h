@@ -10,8 +10,8 @@
 
 namespace sluice::nodes {
 
-/// How far the search for a key has come: where the keys begin among which it is, and what all smaller ones are. Behind the last look
-/// `first` is the key itself, or kNone where there is none.
+/// How far the search for a key has come: where the keys begin among which it is, and what all smaller ones are. Behind the last
+/// look `first` is the key itself, or kNone where there is none.
 struct KeysBelow {
   static constexpr double kNone = 0x1p32;  // above every key
 
@@ -20,8 +20,8 @@ struct KeysBelow {
   double sum = 0;    // of their values
 };
 
-/// Among the numbers that an objective has found, the state of its search is behind `others` of them; a search that has not begun is
-/// not there.
+/// Among the numbers that an objective has found, the state of its search is behind `others` of them; a search that has not begun
+/// is not there.
 KeysBelow search_behind(std::span<const double> found, size_t others);
 
 /// The key that was found; nothing where the condition holds for none. Throws InternalError if no search was made.
@@ -29,10 +29,10 @@ std::optional<uint32_t> key_found(std::span<const double> found, size_t others);
 
 std::vector<double> with_search(std::span<const double> found, size_t others, const KeysBelow& search);
 
-/// The search for one key among those of all samples of an optimizer step, wherever they are: the smallest at which a condition on
-/// all keys up to it holds. In each of its looks the keys that are left are counted by their next bits, in bins that are the same
-/// everywhere, so the sums of all ranks are those of one; behind the last look the key is found to the bit. A sort would need all
-/// keys in one place.
+/// The search for one key among those of all samples of an optimizer step, wherever they are: the smallest at which a condition
+/// on all keys up to it holds. In each of its looks the keys that are left are counted by their next bits, in bins that are the
+/// same everywhere, so the sums of all ranks are those of one; behind the last look the key is found to the bit. A sort would
+/// need all keys in one place.
 ///
 /// A key is 32 bits; its value is the float that has them, so that keys of floats from 0 up are in the order of their values.
 constexpr int kSearchLooks = 3;

@@ -6,13 +6,13 @@
 
 namespace sluice::nodes {
 
-/// KL-Cov (Cui et al. 2025, eq. 13 and 14): -r A, the policy gradient without a clip, and for the share `cov_share` of the step's actions
-/// with the largest covariance (covariances.h) penalty_coefficient |log r| on top, as in the paper's listing and in verl.
+/// KL-Cov (Cui et al. 2025, eq. 13 and 14): -r A, the policy gradient without a clip, and for the share `cov_share` of the step's
+/// actions with the largest covariance (covariances.h) penalty_coefficient |log r| on top, as in the paper's listing and in verl.
 ///
 ///   objective = { type = "kl_cov", cov_share = 2e-4, penalty_coefficient = 1.0 }
 ///
-/// At least one action of a step has the penalty; of actions with equal covariance all have it or none. And the parameters of every
-/// policy objective (policy_loss.h).
+/// At least one action of a step has the penalty; of actions with equal covariance all have it or none. And the parameters of
+/// every policy objective (policy_loss.h).
 struct KlCovParams : PolicyLossParams {
   double cov_share = 2e-4;
   engine::ScheduledNumber penalty_coefficient = 1.0;

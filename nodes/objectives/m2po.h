@@ -7,8 +7,8 @@ namespace sluice::nodes {
 
 /// Second-moment trust policy optimisation (Zheng et al. 2025, "Prosperity before Collapse", algorithm 1 and eq. 5): -M r A, the
 /// policy gradient without a clip, where M leaves actions out of the gradient: of those that move away from the old policy
-/// (positive advantage and r > 1, or negative and r < 1) the ones with the largest (log r)^2, until the mean of (log r)^2 over the
-/// rest of those in the whole optimizer step is at most m2_threshold.
+/// (positive advantage and r > 1, or negative and r < 1) the ones with the largest (log r)^2, until the mean of (log r)^2 over
+/// the rest of those in the whole optimizer step is at most m2_threshold.
 ///
 ///   objective = { type = "m2po", m2_threshold = 0.04 }
 ///

@@ -59,10 +59,10 @@ struct ObjectiveInputs {
 /// A differentiable loss on action log-probabilities, apart from the node that makes the optimizer step. Stateless and immutable:
 /// const use from any thread. Nothing that counts: a loss_sum of 0 and count 0. Most derive from PolicyObjective (policy_loss.h).
 ///
-/// The loss of a sample may depend on all samples of the optimizer step, over all micro-batches and ranks: then the objective looks
-/// at them first, looks() times. In each look it adds to sums that no packing changes, and what it finds in those of all ranks is
-/// there in the next look and in compute(). The trainer computes the log-probabilities once more for it, under the weights before
-/// the step.
+/// The loss of a sample may depend on all samples of the optimizer step, over all micro-batches and ranks: then the objective
+/// looks at them first, looks() times. In each look it adds to sums that no packing changes, and what it finds in those of all
+/// ranks is there in the next look and in compute(). The trainer computes the log-probabilities once more for it, under the
+/// weights before the step.
 class Objective {
  public:
   static constexpr const char* kComponent = "objective";
@@ -81,8 +81,8 @@ class Objective {
 
   virtual int looks() const { return 0; }
 
-  /// Adds what look `look` is to find of some samples of the step: `inputs` as for compute(), the log-probabilities constant and the
-  /// entropies undefined.
+  /// Adds what look `look` is to find of some samples of the step: `inputs` as for compute(), the log-probabilities constant and
+  /// the entropies undefined.
   virtual void look_at(int /*look*/, const ObjectiveInputs& /*inputs*/, StepSums& /*sums*/) const {}
 
   /// What look `look` finds, from the sums over the whole step; `found` by the one before it, empty at first.

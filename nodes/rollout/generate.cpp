@@ -79,8 +79,8 @@ TurnRules rules_of(const GenerateParams& params, const std::shared_ptr<const Mod
           .node = resources.node};
 }
 
-// The step of one sample takes as long as reading the weights, and a few rows more hardly longer. Those of several samples cost more,
-// and hold up the one among them that takes longest.
+// The step of one sample takes as long as reading the weights, and a few rows more hardly longer. Those of several samples cost
+// more, and hold up the one among them that takes longest.
 models::DraftLimits drafts_of(const GenerateParams& params) {
   if (params.speculation == Speculation::kNone) return {};
   return {.tokens = params.speculation_tokens, .samples = params.speculation == Speculation::kAuto ? 1 : 0};

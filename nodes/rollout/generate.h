@@ -75,23 +75,23 @@ constexpr auto enum_names(Speculation) {
 /// baseline_response[G], its tokens are dropped (Li et al. 2023, "ReMax", algorithm 1). A group takes credit for it until it
 /// ends.
 ///
-/// With `token_versions` token_versions[A] says with which version of the weights each action was sampled: the iteration's, unless
-/// [schedule] update = "immediately" lets samples that run go on with newer ones. rollout_logprobs are of those weights, so that
-/// what takes ratios from them is right for each token by itself.
+/// With `token_versions` token_versions[A] says with which version of the weights each action was sampled: the iteration's,
+/// unless [schedule] update = "immediately" lets samples that run go on with newer ones. rollout_logprobs are of those weights,
+/// so that what takes ratios from them is right for each token by itself.
 ///
-/// With `routes` routes[S] says where the routers of a mixture sent each token but the last, so that who computes with the sample can send
-/// it there again (replay_routes; models/layers/feed_forward/routes.h).
+/// With `routes` routes[S] says where the routers of a mixture sent each token but the last, so that who computes with the sample
+/// can send it there again (replay_routes; models/layers/feed_forward/routes.h).
 ///
-/// With an environment a response is several turns of the policy with replies between them (nodes/rollout/environments/environment.h,
-/// docs/multi-turn.md). A reply's tokens go into the context behind the turn and are no actions. max_new_tokens bounds turns and
-/// replies together; a reply that leaves no room for an action is cut there, and the sample has finished by length. The sum of
-/// its rewards goes to environment_score[S]. Reads label, if there is one.
+/// With an environment a response is several turns of the policy with replies between them
+/// (nodes/rollout/environments/environment.h, docs/multi-turn.md). A reply's tokens go into the context behind the turn and are
+/// no actions. max_new_tokens bounds turns and replies together; a reply that leaves no room for an action is cut there, and the
+/// sample has finished by length. The sum of its rewards goes to environment_score[S]. Reads label, if there is one.
 ///
-/// With `speculation` the next tokens of a sample are guessed and computed beside the one that is due (speculative sampling, Leviathan
-/// et al. 2023, arXiv 2211.17192): from its own text (models/sample/drafts.h), or by the smaller model `draft`, which draws with the
-/// same numbers and settings (models/sample/draft_model.h). A token is drawn as it would be without, with the same number of the
-/// sample's stream, so on the CPU all bits are the same; a guess that is right saves a step. "auto" guesses while one sample runs
-/// alone, the last of those that are under way: its steps take as long as reading the weights.
+/// With `speculation` the next tokens of a sample are guessed and computed beside the one that is due (speculative sampling,
+/// Leviathan et al. 2023, arXiv 2211.17192): from its own text (models/sample/drafts.h), or by the smaller model `draft`, which
+/// draws with the same numbers and settings (models/sample/draft_model.h). A token is drawn as it would be without, with the same
+/// number of the sample's stream, so on the CPU all bits are the same; a guess that is right saves a step. "auto" guesses while
+/// one sample runs alone, the last of those that are under way: its steps take as long as reading the weights.
 ///
 /// Where credit is taken on demand ([budget] admission), a sample that lacks it is preempted: it keeps its text and reads it
 /// again when its turn comes. Groups are handed on in the order of their index then.
@@ -137,8 +137,8 @@ class Generate final : public engine::Rollout {
 
   Generate(const GenerateParams& params, engine::NodeResources& resources);
 
-  /// From here on samples are drawn from the iteration's policy version, or with [schedule] update = "immediately" from the newest
-  /// one whenever there is another. Nothing of another iteration may be running.
+  /// From here on samples are drawn from the iteration's policy version, or with [schedule] update = "immediately" from the
+  /// newest one whenever there is another. Nothing of another iteration may be running.
   void begin_iteration(const engine::Iteration& iteration) override;
 
   /// False for a prompt that is to be dropped. Throws UserError for one that is empty, or too long.

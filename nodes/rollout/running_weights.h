@@ -23,8 +23,9 @@ void add_version(std::vector<VersionRun>& runs, size_t tokens, int64_t version);
 /// The version that sampled a token.
 int64_t version_of(const std::vector<VersionRun>& runs, size_t token);
 
-/// The weights that a rollout's steps sample with: those of the iteration's version, or with `update = "immediately"` the newest that
-/// there are when a step begins. Belongs to the rollout. While weights are in use their memory is not taken for another version.
+/// The weights that a rollout's steps sample with: those of the iteration's version, or with `update = "immediately"` the newest
+/// that there are when a step begins. Belongs to the rollout. While weights are in use their memory is not taken for another
+/// version.
 class RunningWeights {
  public:
   RunningWeights(std::shared_ptr<const SampledWeights> sampled, engine::WeightUpdate update)

@@ -29,8 +29,8 @@ struct CodeSolution {
 };
 
 /// Runs the solutions, each against its tests: which of them passed, in the order of the solutions whatever the timing. Programs
-/// run once for each test, others once. Throws UserError when a sandbox cannot be started, and what `wait` does; then nothing runs
-/// any more.
+/// run once for each test, others once. Throws UserError when a sandbox cannot be started, and what `wait` does; then nothing
+/// runs any more.
 std::vector<std::vector<bool>> run_code(const Sandbox& sandbox, const CodeLimits& limits,
                                         const std::vector<CodeSolution>& solutions, const engine::OutsideWait& wait = {});
 

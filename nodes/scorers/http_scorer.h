@@ -37,8 +37,8 @@ constexpr auto enum_names(HttpFormat) {
 ///   batch_size = 64              # samples a request; default: an equal share of the micro-batch to each url
 ///   on_error = "fail"            # "skip", "value", see failed_samples.h
 ///
-/// And the parameters of every scorer (scorer.h) and of those that ask servers (http_params.h). HTTPS and the proxies of the environment work as they do for curl; this machine
-/// itself is never asked through a proxy.
+/// And the parameters of every scorer (scorer.h) and of those that ask servers (http_params.h). HTTPS and the proxies of the
+/// environment work as they do for curl; this machine itself is never asked through a proxy.
 ///
 /// Reads response[S], and prompt[G] and label[G] where they are written; writes score[S]  (S: samples, G: groups). extra_logs of
 /// a server are recorded as NODE/NAME, their mean. A request that fails for good, and an answer that is not one finite number for

@@ -34,13 +34,13 @@ namespace sluice::nodes {
 ///   request = '{"top_p": 0.9}'    # members of the request, which add to the others or replace them
 ///   on_error = "fail"             # "skip", "value", see failed_samples.h
 ///
-/// And the parameters of every scorer (scorer.h) and of those that ask servers (http_params.h). A rubric has {response}, {prompt},
-/// {label}, and {question}: of a prompt that was written from messages what the user said last, else the prompt; {{ and }} are
-/// braces. What a response says is never read as a rubric, but the judge may well believe it.
+/// And the parameters of every scorer (scorer.h) and of those that ask servers (http_params.h). A rubric has {response},
+/// {prompt}, {label}, and {question}: of a prompt that was written from messages what the user said last, else the prompt; {{ and
+/// }} are braces. What a response says is never read as a rubric, but the judge may well believe it.
 ///
-/// Reads response[S], and of prompt[G], label[G] and messages[G] what the rubric names; writes score[S]. A request for each sample.
-/// One that fails for good, and a reply without a verdict after `asks` requests, fails the sample. Nothing is kept from one request
-/// to the next, and the token is written nowhere.
+/// Reads response[S], and of prompt[G], label[G] and messages[G] what the rubric names; writes score[S]. A request for each
+/// sample. One that fails for good, and a reply without a verdict after `asks` requests, fails the sample. Nothing is kept from
+/// one request to the next, and the token is written nowhere.
 struct JudgeParams : ScorerParams, OnErrorParams, HttpParams, VerdictParams {
   std::string served_model;
   std::string rubric;

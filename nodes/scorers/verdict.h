@@ -56,12 +56,12 @@ class VerdictReader {
   /// Throws UserError for a regular expression that is none; `where` is how the message calls it.
   VerdictReader(const VerdictParams& params, const std::string& where);
 
-  /// A number is decimal, "-1.5" or "2e3"; what is around it in the verdict makes it none. Of several JSON objects in the reply the
-  /// last one counts that has the member. Never throws for what a reply says, but for a pattern that gives up (RegexGaveUp).
+  /// A number is decimal, "-1.5" or "2e3"; what is around it in the verdict makes it none. Of several JSON objects in the reply
+  /// the last one counts that has the member. Never throws for what a reply says, but for a pattern that gives up (RegexGaveUp).
   Verdict read(std::string_view reply) const;
 
-  /// Of a reply that has no end: a judge may have been about to repeat what it was asked, so it has a verdict only where that is the
-  /// only one in it.
+  /// Of a reply that has no end: a judge may have been about to repeat what it was asked, so it has a verdict only where that is
+  /// the only one in it.
   Verdict read_cut(std::string_view reply) const;
 
  private:

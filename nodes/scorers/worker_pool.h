@@ -42,8 +42,8 @@ class WorkerPool {
   explicit WorkerPool(WorkerPoolOptions options);
   ~WorkerPool();
 
-  /// The replies, in the order of the requests whatever the timing. A request has no end of a line in it. Throws what `wait` does;
-  /// then workers that had something to do are killed.
+  /// The replies, in the order of the requests whatever the timing. A request has no end of a line in it. Throws what `wait`
+  /// does; then workers that had something to do are killed.
   std::vector<WorkerReply> ask(
       std::span<const std::string> requests, const TakeReply& take = [](size_t, const std::string&) {},
       const engine::OutsideWait& wait = {});

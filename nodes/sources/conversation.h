@@ -25,8 +25,8 @@ struct ChatExtras {
   Json tools = nullptr;  // their JSON schemas, in a list; null: there are none
 };
 
-/// Of the parameters chat_variables (see below) and tools, a file with such a list; empty: none. Throws UserError for what is none,
-/// naming the file.
+/// Of the parameters chat_variables (see below) and tools, a file with such a list; empty: none. Throws UserError for what is
+/// none, naming the file.
 ChatExtras chat_extras(const std::string& variables, const std::filesystem::path& tools);
 
 /// The text of `messages` as the model's chat template writes it, up to where the assistant begins to speak. Throws UserError for

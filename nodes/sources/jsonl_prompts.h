@@ -47,8 +47,8 @@ namespace sluice::nodes {
 ///
 /// All rows are checked before the run starts (see JsonlReader): conversations are rendered, and prompts that may be longer than
 /// max_prompt_tokens, here or of the rollout, are tokenised. A prompt that the rollout would not take, and a value that a node
-/// which reads one of `columns` does not know, are errors of their rows. Metric: rows_dropped, the rows that are left out. Not for
-/// files that grow while they are read.
+/// which reads one of `columns` does not know, are errors of their rows. Metric: rows_dropped, the rows that are left out. Not
+/// for files that grow while they are read.
 struct JsonlPromptsParams {
   std::vector<std::filesystem::path> path;
   std::vector<double> weights;

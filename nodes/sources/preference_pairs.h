@@ -44,12 +44,12 @@ inline constexpr engine::Column<float> kMargin{"margin", engine::Extent::kGroup}
 ///   shuffle = true                 # another order in each epoch, fixed by [pipeline] seed
 ///   epochs = 0                     # 0: goes round without end
 ///
-/// Completions are strings or lists of messages (see data/preference_row.h); a pair of messages is written by the chat
-/// template, and its actions are what the assistant says behind the prompt. Writes prompt[G], tokens[T], score[S]: groups of two
-/// samples, the better one with score 1 and then the worse one with score 0, whose actions are the tokens of the completions;
-/// with margin_field margin[G] too. With ranked_fields groups of so many samples, with scores down to 0; rows need a prompt then,
-/// and may lack all but the first two of them. Every pair is tokenised once before the run starts; what does not fit is a UserError that
-/// shows its line. Metric: rows_dropped, the pairs that are left out.
+/// Completions are strings or lists of messages (see data/preference_row.h); a pair of messages is written by the chat template,
+/// and its actions are what the assistant says behind the prompt. Writes prompt[G], tokens[T], score[S]: groups of two samples,
+/// the better one with score 1 and then the worse one with score 0, whose actions are the tokens of the completions; with
+/// margin_field margin[G] too. With ranked_fields groups of so many samples, with scores down to 0; rows need a prompt then, and
+/// may lack all but the first two of them. Every pair is tokenised once before the run starts; what does not fit is a UserError
+/// that shows its line. Metric: rows_dropped, the pairs that are left out.
 struct PreferencePairsParams {
   std::vector<std::filesystem::path> path;
   std::vector<double> weights;

@@ -69,7 +69,8 @@ std::optional<std::string> arguments_in_text(const Json& messages) {
   return std::nullopt;
 }
 
-// Whether they stand in the text of the conversation as a text of JSON. What is wrong with template and messages is told elsewhere.
+// Whether they stand in the text of the conversation as a text of JSON. What is wrong with template and messages is told
+// elsewhere.
 bool are_quoted(const std::filesystem::path& folder, const Json& messages, const std::string& arguments) {
   try {
     return text::ChatTemplate::load(folder).render(messages).find(Json(arguments).dump()) != std::string::npos;

@@ -36,9 +36,9 @@ void warn_of_skipped_template(const PromptFormat& format, const std::string& mod
 /// Warns where the prompt is "instruction" alone and the first rows have an "input" too, as Alpaca's do: nothing would read it.
 void warn_of_skipped_input(const PromptFormat& format, data::DatasetOptions rows, engine::DataLook& look);
 
-/// Warns where the rows, in `epochs` times through them (0: without end), are fewer than a run has groups for: its data end early, or
-/// some count oftener than others where a path measures. Of `rows` that are mixed in proportions it knows nothing, and nothing of
-/// long files of which it has the beginning.
+/// Warns where the rows, in `epochs` times through them (0: without end), are fewer than a run has groups for: its data end
+/// early, or some count oftener than others where a path measures. Of `rows` that are mixed in proportions it knows nothing, and
+/// nothing of long files of which it has the beginning.
 struct Draws {
   int64_t groups_per_iteration = 1;
   int64_t epochs = 0;
@@ -51,8 +51,8 @@ Draws draws_of(const P& params) {
   return {.groups_per_iteration = params.groups_per_iteration, .epochs = params.epochs, .mixed = !params.weights.empty()};
 }
 
-/// Warns where the first rows have tool calls whose arguments are a text, as servers of OpenAI's form give them, and the template of
-/// the model writes them as one: quoted, which no model does. `model`: that of the source; empty: the one that samples.
+/// Warns where the first rows have tool calls whose arguments are a text, as servers of OpenAI's form give them, and the template
+/// of the model writes them as one: quoted, which no model does. `model`: that of the source; empty: the one that samples.
 void warn_of_quoted_arguments(const data::Dataset& rows, const std::string& model, engine::DataLook& look);
 
 }  // namespace sluice::nodes

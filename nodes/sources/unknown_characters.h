@@ -14,12 +14,13 @@
 
 namespace sluice::nodes {
 
-/// Counts rows with characters that a tokenizer has no token for: as its reference it drops them, so that the model sees other texts
-/// than the file has. White space, marks and control characters, which normalizers drop on purpose, do not count. One thread.
+/// Counts rows with characters that a tokenizer has no token for: as its reference it drops them, so that the model sees other
+/// texts than the file has. White space, marks and control characters, which normalizers drop on purpose, do not count. One
+/// thread.
 class UnknownCharacters {
  public:
-  /// `model`: whose tokenizer makes tokens of the rows; empty: the one that samples. Counts nothing where its folder has none that can
-  /// be read, which is told elsewhere.
+  /// `model`: whose tokenizer makes tokens of the rows; empty: the one that samples. Counts nothing where its folder has none
+  /// that can be read, which is told elsewhere.
   UnknownCharacters(const std::string& model, const engine::DataLook& look);
 
   /// A text of the row `id`, or all texts and contents of messages in its values.

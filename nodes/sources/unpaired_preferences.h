@@ -9,8 +9,8 @@
 
 namespace sluice::nodes {
 
-/// Prompts with one completion each, which is desirable or not, from files of JSON lines or of a JSON array. What train_kto learns
-/// from.
+/// Prompts with one completion each, which is desirable or not, from files of JSON lines or of a JSON array. What train_kto
+/// learns from.
 ///
 ///   [nodes.rows]
 ///   type = "unpaired_preferences"

@@ -9,8 +9,8 @@
 namespace sluice::nodes {
 
 /// Adds the gradient of a loss on what several passes give together, with the activations of one of them at a time: each is
-/// computed once without a gradient, and once more with that of the loss. For samples whose loss is a joint one, such as a pair's,
-/// that do not fit one pass.
+/// computed once without a gradient, and once more with that of the loss. For samples whose loss is a joint one, such as a
+/// pair's, that do not fit one pass.
 ///
 /// parts      how many passes there are
 /// output_of  what pass i gives: [N_i], with gradient where gradients are recorded; called twice for each

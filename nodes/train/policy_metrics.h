@@ -9,8 +9,8 @@
 namespace sluice::nodes {
 
 /// What tells whether a policy is trained soundly: metrics over the actions of an iteration, or of the first of its mini-batches,
-/// under the weights before its first optimizer step. Means are over all of these that count, whatever the micro-batches were. Used
-/// by one thread.
+/// under the weights before its first optimizer step. Means are over all of these that count, whatever the micro-batches were.
+/// Used by one thread.
 class PolicyMetrics {
  public:
   PolicyMetrics(engine::MetricsRecorder& metrics, engine::Totals& totals) : metrics_(metrics), totals_(totals) {}

@@ -25,8 +25,8 @@ struct DealtBatch {
 using ChosenGroups = std::vector<std::vector<size_t>>;
 
 /// The groups 0..groups-1 of one slot, dealt out: `deal.parts` disjoint sets that together are all of them, each ascending, their
-/// sizes at most one apart (some are empty when there are fewer groups than parts). Which sets are the larger ones differs from slot
-/// to slot. However the groups were packed into micro-batches, and whoever has the other slots.
+/// sizes at most one apart (some are empty when there are fewer groups than parts). Which sets are the larger ones differs from
+/// slot to slot. However the groups were packed into micro-batches, and whoever has the other slots.
 std::vector<std::vector<size_t>> deal_groups(size_t groups, const Deal& deal, int slot);
 
 /// Those of part `part`, of micro-batches that are in order within each slot.

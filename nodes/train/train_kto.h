@@ -24,15 +24,15 @@ namespace sluice::nodes {
 ///   undesirable_weight = 1.0    # lambda_U
 ///   temperature = 1.0           # as in the node that computes the reference
 ///
-/// Of each group the first sample is learned from, desirable where its score is above 0; all others are mismatched: their mean log
-/// ratio over the iteration, or 0 where that is negative or of one sample alone, is the baseline of all losses. unpaired_preferences makes such groups. A
-/// group without a mismatched sample is a UserError. A sample is the sum over its actions by their weights; one without weight
-/// counts nowhere.
+/// Of each group the first sample is learned from, desirable where its score is above 0; all others are mismatched: their mean
+/// log ratio over the iteration, or 0 where that is negative or of one sample alone, is the baseline of all losses.
+/// unpaired_preferences makes such groups. A group without a mismatched sample is a UserError. A sample is the sum over its
+/// actions by their weights; one without weight counts nowhere.
 ///
 /// A barrier: the baseline is that of the whole iteration, over all ranks, under the weights before the step, whatever the
-/// micro-batches and passes are. It is computed in passes without gradients. Reads tokens[T], score[S], reference_logprobs[A], and
-/// mask[A] if some node writes it. The loss is a mean over the samples that are learned from; an iteration without any makes no
-/// step. A score, a loss or a gradient that is not finite is a UserError, before a weight has changed.
+/// micro-batches and passes are. It is computed in passes without gradients. Reads tokens[T], score[S], reference_logprobs[A],
+/// and mask[A] if some node writes it. The loss is a mean over the samples that are learned from; an iteration without any makes
+/// no step. A score, a loss or a gradient that is not finite is a UserError, before a weight has changed.
 struct TrainKtoParams : KtoLoss {
   std::string model;
   engine::ScheduledNumber temperature = 1.0;

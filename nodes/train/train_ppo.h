@@ -43,17 +43,17 @@ namespace sluice::nodes {
 /// Actor and critic may be one model with head = "policy+value": then one pass gives both, and one step is made on the sum of the
 /// two losses, which both are means over actions.
 ///
-/// Reads tokens[T], advantages[A], routes[S] if they are replayed, and as the objectives need them old log-probabilities[A], returns[A], values[A],
-/// rollout_logprobs[A], reference_logprobs[A]. Reads mask[A] if a node writes it: an action counts that much, and a sample all of
-/// whose actions count 0 is not computed at all. Reads rollout_logprobs and reference_logprobs for its metrics if they are there.
-/// Gradients accumulate as sums and are divided by the objective's count over the step and all ranks: how groups are packed into
-/// micro-batches, and these are cut into passes of [budget] pass_tokens, changes nothing but rounding. With one epoch and one
-/// mini-batch the gradients are taken as micro-batches arrive, and the step is made at the end of the iteration; otherwise the
-/// node is a barrier. So it is for an objective whose loss depends on the whole step (Objective::looks()): ahead of each step the
-/// log-probabilities of its samples are computed once more, under the weights as they are then; where they are known (before the
-/// first step, with recompute_old_logprobs or on_policy = "exact") they are not. A mini-batch without actions makes no step, an
-/// iteration without any a warning. A loss or a gradient that is not finite is a UserError, before a weight has changed in that
-/// step.
+/// Reads tokens[T], advantages[A], routes[S] if they are replayed, and as the objectives need them old log-probabilities[A],
+/// returns[A], values[A], rollout_logprobs[A], reference_logprobs[A]. Reads mask[A] if a node writes it: an action counts that
+/// much, and a sample all of whose actions count 0 is not computed at all. Reads rollout_logprobs and reference_logprobs for its
+/// metrics if they are there. Gradients accumulate as sums and are divided by the objective's count over the step and all ranks:
+/// how groups are packed into micro-batches, and these are cut into passes of [budget] pass_tokens, changes nothing but rounding.
+/// With one epoch and one mini-batch the gradients are taken as micro-batches arrive, and the step is made at the end of the
+/// iteration; otherwise the node is a barrier. So it is for an objective whose loss depends on the whole step
+/// (Objective::looks()): ahead of each step the log-probabilities of its samples are computed once more, under the weights as
+/// they are then; where they are known (before the first step, with recompute_old_logprobs or on_policy = "exact") they are not.
+/// A mini-batch without actions makes no step, an iteration without any a warning. A loss or a gradient that is not finite is a
+/// UserError, before a weight has changed in that step.
 struct TrainPpoParams {
   std::string actor;
   std::string critic;

@@ -29,12 +29,13 @@ namespace sluice::nodes {
 /// around 0 (Eisenstein et al. 2023).
 ///
 /// "best_and_worst" are the pairs of train_dpo: of each group the sample with the best score and the one with the worst.
-/// "all_pairs" are all of its K (K - 1) / 2 pairs, and the loss of a group is the mean over them (Ouyang et al. 2022, eq. 1, where
-/// K is 4 to 9); pairs of equal scores are none. "plackett_luce": -log of the probability of the whole order, see rankings.h.
+/// "all_pairs" are all of its K (K - 1) / 2 pairs, and the loss of a group is the mean over them (Ouyang et al. 2022, eq. 1,
+/// where K is 4 to 9); pairs of equal scores are none. "plackett_luce": -log of the probability of the whole order, see
+/// rankings.h.
 ///
-/// Reads tokens[T], score[S], and margin[G] if some node writes it, but with "plackett_luce". Gradients accumulate as sums and are
-/// divided by the number of groups of the whole iteration that have two different scores. An iteration without any makes no step.
-/// The samples of a group that are compared are kept in one pass, as pairs are in train_dpo.
+/// Reads tokens[T], score[S], and margin[G] if some node writes it, but with "plackett_luce". Gradients accumulate as sums and
+/// are divided by the number of groups of the whole iteration that have two different scores. An iteration without any makes no
+/// step. The samples of a group that are compared are kept in one pass, as pairs are in train_dpo.
 struct TrainRewardParams {
   std::string model;
   Comparison compare = Comparison::kBestAndWorst;

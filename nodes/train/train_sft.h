@@ -33,8 +33,9 @@ constexpr auto enum_names(SftLoss) {
 /// Reads tokens[T], and mask[A] if some node writes it: the weight of each action, in the sums and in what they are divided by.
 /// Samples none of whose actions has a weight are not computed at all, so that best-of-n and rejection sampling cost what they
 /// train on. Packing needs no setting: samples lie back to back in micro-batches of micro_batch_tokens, each attends to itself
-/// only, and nothing is padded. What is computed at once is a pass of [budget] pass_tokens. Gradients accumulate as sums and are divided by the count of the whole iteration, of actions or
-/// samples, so the step does not depend on the micro-batches. An iteration without actions makes no step.
+/// only, and nothing is padded. What is computed at once is a pass of [budget] pass_tokens. Gradients accumulate as sums and are
+/// divided by the count of the whole iteration, of actions or samples, so the step does not depend on the micro-batches. An
+/// iteration without actions makes no step.
 struct TrainSftParams {
   std::string model;
   SftLoss loss = SftLoss::kTokenMean;

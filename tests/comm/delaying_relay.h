@@ -11,8 +11,8 @@
 
 namespace sluice::comm::testing {
 
-/// Stands between processes and a port of this machine: what it is sent it hands on a random while later, cut at random places, both
-/// ways. Connections end when either side ends them, and all with this. Listens on the loopback alone.
+/// Stands between processes and a port of this machine: what it is sent it hands on a random while later, cut at random places,
+/// both ways. Connections end when either side ends them, and all with this. Listens on the loopback alone.
 class DelayingRelay {
  public:
   DelayingRelay(int target_port, uint64_t seed, int64_t most_us);

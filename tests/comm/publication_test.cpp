@@ -153,7 +153,8 @@ TEST_P(Publications, OfFewBytesLandInCommon) {
   expect_landed(ranks, landings);
 }
 
-// Places are told apart by the order in which they were asked for. One of the ranks sees it first, and the other one that it is gone.
+// Places are told apart by the order in which they were asked for. One of the ranks sees it first, and the other one that it is
+// gone.
 TEST(CommonLandings, ThatRanksNameInOtherOrdersAreRefused) {
   PublishingRanks ranks(3, true, layout_of_one_host(1, 2, 400'000));
   std::vector<std::vector<std::shared_ptr<Landing>>> rings(2);

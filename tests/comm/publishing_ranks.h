@@ -46,8 +46,8 @@ inline bool is_version(std::span<const std::byte> bytes, int64_t version) {
   return true;
 }
 
-/// Each rank on a host of its own, whether they share memory or not. Owners are the first ranks, receivers the last ones; with fewer
-/// ranks than both together some are both. Behind `buckets` there is one of `last_bytes`.
+/// Each rank on a host of its own, whether they share memory or not. Owners are the first ranks, receivers the last ones; with
+/// fewer ranks than both together some are both. Behind `buckets` there is one of `last_bytes`.
 inline engine::PublicationLayout layout_of(int ranks, int owners, int receivers, size_t bucket_bytes, size_t buckets,
                                            size_t last_bytes) {
   engine::PublicationLayout layout{.model = "actor", .buckets = {}, .receivers = {}, .hosts = {}};

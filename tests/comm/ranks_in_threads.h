@@ -10,8 +10,8 @@
 
 namespace sluice::comm::testing {
 
-/// Calls `work` for each rank, each in a thread of its own, and returns what each said when it failed: by rank, empty where it did
-/// not.
+/// Calls `work` for each rank, each in a thread of its own, and returns what each said when it failed: by rank, empty where it
+/// did not.
 inline std::vector<std::string> in_threads(int ranks, const std::function<void(int rank)>& work) {
   std::vector<std::string> said(static_cast<size_t>(ranks));
   std::vector<std::jthread> threads;

@@ -80,8 +80,8 @@ TEST_P(NodesOnDevice, TheLikeliestResponsesAgree) {
   EXPECT_EQ(run(device()), run(at::kCPU));
 }
 
-// The trainer's thread and the reader's have streams of their own: what is stepped, published, averaged is there for others when the call
-// returns.
+// The trainer's thread and the reader's have streams of their own: what is stepped, published, averaged is there for others when
+// the call returns.
 TEST_P(NodesOnDevice, OtherStreamsReadWhatIsPublished) {
   const auto policy = model({.optimizer = models::AdamWOptions{.learning_rate = 1}, .readable_versions = 2}, device());
   TrainedModel& trained = testing::trained(*policy);

@@ -134,8 +134,8 @@ class PathStates {
 /// A state of each path.
 using Ids = std::vector<int>;
 
-/// The rules between paths, and between ranks. They share no tokens, so all that one sees of the others is how far they are; but two
-/// ranks make a move together where one makes a group for the other.
+/// The rules between paths, and between ranks. They share no tokens, so all that one sees of the others is how far they are; but
+/// two ranks make a move together where one makes a group for the other.
 class Run {
  public:
   Run(const Paths& paths, const std::vector<int>& shares)

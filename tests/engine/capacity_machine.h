@@ -26,8 +26,8 @@ struct Step {
   Use use = Use::kNone;
 };
 
-/// A small pipeline, or one path of it. Sizes are tokens of a group: with a rollout of the credit that it asks for, and it may end
-/// with any less. On demand that is the credit that it asks for at first; it may grow up to the worst, and whoever is younger
+/// A small pipeline, or one path of it. Sizes are tokens of a group: with a rollout of the credit that it asks for, and it may
+/// end with any less. On demand that is the credit that it asks for at first; it may grow up to the worst, and whoever is younger
 /// gives way.
 struct Machine {
   int groups = 1;
@@ -62,9 +62,10 @@ struct Machine {
   bool is_sampler() const { return owners > 0 && rank >= owners; }
 };
 
-/// Paths that run side by side, all of them on each rank. All have the iterations, the lag and the micro-batches of the first. Ranks
-/// share no tokens: one waits for the others where numbers are added over all of them. On several ranks a path that trains and whose
-/// rollout asks for the worst has a second budget for what is made and not packed yet, and ranks make groups for each other.
+/// Paths that run side by side, all of them on each rank. All have the iterations, the lag and the micro-batches of the first.
+/// Ranks share no tokens: one waits for the others where numbers are added over all of them. On several ranks a path that trains
+/// and whose rollout asks for the worst has a second budget for what is made and not packed yet, and ranks make groups for each
+/// other.
 struct Paths {
   std::vector<Machine> paths;
   int ranks = 1;
@@ -130,8 +131,8 @@ struct Finding {
   std::vector<Seen> paths;  // those of rank 0 first
 };
 
-/// Tries everything, or goes on to the first stall. `shares`: by path, alike on all ranks. Throws std::runtime_error if more tokens of
-/// a path than its share of the budget were in flight.
+/// Tries everything, or goes on to the first stall. `shares`: by path, alike on all ranks. Throws std::runtime_error if more
+/// tokens of a path than its share of the budget were in flight.
 Finding search(const Paths& paths, const std::vector<int>& shares);
 Finding search(const Machine& machine, int budget);
 

@@ -45,7 +45,7 @@ class FaultsTest : public ::testing::Test {
     return std::move(*checked.plan);
   }
 
-  RunSummary run(const Plan& plan, const fs::path& folder, ReplaceableParts seams = {},
+  RunSummary run(const Plan& plan, const fs::path& folder, ReplaceableParts replaced = {},
                  std::function<void(const ExecutorStart&)> on_executor_start = {}) {
     const fs::path checkpoint = newest_checkpoint(folder);
     if (checkpoint.empty()) start_over(folder);
@@ -53,7 +53,7 @@ class FaultsTest : public ::testing::Test {
                               .resume_from = checkpoint,
                               .files = unsynced_disk(),
                               .on_executor_start = std::move(on_executor_start),
-                              .seams = std::move(seams)})
+                              .replaced = std::move(replaced)})
         .execute();
   }
 
@@ -62,10 +62,10 @@ class FaultsTest : public ::testing::Test {
     if (summary.error) ADD_FAILURE() << message_of<std::exception>([&] { std::rethrow_exception(summary.error); });
   }
 
-  // Of random graphs, until `wanted` runs have met the fault. `seams` gets the plan and a random number.
-  template <class MakeSeams>
+  // Of random graphs, until `wanted` runs have met the fault. `replaced` gets the plan and a random number.
+  template <class MakeReplaced>
   void fail_random_graphs(int wanted, const ::testing::Matcher<RunEnd>& end, const ::testing::Matcher<std::string>& says,
-                          MakeSeams seams) {
+                          MakeReplaced replaced) {
     for (uint64_t seed = 0; wanted > 0; ++seed) {
       SCOPED_TRACE(seed);
       RandomPath path = toy::random_path(seed);
@@ -76,7 +76,7 @@ class FaultsTest : public ::testing::Test {
       start_over(whole);
       start_over(parts);
       RandomStream random(seed, 3);
-      const RunSummary failed = run(plan, parts, seams(plan, random));
+      const RunSummary failed = run(plan, parts, replaced(plan, random));
       if (failed.end == RunEnd::kDone) continue;  // the run was over before
       --wanted;
       EXPECT_THAT(failed.end, end);

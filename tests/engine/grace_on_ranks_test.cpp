@@ -150,7 +150,8 @@ class RunsOfRanks {
   // Waits for all to end.
   const std::vector<Ended>& ended() {
     threads_.clear();
-    // Rank 0 does not wait for all that others tell it at their ends. Which iteration is the last stays open where a rank was over.
+    // Rank 0 does not wait for all that others tell it at their ends. Which iteration is the last stays open where a rank was
+    // over.
     for (const auto& rank : reductions_) wait_for("what all ranks add together", [&] { return rank->open() <= 1; });
     mail_.close();
     parcels_.close();
@@ -263,8 +264,8 @@ RanksShape long_shape(uint64_t seed, const Registry& registry, int ranks) {
   return shape;
 }
 
-// Whoever is interrupted, when, and with whatever grace, once or again and again: all ranks drop the same iterations, and what goes
-// on is what nobody has disturbed.
+// Whoever is interrupted, when, and with whatever grace, once or again and again: all ranks drop the same iterations, and what
+// goes on is what nobody has disturbed.
 class InterruptedAgainAndAgain : public GraceOnRanks {
  protected:
   void run(RanksShape shape, uint64_t seed, int ranks, int64_t pause_us) {
@@ -326,8 +327,8 @@ struct StuckCase {
 
 class GraceBesideStuck : public GraceOnRanks, public ::testing::WithParamInterface<StuckCase> {};
 
-// A rank is in a node that does not return while the grace of another one ends, or its own: the others do not wait for it to agree.
-// Before a model can have changed on some rank the iteration is dropped; behind that it is finished.
+// A rank is in a node that does not return while the grace of another one ends, or its own: the others do not wait for it to
+// agree. Before a model can have changed on some rank the iteration is dropped; behind that it is finished.
 TEST_P(GraceBesideStuck, AllAgreeWithoutIt) {
   constexpr int kRanks = 3;
   RanksShape shape{.groups = 6, .samples = 2, .worst = 4, .micro_batch = 8, .lag = 0, .iterations = 7, .steps = 2};

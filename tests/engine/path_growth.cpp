@@ -2,9 +2,9 @@
 
 #include "tests/engine/path_rules.h"
 
-// Credit on demand: groups are admitted with some tokens and take the rest as they grow, and the youngest give way. A rank that makes
-// groups for others has them in the order of their age, too. Those that are finished there wait until their owner takes them over,
-// and others cannot wait for that: their credit is given up where a group that is being made needs it.
+// Credit on demand: groups are admitted with some tokens and take the rest as they grow, and the youngest give way. A rank that
+// makes groups for others has them in the order of their age, too. Those that are finished there wait until their owner takes
+// them over, and others cannot wait for that: their credit is given up where a group that is being made needs it.
 namespace sluice::engine::testing::machine {
 
 // The oldest without credit may restart; one with credit may grow if there is room once all younger ones have given way.

@@ -2,8 +2,8 @@
 
 #include "tests/engine/path_rules.h"
 
-// From the admission of groups to the packer. A path that shares its making holds credit of a budget of its own up to there, and of
-// its share from there on.
+// From the admission of groups to the packer. A path that shares its making holds credit of a budget of its own up to there, and
+// of its share from there on.
 namespace sluice::engine::testing::machine {
 
 Move other_half(const Move& mine, int rank) {
@@ -73,8 +73,8 @@ void PathRules::finish(State& state, const Move& move) const {
   pack(state);
 }
 
-// What a rank may lend depends on when it takes over groups of its own, unless the rest of the round fits anyway. Where it does not,
-// they are taken over at once, which makes fewer states.
+// What a rank may lend depends on when it takes over groups of its own, unless the rest of the round fits anyway. Where it does
+// not, they are taken over at once, which makes fewer states.
 void PathRules::take_what_fits(State& state) const {
   if (!shares_making_) return;
   if (machine_.help == Help::kWhereShort && room_to_admit(state) < state.left_to_draw() * machine_.worst) return;

@@ -210,7 +210,8 @@ void PathRules::begin(State& state) const {
   if (machine_.is_sampler()) end_packing(state);  // it has no groups
 }
 
-// A round is packed: the next one, or the end of the iteration. Where ranks tell each other the verdicts, that is a move of its own.
+// A round is packed: the next one, or the end of the iteration. Where ranks tell each other the verdicts, that is a move of its
+// own.
 void PathRules::go_on(State& state) const {
   if (!is_judged(state) || (refill_ >= 0 && machine_.ranks > 1)) return;
   learn(state);

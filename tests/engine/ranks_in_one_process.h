@@ -27,8 +27,8 @@ struct RankOutcome {
 /// Runs a plan to its end, as one rank or alone. A run that does not end well is a failure of the test.
 RankOutcome run_rank(const Plan& plan, Reductions* reductions = nullptr, std::optional<RankLinks> links = {});
 
-/// A rank that is lost, so long after the begin, and comes back so long after that, or never; the others hear of both one after the
-/// other.
+/// A rank that is lost, so long after the begin, and comes back so long after that, or never; the others hear of both one after
+/// the other.
 struct LostRank {
   int rank = 0;
   int64_t after_us = 0;
@@ -36,8 +36,8 @@ struct LostRank {
 };
 
 /// Runs all ranks of a plan, each on a thread, connected by mail, parcels and versions of weights that come in any order, up to
-/// `pause_us` late. Of ranks that are lost on the way the outcome is empty, but for that it came in again. A run that does not end well
-/// is a failure of the test, unless all that sample were to be lost.
+/// `pause_us` late. Of ranks that are lost on the way the outcome is empty, but for that it came in again. A run that does not
+/// end well is a failure of the test, unless all that sample were to be lost.
 std::vector<RankOutcome> run_ranks(const Plan& plan, uint64_t seed, int64_t pause_us, const std::vector<LostRank>& lost = {});
 
 }  // namespace sluice::engine::testing

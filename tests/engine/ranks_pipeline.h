@@ -9,8 +9,8 @@
 
 namespace sluice::engine::toy {
 
-/// A pipeline of toys and tallies (tests/engine/tally_nodes.h) for one rank, two or three, whose results do not depend on how many
-/// there are, nor on pauses.
+/// A pipeline of toys and tallies (tests/engine/tally_nodes.h) for one rank, two or three, whose results do not depend on how
+/// many there are, nor on pauses.
 struct RanksShape {
   static constexpr int64_t kSlots = 6;  // so that two ranks have whole ones, and three
 

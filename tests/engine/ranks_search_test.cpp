@@ -9,8 +9,8 @@
 #include "tests/engine/machine_pipeline.h"
 
 // Small machines on two or three ranks, each with a budget of its own, that wait for each other at barriers, where gradients are
-// added, and for the verdicts of a refilling filter, and that make groups for each other. Whatever the order of events is: with the
-// budget that `check` asks for of each rank no run stalls, and with one token less some run does.
+// added, and for the verdicts of a refilling filter, and that make groups for each other. Whatever the order of events is: with
+// the budget that `check` asks for of each rank no run stalls, and with one token less some run does.
 namespace sluice::engine::testing::ranks_search_test {
 namespace {
 
@@ -231,7 +231,8 @@ TEST_F(RanksSearch, HelpInARound) {
   EXPECT_TRUE(expect_exact(machine).rank_helped);
 }
 
-// Where the credit is enough for all groups of an iteration nobody has to help: the ranks do it all the same, and each other at once.
+// Where the credit is enough for all groups of an iteration nobody has to help: the ranks do it all the same, and each other at
+// once.
 TEST_F(RanksSearch, HelpThatIsNotNeeded) {
   for (const Step& first : {Step{.use = Use::kReadsLive}, kFilter, kRefill}) {
     for (const Step& trainer : {kTrain, kBarrierTrains}) {

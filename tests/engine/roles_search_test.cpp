@@ -9,8 +9,8 @@
 #include "tests/engine/machine_pipeline.h"
 
 // Small machines with roles: ranks that have all of their groups made by others, and ranks that make groups for these alone.
-// Whatever the order of events is: with the budgets that `check` asks for no run stalls, and with one token less of either some run
-// does.
+// Whatever the order of events is: with the budgets that `check` asks for no run stalls, and with one token less of either some
+// run does.
 namespace sluice::engine::testing::roles_search_test {
 namespace {
 

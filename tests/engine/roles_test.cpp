@@ -15,8 +15,8 @@
 #include "tests/engine/toy_world.h"
 #include "tests/sanitized.h"
 
-// Ranks that train and ranks that sample for them: several worlds in one process, connected by mail, parcels and versions that come
-// in any order.
+// Ranks that train and ranks that sample for them: several worlds in one process, connected by mail, parcels and versions that
+// come in any order.
 namespace sluice::engine::roles_test {
 namespace {
 
@@ -156,8 +156,8 @@ TEST_P(Roles, FailAtOnceWhereNobodyIsLeftThatMeasures) {
   EXPECT_GT(failed, 0);
 }
 
-// Ranks that sample are lost and come back, all but one, at any time: while the run is long enough for them to be let in again, or
-// not. It was told that the run ends before, and then that it is let in.
+// Ranks that sample are lost and come back, all but one, at any time: while the run is long enough for them to be let in again,
+// or not. It was told that the run ends before, and then that it is let in.
 TEST_P(Roles, GiveTheSameWhereRanksComeBack) {
   int came_in = 0;
   constexpr int64_t kLateUs = 400;

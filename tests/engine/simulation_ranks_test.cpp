@@ -46,7 +46,8 @@ TEST(SimulationRanks, EachSamplesTheGroupsOfItsSlots) {
   EXPECT_EQ(shared.iterations, 1);
 }
 
-// What is trained waits for the totals, then for the gradients: a message to the owner of their range, one back, and a ring's bytes.
+// What is trained waits for the totals, then for the gradients: a message to the owner of their range, one back, and a ring's
+// bytes.
 TEST(SimulationRanks, GradientsTakeTimeOnTheNetwork) {
   const auto trained = [](int64_t groups, int ranks) {
     PipelineBuilder builder = testing::toy_pipeline(1, groups, 64, "cpu", /*trained=*/true);

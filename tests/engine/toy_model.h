@@ -15,8 +15,8 @@
 
 namespace sluice::engine::toy {
 
-/// One number as weights, published by version: the last `readable_versions` can be sampled, older ones throw. A snapshot is a folder
-/// with a text. With roles the first two ranks that train send half of it each.
+/// One number as weights, published by version: the last `readable_versions` can be sampled, older ones throw. A snapshot is a
+/// folder with a text. With roles the first two ranks that train send half of it each.
 class ToyModel final : public Model {
  public:
   explicit ToyModel(std::string name, int64_t readable_versions = std::numeric_limits<int64_t>::max(), int rank = 0)

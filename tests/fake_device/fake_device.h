@@ -18,8 +18,8 @@ namespace sluice::fake {
 
 constexpr int kDevices = 2;
 
-/// Registers the devices with LibTorch, before the first backward of the process. Calling it again does nothing. The environment may
-/// name a file in SLUICE_FAKE_OPERATORS: operators that the devices are asked for are appended to it (called_operators.h).
+/// Registers the devices with LibTorch, before the first backward of the process. Calling it again does nothing. The environment
+/// may name a file in SLUICE_FAKE_OPERATORS: operators that the devices are asked for are appended to it (called_operators.h).
 void install();
 
 /// Decides how long work stays queued. The same seed does not give the same run: threads race.

@@ -1,5 +1,5 @@
-// A library with NCCL's C interface for ranks that are threads of one process and memory of the host. As NCCL, it carries out a group
-// when it ends; other than NCCL, it has done so when the call returns.
+// A library with NCCL's C interface for ranks that are threads of one process and memory of the host. As NCCL, it carries out a
+// group when it ends; other than NCCL, it has done so when the call returns.
 
 #include <array>
 #include <condition_variable>

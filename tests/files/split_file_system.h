@@ -9,8 +9,9 @@
 
 namespace sluice {
 
-/// One file system for what has a folder or file on its path whose name begins so, another for the rest: the disk of the checkpoints
-/// can be full while that of the run folder is not. Both outlive it. A rename or exchange goes by its second path. Thread-safe.
+/// One file system for what has a folder or file on its path whose name begins so, another for the rest: the disk of the
+/// checkpoints can be full while that of the run folder is not. Both outlive it. A rename or exchange goes by its second path.
+/// Thread-safe.
 class SplitFileSystem final : public FileSystem {
  public:
   SplitFileSystem(std::string name, FileSystem& inside, FileSystem& outside)

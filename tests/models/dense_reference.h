@@ -387,8 +387,8 @@ inline at::Tensor fed_forward(const ModelConfig& c, const LayerWeights& layer, i
   return added(out);
 }
 
-/// Logits [T,V] of every position of one sample. In bfloat16 the operands of products and embedded tokens are rounded, and nothing
-/// else.
+/// Logits [T,V] of every position of one sample. In bfloat16 the operands of products and embedded tokens are rounded, and
+/// nothing else.
 inline at::Tensor logits(const ModelConfig& c, const Weights& weights, const std::vector<int64_t>& tokens,
                          Precision precision = Precision::kFloat32) {
   at::Tensor x = operand(precision, at::embedding(weights.embedding, at::tensor(tokens, at::kLong))) * c.embedding_scale;

@@ -50,7 +50,8 @@ class OnDevice : public ::testing::TestWithParam<const char*> {
 };
 
 /// Loads the CUDA part of LibTorch where there is a GPU, and elsewhere registers the fake devices: before the program's first
-/// tensor. LibTorch takes a fake device for what pins memory, so tests of both kinds run in processes of their own, as ctest has it.
+/// tensor. LibTorch takes a fake device for what pins memory, so tests of both kinds run in processes of their own, as ctest has
+/// it.
 class AllDevices : public testing::Environment {
  public:
   void SetUp() override {

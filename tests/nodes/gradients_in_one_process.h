@@ -19,8 +19,8 @@
 
 namespace sluice::nodes::testing {
 
-/// The gradient groups of all ranks of a run, in one thread: an operation is carried out when the last rank asks for it, in the order
-/// in which each has. Not thread-safe.
+/// The gradient groups of all ranks of a run, in one thread: an operation is carried out when the last rank asks for it, in the
+/// order in which each has. Not thread-safe.
 class GradientsInOneProcess {
  public:
   GradientsInOneProcess(int ranks, int slots) : slots_(slots) {

@@ -1,6 +1,6 @@
-// Which of the operators named on standard input, a line each, have no kernel for CUDA in the library that is given: printed, a line each.
-// The dispatcher is asked, of which a library is known once it is loaded: no driver, no GPU. An operator that LibTorch composes of others
-// counts as having one; those others are asked for on their own.
+// Which of the operators named on standard input, a line each, have no kernel for CUDA in the library that is given: printed, a
+// line each. The dispatcher is asked, of which a library is known once it is loaded: no driver, no GPU. An operator that LibTorch
+// composes of others counts as having one; those others are asked for on their own.
 //
 // usage: sluice_cuda_operators LIBTORCH_CUDA. Ends with 1 when the library cannot be loaded, or an operator is not known at all.
 #include <ATen/core/dispatch/Dispatcher.h>

@@ -36,8 +36,8 @@ struct CallByName {
 
   bool operator==(const CallByName&) const = default;
 
-  /// Reads the calls that stand from `at` on, where the first one's name begins, up to `close`: the end of the last. Gives where it
-  /// has stopped. A call that is malformed is the last, with its fault. `tools`: the schemas of the tools, or null.
+  /// Reads the calls that stand from `at` on, where the first one's name begins, up to `close`: the end of the last. Gives where
+  /// it has stopped. A call that is malformed is the last, with its fault. `tools`: the schemas of the tools, or null.
   size_t read(std::string_view text, size_t at, std::string_view close, const Json& tools, std::vector<ToolCall>& calls) const;
 
   /// Whether a name and what follows it stand at `at`: for a turn that may also be a text.

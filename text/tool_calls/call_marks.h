@@ -29,12 +29,12 @@ struct Place {
 /// The mark at `at`, without blanks before it but those that the mark has. An empty mark is everywhere.
 Place mark_at(std::string_view mark, std::string_view text, size_t at, const Holes& holes = {});
 
-/// The first place of the mark from `from` on. Blanks that the mark begins and ends with belong to it as far as they are there; no
-/// others do. An empty mark is nowhere. Takes time in proportion to the text.
+/// The first place of the mark from `from` on. Blanks that the mark begins and ends with belong to it as far as they are there;
+/// no others do. An empty mark is nowhere. Takes time in proportion to the text.
 Place find_mark(std::string_view mark, std::string_view text, size_t from, const Holes& holes = {});
 
-/// Where the first part of the mark, up to a closing bracket, begins with nothing behind it but more of the mark, cut by the end of
-/// the text.
+/// Where the first part of the mark, up to a closing bracket, begins with nothing behind it but more of the mark, cut by the end
+/// of the text.
 Place find_cut_mark(std::string_view mark, std::string_view text, size_t from, const Holes& holes = {});
 
 bool is_blank(char c);

@@ -42,8 +42,8 @@ struct ToolCallFormat {
   /// Of a turn as it was sampled, without the token that ended it, special tokens among its text. Thinking is what stands before
   /// the mark that closes it, or behind the one that opens it, at the start; a call in it is none. `begins_thinking`: what the
   /// model was given ends with the opening mark, so that the turn begins inside. `tools`: schemas, as ChatOptions has them: what
-  /// arguments are that a format writes as plain text. A call that is malformed is there with its fault: no text is an error. Takes
-  /// time in proportion to the text; what is beyond kMostCalls is one more call with a fault.
+  /// arguments are that a format writes as plain text. A call that is malformed is there with its fault: no text is an error.
+  /// Takes time in proportion to the text; what is beyond kMostCalls is one more call with a fault.
   ParsedTurn parse(std::string_view turn, bool begins_thinking = false, const Json& tools = nullptr) const;
 
   static constexpr size_t kMostCalls = kMostCallsOfTurn;

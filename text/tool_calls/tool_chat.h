@@ -24,15 +24,15 @@ class ToolChat {
   /// in a message of the role tool or of the user's.
   ToolChat(const ChatTemplate& chat, ToolCallFormat format, Json tools, Json variables = Json::object());
 
-  /// Of a turn as it was sampled; see ToolCallFormat::parse. `index`: 0 is the first of a conversation. `end`: the text of the token
-  /// that ended the turn, if one did; it may close a call.
+  /// Of a turn as it was sampled; see ToolCallFormat::parse. `index`: 0 is the first of a conversation. `end`: the text of the
+  /// token that ended the turn, if one did; it may close a call.
   ParsedTurn parse(std::string_view turn, int64_t index, std::string_view end = {}) const;
 
   /// The text between a turn of the model and its next: the end of its message, the results, and what the template writes where
-  /// the assistant begins to speak. `end`: the text of the token that ended the turn, if one did: it is not written again. `index`:
-  /// of the turn, for templates that write the results of later ones in another way. Nothing of the turn is rendered, so what the
-  /// model wrote stays what it was, even where the template would leave it out (thinking of earlier turns). Throws UserError for
-  /// what the template refuses. `results`: one or more.
+  /// the assistant begins to speak. `end`: the text of the token that ended the turn, if one did: it is not written again.
+  /// `index`: of the turn, for templates that write the results of later ones in another way. Nothing of the turn is rendered, so
+  /// what the model wrote stays what it was, even where the template would leave it out (thinking of earlier turns). Throws
+  /// UserError for what the template refuses. `results`: one or more.
   std::string after(std::span<const ToolResult> results, std::string_view end, int64_t index = 0) const;
 
  private:

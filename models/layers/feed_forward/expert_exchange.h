@@ -16,13 +16,13 @@
 
 namespace sluice::models {
 
-/// How rows of a pass go to the ranks that own their experts, and back, where ranks share experts out (expert parallel, as in Lepikhin
-/// et al. 2020, "GShard", arXiv 2006.16668, section 3.2; nothing is padded and no row is dropped). Segments next to each other make a
-/// group of Segment::expert_ranks; of the experts of a layer each of its ranks has as many, next to each other too.
+/// How rows of a pass go to the ranks that own their experts, and back, where ranks share experts out (expert parallel, as in
+/// Lepikhin et al. 2020, "GShard", arXiv 2006.16668, section 3.2; nothing is padded and no row is dropped). Segments next to each
+/// other make a group of Segment::expert_ranks; of the experts of a layer each of its ranks has as many, next to each other too.
 ///
-/// An owner works on the rows of one expert after the other, in the order of the tokens of the pass. They come to it in rounds, of at
-/// most kRows rows, so what it holds of them does not depend on the routing; all owners have their rounds at the same time. Every rank
-/// knows from the counts of all which rows go where, so rows alone are sent.
+/// An owner works on the rows of one expert after the other, in the order of the tokens of the pass. They come to it in rounds,
+/// of at most kRows rows, so what it holds of them does not depend on the routing; all owners have their rounds at the same time.
+/// Every rank knows from the counts of all which rows go where, so rows alone are sent.
 ///
 /// Belongs to the thread that computes. Waits and ends as the segment's exchange does; ranks of other groups are not waited for.
 class ExpertExchange {
@@ -61,11 +61,12 @@ class ExpertExchange {
   /// Fills rows of `to` with what the own entries have: [count,...] each.
   using Fill = std::function<void(const ExpertRows& entries, std::span<const at::Tensor> to)>;
 
-  /// Rows to their owners. `sent`: memory for most_sent() rows, of each number of a row a tensor; `come`, [kRows,...]: as many tensors,
-  /// where the rows of pieces() come.
+  /// Rows to their owners. `sent`: memory for most_sent() rows, of each number of a row a tensor; `come`, [kRows,...]: as many
+  /// tensors, where the rows of pieces() come.
   void send(size_t round, const Fill& fill, std::span<const at::Tensor> sent, std::span<const at::Tensor> come) const;
 
-  /// And what owners have made of them back: `made`, [kRows,...], as they came. `come`: [entries,...], in the order of the experts.
+  /// And what owners have made of them back: `made`, [kRows,...], as they came. `come`: [entries,...], in the order of the
+  /// experts.
   void send_back(size_t round, std::span<const at::Tensor> made, std::span<const at::Tensor> come) const;
 
  private:

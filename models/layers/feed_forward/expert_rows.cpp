@@ -113,8 +113,8 @@ struct ExpertBack {
         up(packed_transposed(weights.up.weight, pass.precision)),
         down(packed_transposed(weights.down.weight, pass.precision)) {}
 
-  // Of at most kExpertBackwardRows rows, which lie side by side in x and of_output; `rows` has what they count. of_x gets the gradient
-  // of x, or has it added.
+  // Of at most kExpertBackwardRows rows, which lie side by side in x and of_output; `rows` has what they count. of_x gets the
+  // gradient of x, or has it added.
   void run(const LayerPass& pass, const ExpertWeights& weights, const ExpertRows& rows, const Inner& inner, const at::Tensor& x,
            const at::Tensor& of_output, const ExpertWork& work, float* of_weights, const at::Tensor& of_x, bool add) const {
     const at::Tensor unweighted = work.tensors[kUnweighted].narrow(0, 0, rows.count),

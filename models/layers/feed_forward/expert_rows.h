@@ -67,8 +67,8 @@ void expert_backward(const LayerPass& pass, const ExpertWeights& weights, const 
 void expert_output(const LayerPass& pass, const ExpertWeights& weights, const at::Tensor& x, const ExpertWork& work,
                    const at::Tensor& y);
 
-/// Rows side by side, at most as many as a product of gradients takes at a time: what the expert read and the gradient of the mixture's
-/// result, [n,H], operands; and what each counts, [n,1].
+/// Rows side by side, at most as many as a product of gradients takes at a time: what the expert read and the gradient of the
+/// mixture's result, [n,H], operands; and what each counts, [n,1].
 struct ExpertRead {
   at::Tensor x, grad, weights;
 };

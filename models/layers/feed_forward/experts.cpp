@@ -24,8 +24,8 @@ enum Routed : size_t { kChosen, kWeights, kShares, kSharedWeight };
 
 bool shares_out(const PassShape& shape) { return shape.expert_ranks > 1; }
 
-// What a router says of all tokens; with a shared expert also what that counts. Where ranks share experts out, what those of the others
-// say comes last.
+// What a router says of all tokens; with a shared expert also what that counts. Where ranks share experts out, what those of the
+// others say comes last.
 TensorShapes routed_shapes(const PassShape& shape) {
   const ExpertsConfig& experts = shape.config.experts;
   TensorShapes shapes{

@@ -39,8 +39,8 @@ class FeedForward {
   /// Which of so many linear layers generation packs into one matrix, because they read the same rows.
   virtual std::vector<std::vector<size_t>> stacks(size_t linears) const = 0;
 
-  /// Which of the outputs of this one of so many linear layers a rank has that samples together with others (column_share.h). None:
-  /// the layer is not there.
+  /// Which of the outputs of this one of so many linear layers a rank has that samples together with others (column_share.h).
+  /// None: the layer is not there.
   virtual TokenRange outputs_of(size_t /*linear*/, size_t /*linears*/, int64_t outputs, const ColumnShare& share) const {
     return share.of(outputs);
   }
@@ -76,9 +76,9 @@ class FeedForward {
 
   // Generation, on the CPU.
 
-  /// `packed`: a matrix for each of stacks(), or nothing of it (outputs_of()). A row has the same bits whatever the other rows are.
-  /// Allocates nothing but what `scratch` has to grow, unless ranks share the layer. Of a rank without columns `rows` has numbers
-  /// alone; where nothing else is shared out, it has nothing to do.
+  /// `packed`: a matrix for each of stacks(), or nothing of it (outputs_of()). A row has the same bits whatever the other rows
+  /// are. Allocates nothing but what `scratch` has to grow, unless ranks share the layer. Of a rank without columns `rows` has
+  /// numbers alone; where nothing else is shared out, it has nothing to do.
   virtual void step(const ModelConfig& config, std::span<const PackedLinear> packed, const StepRows& rows,
                     StepScratch& scratch) const = 0;
 

@@ -6,8 +6,8 @@
 
 namespace sluice::models {
 
-/// The rows of a pass or of a step in the order of their experts, and of the tokens within one: T K entries, as sort_by_expert() leaves
-/// them. Pointers.
+/// The rows of a pass or of a step in the order of their experts, and of the tokens within one: T K entries, as sort_by_expert()
+/// leaves them. Pointers.
 struct RoutedRows {
   const int32_t* places = nullptr;  // [T K], in [T,K]
   const int32_t* first = nullptr;   // [E + 1]: entries of expert e are [first[e], first[e + 1])

@@ -51,8 +51,8 @@ class RouterTraining {
   void expect(std::vector<double> counted) { counted_ = std::move(counted); }
   const std::vector<double>& expected() const { return counted_; }
 
-  /// Of a layer, all samples of a pass, whole. Throws InternalError where the pass has other samples than were expected. The slopes
-  /// [S][E] of the loss that is added, with respect to the shares of each sample's tokens; none without such a loss.
+  /// Of a layer, all samples of a pass, whole. Throws InternalError where the pass has other samples than were expected. The
+  /// slopes [S][E] of the loss that is added, with respect to the shares of each sample's tokens; none without such a loss.
   std::vector<std::vector<float>> add(const ExpertsConfig& experts, int64_t layer, std::span<const SampleRouting> samples);
 
   /// What was told since the last call.

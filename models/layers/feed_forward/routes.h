@@ -10,10 +10,11 @@
 
 namespace sluice::models {
 
-// Routes: which experts the tokens of a sample went through in each layer, written down as bytes, so that others can send the same
-// tokens through the same experts (rollout routing replay, Ma et al. 2025, arXiv 2510.11370, section 3). A token's route is that of
-// its layers one behind the other, L layers of K experts, ascending; layers that are no mixtures take no bytes of it. An expert is one byte, or two, the lower first, where 255 of
-// them are not enough. A layer may be open: nothing is said of it there, and the token goes where the router sends it.
+// Routes: which experts the tokens of a sample went through in each layer, written down as bytes, so that others can send the
+// same tokens through the same experts (rollout routing replay, Ma et al. 2025, arXiv 2510.11370, section 3). A token's route is
+// that of its layers one behind the other, L layers of K experts, ascending; layers that are no mixtures take no bytes of it. An
+// expert is one byte, or two, the lower first, where 255 of them are not enough. A layer may be open: nothing is said of it
+// there, and the token goes where the router sends it.
 
 /// How routes of a model are written. A value.
 struct RouteForm {
@@ -54,8 +55,8 @@ struct LayerRoutes {
   LayerRoutes from(int64_t token) const { return given() ? LayerRoutes{first + token * stride, stride, form} : LayerRoutes{}; }
 };
 
-/// Those of a layer of the model in routes[T, token_bytes()], uint8 on the CPU, whose memory it shares; of an undefined tensor, or
-/// a layer that is no mixture, none are given.
+/// Those of a layer of the model in routes[T, token_bytes()], uint8 on the CPU, whose memory it shares; of an undefined tensor,
+/// or a layer that is no mixture, none are given.
 LayerRoutes layer_routes(const ModelConfig& config, const at::Tensor& routes, int64_t layer);
 
 /// The same for LibTorch's operators: [T,K] int64, on the device of `routes`, -1 where the layer is open.

@@ -20,8 +20,8 @@ struct RouterRows {
   float* weights = nullptr;   // [T,K]: what each chosen expert counts
 };
 
-/// Fills `chosen` and `weights`. The choice is K distinct experts even where logits are not numbers; where routes are given and not
-/// open it is theirs, and the weights are what this router gives to it.
+/// Fills `chosen` and `weights`. The choice is K distinct experts even where logits are not numbers; where routes are given and
+/// not open it is theirs, and the weights are what this router gives to it.
 void route(const ExpertsConfig& experts, int64_t tokens, const RouterRows& rows, const LayerRoutes& given = {});
 
 /// The gradient with respect to the logits, grad[T,E], from that with respect to the weights, of_weights[T,K], and, if there is

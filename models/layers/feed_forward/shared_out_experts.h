@@ -11,13 +11,15 @@
 
 namespace sluice::models {
 
-// The experts of a mixture in training, on the CPU, where the ranks of a pass share them out (Segment::expert_ranks): each computes its
-// own for the tokens of all. Results come back before any is added, so that each rank adds them in the order of the experts, and a row
-// has the bits that a rank with all experts gives it. What goes over the ranks: models/layers/feed_forward/expert_exchange.h.
+// The experts of a mixture in training, on the CPU, where the ranks of a pass share them out (Segment::expert_ranks): each
+// computes its own for the tokens of all. Results come back before any is added, so that each rank adds them in the order of the
+// experts, and a row has the bits that a rank with all experts gives it. What goes over the ranks:
+// models/layers/feed_forward/expert_exchange.h.
 //
-// Nothing of an expert is kept for the backward: its rows come again there, beside their gradients, and what is between its projections
-// is computed again, of one round at a time. So a pass takes the same memory however tokens are routed, and that does not grow with the
-// tokens of other ranks. Gradients of matrices are added by the owner alone, of the rows of all in the order of the tokens.
+// Nothing of an expert is kept for the backward: its rows come again there, beside their gradients, and what is between its
+// projections is computed again, of one round at a time. So a pass takes the same memory however tokens are routed, and that does
+// not grow with the tokens of other ranks. Gradients of matrices are added by the owner alone, of the rows of all in the order of
+// the tokens.
 
 /// What the two allocate at most at a time.
 int64_t shared_out_forward_bytes(const PassShape& shape);

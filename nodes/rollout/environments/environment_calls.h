@@ -26,13 +26,13 @@ class EnvironmentCalls {
     std::exception_ptr error;  // instead of a reply
   };
 
-  /// Threads come with the first calls, at most environment->most_calls() of them. `outside` learns which calls of `node` are under
-  /// way, and outlives this; null: nobody does.
+  /// Threads come with the first calls, at most environment->most_calls() of them. `outside` learns which calls of `node` are
+  /// under way, and outlives this; null: nobody does.
   explicit EnvironmentCalls(std::shared_ptr<const Environment> environment, engine::OutsideWork* outside = nullptr,
                             std::string node = {});
 
-  /// Forgets the calls that have not begun, and waits for those that have: an environment bounds them. Where one does not, a run has
-  /// learnt that from `outside`, and does not destroy this.
+  /// Forgets the calls that have not begun, and waits for those that have: an environment bounds them. Where one does not, a run
+  /// has learnt that from `outside`, and does not destroy this.
   ~EnvironmentCalls();
 
   EnvironmentCalls(const EnvironmentCalls&) = delete;

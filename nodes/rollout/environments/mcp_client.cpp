@@ -126,8 +126,8 @@ Json McpClient::result_of(const char* method, Json params, const AnswerWait& wai
   return *std::move(response.result);
 }
 
-// Waits for: the response. Ends when: it came, the server failed, or it is `wait.until`. What the server asks meanwhile is answered, and
-// what it notifies of is passed over.
+// Waits for: the response. Ends when: it came, the server failed, or it is `wait.until`. What the server asks meanwhile is
+// answered, and what it notifies of is passed over.
 McpClient::Response McpClient::request(const char* method, Json params, const AnswerWait& wait) {
   const int64_t id = next_id_++;
   send({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}});

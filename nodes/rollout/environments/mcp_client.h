@@ -20,9 +20,9 @@ struct ToolServerParams {
 /// messages from its stdin and writes them to its stdout, a line each; its stderr is for people. It is asked for tools and
 /// nothing else: it is told of no files, and may ask for nothing but a ping.
 ///
-/// Every function is back by `wait.until`, and throws UserError, which names the command and shows the end of its stderr, when the
-/// server has ended, was not in time, or wrote what is no message. Then nobody knows what its next lines would be for: the client
-/// is to be dropped. The process ends with the client. Belongs to one thread at a time.
+/// Every function is back by `wait.until`, and throws UserError, which names the command and shows the end of its stderr, when
+/// the server has ended, was not in time, or wrote what is no message. Then nobody knows what its next lines would be for: the
+/// client is to be dropped. The process ends with the client. Belongs to one thread at a time.
 class McpClient {
  public:
   using Clock = Subprocess::Clock;

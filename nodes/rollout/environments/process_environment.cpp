@@ -160,8 +160,8 @@ void ProcessEnvironment::end_process_of_this_thread() const {
   workers_.erase(std::this_thread::get_id());
 }
 
-// Waits for: a line of its stdout. Ends when: one came, the process ended or wrote too much, its time is over, or nobody needs the
-// reply any more.
+// Waits for: a line of its stdout. Ends when: one came, the process ended or wrote too much, its time is over, or nobody needs
+// the reply any more.
 std::string ProcessEnvironment::answer(const Worker& worker, const std::string& request, const engine::OutsideWait& wait) const {
   using Clock = Subprocess::Clock;
   Subprocess& process = *worker.process;

@@ -25,10 +25,11 @@ namespace sluice::nodes {
 ///   {"id": 0, "prompt": "...", "label": "...", "transcript": "...", "last": "...", "turn": 0, "iteration": 0, "group": 3, "sample": 1}
 ///   {"id": 0, "text": "...", "done": false, "reward": 0.5}
 ///
-/// All keys of the reply but the id, which says what it replies to, may be left out: "", false, none. Strings are those of Turn. `workers` processes are started by the
-/// first turns that need them, and live until the run ends; any of them may get any turn. A process that ends, that does not
-/// reply within timeout_seconds, or whose line is no reply, ends the run with an error that holds the end of its stderr. While it
-/// starts it says nothing, so it is its first reply that may take start_timeout_seconds longer.
+/// All keys of the reply but the id, which says what it replies to, may be left out: "", false, none. Strings are those of Turn.
+/// `workers` processes are started by the first turns that need them, and live until the run ends; any of them may get any turn.
+/// A process that ends, that does not reply within timeout_seconds, or whose line is no reply, ends the run with an error that
+/// holds the end of its stderr. While it starts it says nothing, so it is its first reply that may take start_timeout_seconds
+/// longer.
 struct ProcessEnvironmentParams {
   std::vector<std::string> command;
   std::filesystem::path folder;

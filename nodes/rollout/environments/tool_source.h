@@ -25,8 +25,8 @@ struct ToolAnswer {
   bool failed = false;  // the tool says so, or it could not be asked: then `text` says why, to a model
 };
 
-/// Until when an answer is waited for, and who hears that it is. What `outside` throws is passed on; then nobody knows what the next
-/// words of a server would be for, and who asked is to drop it. A value: a time alone is one of which nobody hears.
+/// Until when an answer is waited for, and who hears that it is. What `outside` throws is passed on; then nobody knows what the
+/// next words of a server would be for, and who asked is to drop it. A value: a time alone is one of which nobody hears.
 struct AnswerWait {
   AnswerWait(Subprocess::Clock::time_point until, engine::OutsideWait outside = {}) : until(until), outside(outside) {}  // NOLINT
 

@@ -21,7 +21,7 @@ Layout two_samples() {
 
 struct World {
   ByteMeter meter;
-  ColumnSlots slots{kValues.spec(), kReturns.spec()};
+  ColumnSpecs slots{kValues.spec(), kReturns.spec()};
   TokenBudget budget{100, [] {}};
   Readers readers{.columns = {1, 0}, .tokens = 1};
   std::shared_ptr<BatchState> state;
@@ -123,7 +123,7 @@ TEST(BatchState, ReturnsTheCreditAfterTheLastReaderOfAll) {
 TEST(BatchState, HandsOnWhatAFilterKeepsWithItsCredit) {
   ByteMeter meter;
   TokenBudget budget(100, [] {});
-  const ColumnSlots slots{kValues.spec(), kReturns.spec()};
+  const ColumnSpecs slots{kValues.spec(), kReturns.spec()};
   const Readers before{.columns = {2, 0}, .tokens = 2}, behind{.columns = {1, 0}, .tokens = 1};
   Layout layout = two_samples();
   layout.append(two_samples());

@@ -81,8 +81,8 @@ TEST(MailedReductions, GiveEveryRankTheSumOfAll) {
   for (const auto& rank : ranks.all) EXPECT_EQ(rank->open(), 0u);
 }
 
-// Along a tree of two and three levels. Names that only some ranks have come in the order of the ranks there too, and rank 0 has the
-// texts of all.
+// Along a tree of two and three levels. Names that only some ranks have come in the order of the ranks there too, and rank 0 has
+// the texts of all.
 TEST(MailedReductions, OfManyRanksAreCollectedOnTheWay) {
   for (const int size : {9, 16, 65, 70}) {
     SCOPED_TRACE(size);

@@ -13,12 +13,13 @@
 
 namespace sluice::engine::testing {
 
-/// The parcels of several ranks in one process: a thread a rank, which calls that rank's callbacks in an order that is random, also
-/// among parcels of one sender, and pauses at random before each. Columns are not copied. Thread-safe.
+/// The parcels of several ranks in one process: a thread a rank, which calls that rank's callbacks in an order that is random,
+/// also among parcels of one sender, and pauses at random before each. Columns are not copied. Thread-safe.
 ///
-/// The first thing that goes wrong is kept, and then all parcels are over: a key that comes twice between two ranks, a parcel that
-/// is larger than its grant, a callback that throws, a rank that abandons its parcels. So is what is left between two ranks when
-/// one of them closes, or comes later, unless one of them expects early ends: offers, grants, and parcels that have not arrived.
+/// The first thing that goes wrong is kept, and then all parcels are over: a key that comes twice between two ranks, a parcel
+/// that is larger than its grant, a callback that throws, a rank that abandons its parcels. So is what is left between two ranks
+/// when one of them closes, or comes later, unless one of them expects early ends: offers, grants, and parcels that have not
+/// arrived.
 class ParcelsInOneProcess {
  public:
   /// `pause_us`: the longest pause.

@@ -7,11 +7,11 @@
 
 namespace sluice::engine::testing {
 
-/// Versions of weights between several ranks in one process. One thread tells all ranks what has come, in an order that is random,
-/// and pauses at random before each event. Thread-safe.
+/// Versions of weights between several ranks in one process. One thread tells all ranks what has come, in an order that is
+/// random, and pauses at random before each event. Thread-safe.
 ///
-/// Throws InternalError for what is against the contract: a version that is offered or received twice or out of order, one that is
-/// acknowledged before it has landed, a range that is not the rank's.
+/// Throws InternalError for what is against the contract: a version that is offered or received twice or out of order, one that
+/// is acknowledged before it has landed, a range that is not the rank's.
 class PublicationsInOneProcess {
  public:
   /// `pause_us`: the longest pause.

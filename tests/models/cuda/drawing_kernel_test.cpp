@@ -10,7 +10,8 @@
 #include "base/random.h"
 #include "tests/models/cuda/host_block.h"
 
-// The code of the kernels, run on the host with the same blocks, threads, warps and lanes, against the cumulative sums of a softmax.
+// The code of the kernels, run on the host with the same blocks, threads, warps and lanes, against the cumulative sums of a
+// softmax.
 namespace sluice::models::drawing::drawing_kernel_test {
 namespace {
 

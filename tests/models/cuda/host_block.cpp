@@ -111,8 +111,8 @@ float HostBlock::Thread::of_lane_across(int step, float x) const {
   return std::bit_cast<float>(lanes[static_cast<size_t>((index_ % kLanes) ^ step)].words[0]);
 }
 
-// PTX ISA, "Matrix fragments for mma.m16n8k16": lane 4 r + t has of a (16 x 16) rows r and r + 8, of b (16 x 8) column r, and of both
-// k = 2 t, 2 t + 1 and 8 more; of the sums (16 x 8) rows r and r + 8, columns 2 t and 2 t + 1.
+// PTX ISA, "Matrix fragments for mma.m16n8k16": lane 4 r + t has of a (16 x 16) rows r and r + 8, of b (16 x 8) column r, and of
+// both k = 2 t, 2 t + 1 and 8 more; of the sums (16 x 8) rows r and r + 8, columns 2 t and 2 t + 1.
 void HostBlock::Thread::multiply(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) const {
   const OfWarp& lanes = block_.exchange(index_, {kProduct, {a[0], a[1], a[2], a[3], b[0], b[1]}});
   const int lane = index_ % kLanes;

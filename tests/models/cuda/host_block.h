@@ -13,9 +13,9 @@
 
 namespace sluice::tests {
 
-/// A thread block of a GPU on the host: runs the code of a kernel with its numbers of blocks, threads, warps and lanes, each thread
-/// on a stack of its own, one at a time. Warps go on in a random order, each until it meets others, so what lacks a meeting reads what
-/// is not there yet. Finds threads that wait for each other. Used by one thread of the host.
+/// A thread block of a GPU on the host: runs the code of a kernel with its numbers of blocks, threads, warps and lanes, each
+/// thread on a stack of its own, one at a time. Warps go on in a random order, each until it meets others, so what lacks a
+/// meeting reads what is not there yet. Finds threads that wait for each other. Used by one thread of the host.
 class HostBlock {
  public:
   static constexpr int kLanes = 32;

@@ -16,8 +16,8 @@
 #include "tests/models/dense_reference.h"
 #include "tests/models/devices.h"
 
-// Steps by our kernels against the same in LibTorch's operators, which round in the same places: on a GPU, and on the CPU with kernels in
-// plain loops, which shows that they are asked for the right things.
+// Steps by our kernels against the same in LibTorch's operators, which round in the same places: on a GPU, and on the CPU with
+// kernels in plain loops, which shows that they are asked for the right things.
 namespace sluice::models::own_step_test {
 namespace {
 

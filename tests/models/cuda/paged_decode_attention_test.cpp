@@ -21,8 +21,8 @@ struct Case {
   AttentionScores scores;
 };
 
-// Heads of tensor cores and of none, some that the lanes of a warp share out evenly and some that they do not; every switch of the
-// scores.
+// Heads of tensor cores and of none, some that the lanes of a warp share out evenly and some that they do not; every switch of
+// the scores.
 const Case kCases[] = {{"plain", 4, 4, 64, 16, {.scale = 0.125}},
                        {"grouped", 8, 2, 128, 32, {.scale = 0.1}},
                        {"small_head", 3, 1, 24, 16, {.scale = 0.4}},

@@ -285,8 +285,8 @@ TEST_P(TransformerOracle, GradientsMatchHuggingFace) {
   }
 }
 
-// How far bfloat16 leads from float32 depends on the model; where it rounds, on the instructions of the machine. So the measure is how far
-// Hugging Face's own numbers in bfloat16 are from those in float32.
+// How far bfloat16 leads from float32 depends on the model; where it rounds, on the instructions of the machine. So the measure
+// is how far Hugging Face's own numbers in bfloat16 are from those in float32.
 TEST_P(TransformerOracle, LogProbabilitiesInBfloat16MatchHuggingFace) {
   const at::NoGradGuard no_gradient;
   const at::Tensor logprobs = next_token_logprobs(load({.dtype = at::kBFloat16}), batch_);

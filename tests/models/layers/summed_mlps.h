@@ -8,8 +8,8 @@
 
 namespace sluice::models {
 
-/// A kind of feed-forward network that no built-in family has: the sum of two MLPs that read the same rows, with names of its own.
-/// All that has to be written for a new kind; a row of a table of families says who has it.
+/// A kind of feed-forward network that no built-in family has: the sum of two MLPs that read the same rows, with names of its
+/// own. All that has to be written for a new kind; a row of a table of families says who has it.
 class SummedMlps final : public FeedForward {
  public:
   static constexpr size_t kSides = 2;

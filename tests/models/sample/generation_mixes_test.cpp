@@ -14,7 +14,8 @@ namespace {
 
 const ModelConfig kConfig = reference::small_config();
 
-/// Models that guess: one that is never wrong, since it is the same one; one that often is; and one that knows nothing of the other.
+/// Models that guess: one that is never wrong, since it is the same one; one that often is; and one that knows nothing of the
+/// other.
 struct DraftCase {
   ModelConfig config;
   PackedWeights weights;

@@ -147,7 +147,8 @@ TEST_P(Routed, DoNotDependOnWhatElseHappens) {
   EXPECT_GT(kept_drafts, 0);
 }
 
-// Computed again with the weights that sampled, nothing is rerouted and no bit is another one; with others, tokens go where they went.
+// Computed again with the weights that sampled, nothing is rerouted and no bit is another one; with others, tokens go where they
+// went.
 TEST_P(Routed, ReplayedByTheSameWeightsGiveTheSameBits) {
   const Sampled sampled(config_, packed_, precision_, kOneByOne);
   const SampleResult& result = sampled.results.at(0);

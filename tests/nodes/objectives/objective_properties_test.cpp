@@ -262,8 +262,8 @@ TEST(ObjectiveProperty, PairsLoseTheSameInAnyMicroBatchesOfAnyRanks) {
 // other systems (policy_reference_test.cpp).
 const std::set<std::string> kWeighedByConstants{"cispo", "vespo"};
 
-// What looks at a step may choose actions by their size, and the last one chosen stands on the edge: of these step_objectives_test.cpp
-// has differences that no choice stands in.
+// What looks at a step may choose actions by their size, and the last one chosen stands on the edge: of these
+// step_objectives_test.cpp has differences that no choice stands in.
 bool chooses_by_size(const engine::ComponentType& type) { return made_objective<Objective>(type.type, "")->looks() > 0; }
 
 TEST(ObjectiveProperty, GradientsOfPoliciesAgreeWithDifferences) {

@@ -1,4 +1,5 @@
-// Policy objectives against torch's autograd over the formulas of papers and other systems (tests/oracles/policy_loss_reference.py).
+// Policy objectives against torch's autograd over the formulas of papers and other systems
+// (tests/oracles/policy_loss_reference.py).
 #include <gmock/gmock.h>
 
 #include "base/json.h"

@@ -177,8 +177,8 @@ TEST(StepObjective, GradientsAgreeWithDifferences) {
   }
 }
 
-// The step is cut into parts at random, as micro-batches, passes and ranks cut it: what is found has the same bits, and so the same
-// actions are chosen.
+// The step is cut into parts at random, as micro-batches, passes and ranks cut it: what is found has the same bits, and so the
+// same actions are chosen.
 TEST(StepObjective, NothingDependsOnHowTheStepIsCut) {
   std::mt19937 random(12);
   for (int round = 0; round < 40; ++round) {

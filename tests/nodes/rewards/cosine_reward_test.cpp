@@ -27,7 +27,8 @@ TEST(CosineReward, GoesFromTheRewardOfShortSamplesToThatOfLongOnes) {
   EXPECT_THAT(run(params, 0, {0, 4, 6, 12, 30})[columns::kScore], Near({-1, -0.875, -0.75, -0.5, -0.5}));
 }
 
-// Of eddycmu/demystify-long-cot, openrlhf/reward/cosine.py: min + (max - min) / 2 (1 + cos(pi n / max_len)), computed with Python.
+// Of eddycmu/demystify-long-cot, openrlhf/reward/cosine.py: min + (max - min) / 2 (1 + cos(pi n / max_len)), computed with
+// Python.
 TEST(CosineReward, HasTheNumbersOfTheFormula) {
   const CosineRewardParams params{
       .max_tokens = 1000, .correct_short = 2, .correct_long = 1, .wrong_short = -10, .wrong_long = 0, .exceeded = -10};

@@ -64,7 +64,7 @@ class Iterations {
   ShapeScore& node() { return *node_; }
 
  private:
-  const engine::ColumnSlots slots_{kRawScore.spec(), columns::kScore.spec()};
+  const engine::ColumnSpecs slots_{kRawScore.spec(), columns::kScore.spec()};
   const std::vector<int> reads_{0}, writes_{1};
   const ShapeScoreParams params_;
   engine::MetricsRecorder metrics_;

@@ -72,7 +72,8 @@ class GenerateUpdates : public ::testing::Test {
   engine::MetricsRecorder metrics_;
 };
 
-// The response that runs goes on, read again with the new weights: each token's log-probability is that of its version, to the bit.
+// The response that runs goes on, read again with the new weights: each token's log-probability is that of its version, to the
+// bit.
 TEST_F(GenerateUpdates, EachTokenIsOfTheVersionThatItNames) {
   const std::vector<Group> groups = sample(KvAtUpdate::kReadAgain);
   const std::vector<int64_t> versions = versions_of(groups);

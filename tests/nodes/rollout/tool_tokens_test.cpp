@@ -32,7 +32,8 @@ std::vector<int64_t> in_small_pieces(const text::Tokenizer& tokenizer, const std
   return ids;
 }
 
-// A model that writes what transformers writes for its turn, with thinking in front of it that the template would leave out later.
+// A model that writes what transformers writes for its turn, with thinking in front of it that the template would leave out
+// later.
 TEST(ToolTokens, ASequenceIsPromptTurnsAsSampledAndWhatTransformersWritesBetween) {
   const auto folder = text::real_tokenizer("qwen2");
   if (!folder) GTEST_SKIP() << "the tokenizers are not installed";

@@ -27,8 +27,8 @@ class ParentThread {
   std::thread thread_;
 };
 
-/// A process that was started, and our ends of the pipes that it has, which never block and are closed by the next exec. Or why it
-/// was not: an errno, and nothing is left behind.
+/// A process that was started, and our ends of the pipes that it has, which never block and are closed by the next exec. Or why
+/// it was not: an errno, and nothing is left behind.
 struct Launched {
   int error = 0;
   pid_t pid = -1;

@@ -1,4 +1,4 @@
-#include "base/launch.h"
+#include "base/child_process.h"
 
 #include <fcntl.h>
 #include <sched.h>
