@@ -58,6 +58,7 @@ void doubt_micro_batch(Draft& draft) {
 void doubt_measuring(Draft& draft, const DraftPath& path) {
   const DraftNode& source = draft.node(path.source);
   if (!source.source.before_training || draft.plan.pipeline.iterations > 1) return;
+  if (!written_together(source.spec->params, "before_training", draft.spec.pipeline, "iterations")) return;
   draft.warning("never-measured", place_of(source, "before_training"),
                 "'" + source.name() + "' measures before training only: what the one iteration of this run makes is not measured",
                 {}, "iterations >= 2, or before_training = false with every_iterations = 1");

@@ -57,14 +57,11 @@ class Look(Case):
 
     def test_data_that_end_before_the_run_are_warned_of(self):
         words = {**SMALL, **self.data(GOOD * 20), "nodes.prompts.groups_per_iteration": 8, "nodes.prompts.epochs": 2}
-        done = run("validate", PPO, *sets(**{**words, "pipeline.iterations": 9}))
+        done = run("validate", "--data", PPO, *sets(**{**words, "pipeline.iterations": 9}))
         self.assertIn("warning: the data end after 5 of 9 iterations: schedules and measurements do not come to their end", done.stderr)
         self.assertIn("= 20 rows, 2 epochs, 8 groups an iteration\n", done.stderr)
         for changed in ({"pipeline.iterations": 5}, {"pipeline.iterations": 9, "nodes.prompts.epochs": 0}):
-            self.assertEqual(run("validate", PPO, *sets(**{**words, **changed})).stderr, "")
-        long = {**words, **self.data(GOOD * 200), "pipeline.iterations": 60}
-        for look, told in (((), 0), (("--data",), 1)):  # of the beginning of a file nobody knows how long it is
-            self.assertEqual(run("validate", *look, PPO, *sets(**long)).stderr.count("the data end after 50 of 60"), told)
+            self.assertEqual(run("validate", "--data", PPO, *sets(**{**words, **changed})).stderr, "")
 
     def test_a_measurement_that_repeats_some_rows_is_warned_of(self):
         few = {**SMALL, "nodes.held_out.path": str(self.write("few.jsonl", GOOD * 20)), "nodes.held_out.every_iterations": 2}

@@ -64,7 +64,7 @@ class Measuring(Case):
         self.assertEqual(sorted(values(self.run_ppo("run", **every))), [0, 1, 2, 3, 4])
         one = run("plan", PPO, *sets(**{**every, "pipeline.iterations": 1}))
         self.assertIn("measured before training\n", one.stdout)
-        self.assertIn("what the one iteration of this run makes is not measured", one.stderr)
+        self.assertEqual(one.stderr, "")  # a --set that shortens a run is a trial
 
     def test_a_scorer_that_fails_in_it_is_named_like_any_other(self):
         script = self.write("scorer.py", "def score(prompts, completions, **columns):\n    raise ValueError('scorer down')\n")

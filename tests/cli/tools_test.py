@@ -31,7 +31,7 @@ class Tools(Case):
         missing = run("validate", pipeline)
         self.assertEqual(missing.returncode, WRONG)
         self.assertIn("there is no file", missing.stderr)
-        self.assertIn("tools.toml:18:1", missing.stderr)
+        self.assertIn("tools.toml:22:9", missing.stderr)
         self.assertIn("rlhf-run tools", missing.stderr)
         done = run("tools", pipeline, "-o", self.folder / "tools/tools.json")
         self.assertEqual(done.returncode, DONE, done.stderr)
