@@ -49,19 +49,20 @@ void add_files(const std::string& what, const Json& value, const fs::path& home,
 
 Marks marks_of(const engine::Plan& plan, const fs::path& run_folder) {
   Marks marks = model_marks(plan);
-  marks.merge(marks_of_node_files(plan, absolute_path(run_folder).lexically_normal()));
+  const fs::path home = absolute_path(run_folder).lexically_normal();
+  for (const engine::PlanNode& node : plan.nodes) marks.merge(marks_of_files(plan, node, home));
   std::erase_if(marks, [](const auto& mark) { return mark.second.empty(); });
   return marks;
 }
 
 }  // namespace
 
-Marks marks_of_node_files(const engine::Plan& plan, const fs::path& home) {
+Marks marks_of_files(const engine::Plan& plan, const engine::PlanNode& node, const fs::path& home) {
   const engine::Manifest keys{.pipeline = engine::keys_to_compare(plan)};
   const RecordedPipeline pipeline(keys);
   Marks marks;
   for (const engine::EffectiveKey& key : keys.pipeline) {
-    if (!key.table.starts_with("nodes.") || key.harmless || !names_files(key.key)) continue;
+    if (key.table != "nodes." + node.name || key.harmless || !names_files(key.key)) continue;
     const std::string what = key.key + " of [" + key.table + "]";
     const Json value = pipeline.value(key.table, key.key);
     if (value.is_array())

@@ -8,10 +8,10 @@
 
 namespace sluice::cli {
 
-/// By what they are of, such as "path of [nodes.prompts] (FILE)": a mark of the files of data, of scorers and of tools that nodes
-/// name, but for those in `home`. What cannot be read has an empty one.
+/// By what they are of, such as "path of [nodes.prompts] (FILE)": a mark of the files of data, of scorers and of tools that a
+/// node names, but for those in `home`. What cannot be read has an empty one.
 using Marks = std::map<std::string, std::string>;
-Marks marks_of_node_files(const engine::Plan& plan, const std::filesystem::path& home);
+Marks marks_of_files(const engine::Plan& plan, const engine::PlanNode& node, const std::filesystem::path& home);
 
 /// What the files that a run reads were like when it began: `inputs.json` of its folder has a mark (file_marks.h) of the files
 /// of each model, and of the files of data, of scorers and of tools that nodes name. By rank 0.

@@ -42,16 +42,16 @@ bool is_of_all_ranks(const engine::EffectiveKey& key) {
   return !is_own && (key.table.starts_with("cluster.roles.") || std::ranges::find(kTables, key.table) != kTables.end());
 }
 
-// "path of [nodes.prompts] (FILE)": of a node that the rank has not, nothing.
-Marks files_of_nodes(const engine::Plan& plan, int rank) {
-  Marks marks = marks_of_node_files(plan, /*home=*/{});
+// Of a node that the rank has not, empty ones.
+Marks marks_of_all_files(const engine::Plan& plan, int rank) {
+  Marks all;
   for (size_t node = 0; node < plan.nodes.size(); ++node) {
-    if (plan.has(rank, static_cast<int>(node))) continue;
-    const std::string of_node = " of [nodes." + plan.nodes[node].name + "] (";
-    for (auto& [what, mark] : marks)
-      if (what.find(of_node) != std::string::npos) mark.clear();
+    Marks marks = marks_of_files(plan, plan.nodes[node], /*home=*/{});
+    if (!plan.has(rank, static_cast<int>(node)))
+      for (auto& [what, mark] : marks) mark.clear();
+    all.merge(marks);
   }
-  return marks;
+  return all;
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ std::map<std::string, std::string> what_ranks_agree_on(const engine::Plan& plan,
   values["[budget] pass_tokens, as chosen"] = std::to_string(plan.budget.pass_tokens.value);
   values["[budget] micro_batch_tokens, as chosen"] = std::to_string(plan.budget.micro_batch_tokens.value);
   values.merge(model_marks(plan));
-  values.merge(files_of_nodes(plan, rank));
+  values.merge(marks_of_all_files(plan, rank));
   return values;
 }
 

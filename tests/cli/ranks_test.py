@@ -142,6 +142,15 @@ class Ranks(Case):
             _, said = one.communicate(timeout=120)
             self.assertEqual(one.returncode, DONE, said)
 
+    def assert_told_of_difference(self, pipeline, place, other, what):
+        """Where rank 1 has the other one in that place."""
+        self.port = free_port()
+        mounted = ("bwrap", "--dev-bind", "/", "/", "--bind", str(other), str(place))
+        for one in [self.in_world(0, pipeline), self.in_world(1, pipeline, before=mounted)]:
+            _, said = one.communicate(timeout=60)
+            self.assertNotEqual(one.returncode, DONE)
+            self.assertRegex(said, f"ranks 0 and 1 differ in {what}: ")
+
     def test_ranks_with_other_weights_under_one_path_are_told_of_which_model(self):
         model = self.folder / "model"
         shutil.copytree(ROOT / "pipelines/models/tiny-arithmetic", model)
@@ -151,22 +160,12 @@ class Ranks(Case):
             weights.seek(-8, os.SEEK_END)
             weights.write(b"\0" * 8)
         pipeline = self.write("p.toml", f'extends = "{PPO}"\n[models.actor]\ncheckpoint = "{model}"\n')
-        self.port = free_port()
-        mounted = ("bwrap", "--dev-bind", "/", "/", "--bind", str(other), str(model))
-        for one in [self.in_world(0, pipeline), self.in_world(1, pipeline, before=mounted)]:
-            _, said = one.communicate(timeout=60)
-            self.assertNotEqual(one.returncode, DONE)
-            self.assertRegex(said, r"ranks 0 and 1 differ in the files of model 'actor': ")
+        self.assert_told_of_difference(pipeline, model, other, r"the files of model 'actor'")
 
     def test_ranks_with_other_data_under_one_path_are_told_of_which_node(self):
         data, other = self.write("data.jsonl", '{"prompt": "1+1=", "label": "2"}\n' * 64), self.write("other.jsonl", '{"prompt": "1+1=", "label": "3"}\n' * 64)
         pipeline = self.write("p.toml", f'extends = "{PPO}"\n[nodes.prompts]\npath = "{data}"\n')
-        self.port = free_port()
-        mounted = ("bwrap", "--dev-bind", "/", "/", "--bind", str(other), str(data))
-        for one in [self.in_world(0, pipeline), self.in_world(1, pipeline, before=mounted)]:
-            _, said = one.communicate(timeout=60)
-            self.assertNotEqual(one.returncode, DONE)
-            self.assertRegex(said, r"ranks 0 and 1 differ in path of \[nodes\.prompts\] \(.*data\.jsonl\): ")
+        self.assert_told_of_difference(pipeline, data, other, r"path of \[nodes\.prompts\] \(.*data\.jsonl\)")
 
     def test_a_rank_that_waits_for_the_others_outlives_its_terminal(self):
         self.port = free_port()

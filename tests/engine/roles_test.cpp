@@ -99,6 +99,16 @@ TEST_P(Roles, GiveTheSameWhereRanksThatSampleAreLost) {
   }
 }
 
+// All that sample are lost, each at some time within twice that of one process.
+std::vector<RankOutcome> run_and_lose_all(const Plan& plan, const toy::RanksShape& shape, std::chrono::microseconds took,
+                                          uint64_t seed) {
+  RandomStream random(seed, 7);
+  std::vector<testing::LostRank> lost;
+  for (int rank = shape.training_ranks; rank < plan.ranks; ++rank)
+    lost.push_back({.rank = rank, .after_us = static_cast<int64_t>(random.below(static_cast<uint64_t>(2 * took.count() + 1)))});
+  return testing::run_ranks(plan, seed, shape.pause_us, lost);
+}
+
 // All are lost, one after the other: those that train end behind the same iteration, and what they have trained up to there is
 // right. Further pipelines are tried until one is cut short: some end before their last sampler is lost.
 TEST_P(Roles, EndTogetherWhereNobodyIsLeftThatSamples) {
@@ -112,11 +122,7 @@ TEST_P(Roles, EndTogetherWhereNobodyIsLeftThatSamples) {
     const auto [expected, took] = run_alone(shape, seed);
     const CheckResult apart = check_elastic(shape, seed);
     ASSERT_TRUE(apart.plan) << render(apart.problems);
-    RandomStream random(seed, 7);
-    std::vector<testing::LostRank> lost;
-    for (int rank = shape.training_ranks; rank < apart.plan->ranks; ++rank)
-      lost.push_back({.rank = rank, .after_us = static_cast<int64_t>(random.below(static_cast<uint64_t>(2 * took.count() + 1)))});
-    const std::vector<RankOutcome> outcomes = testing::run_ranks(*apart.plan, seed, shape.pause_us, lost);
+    const std::vector<RankOutcome> outcomes = run_and_lose_all(*apart.plan, shape, took, seed);
     const RankOutcome& first = outcomes.front();
     cut_short += first.was_cut_short ? 1 : 0;
     ASSERT_LE(first.rows.size(), expected.size());
@@ -141,11 +147,7 @@ TEST_P(Roles, FailAtOnceWhereNobodyIsLeftThatMeasures) {
     const auto [expected, took] = run_alone(shape, seed);
     const CheckResult apart = check_elastic(shape, seed);
     ASSERT_TRUE(apart.plan) << render(apart.problems);
-    RandomStream random(seed, 8);
-    std::vector<testing::LostRank> lost;
-    for (int rank = shape.training_ranks; rank < apart.plan->ranks; ++rank)
-      lost.push_back({.rank = rank, .after_us = static_cast<int64_t>(random.below(static_cast<uint64_t>(2 * took.count() + 1)))});
-    const std::vector<RankOutcome> outcomes = testing::run_ranks(*apart.plan, seed, shape.pause_us, lost);
+    const std::vector<RankOutcome> outcomes = run_and_lose_all(*apart.plan, shape, took, seed);
     for (int rank = 0; rank < shape.training_ranks; ++rank) {
       const RankOutcome& outcome = outcomes[static_cast<size_t>(rank)];
       failed += outcome.lacked_samplers ? 1 : 0;
