@@ -79,6 +79,8 @@ std::string excerpt(const Problem& problem) {
 
 }  // namespace
 
+const char* severity_name(Severity severity) { return severity == Severity::kError ? "error" : "warning"; }
+
 bool has_errors(const Problems& problems) {
   return std::any_of(problems.begin(), problems.end(), [](const Problem& p) { return p.severity == Severity::kError; });
 }

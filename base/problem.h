@@ -29,6 +29,9 @@ struct SourceSpan {
 
 enum class Severity { kError, kWarning };
 
+/// "error" or "warning".
+const char* severity_name(Severity severity);
+
 /// One thing that is wrong, in the order a person reads it: where, what, why it cannot be, what to do.
 struct Problem {
   std::string kind = {};  // stable id for programs, as "column-not-written"; not shown. Empty: outside of a check

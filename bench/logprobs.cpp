@@ -17,7 +17,7 @@
 #include "bench/report.h"
 #include "models/forward/action_logprobs.h"
 #include "models/memory/tensor_memory.h"
-#include "nodes/models/threads.h"
+#include "nodes/models/passes/threads.h"
 
 namespace sluice::bench {
 namespace {

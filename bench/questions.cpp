@@ -12,7 +12,7 @@
 #include "models/cuda/device.h"
 #include "models/memory/tensor_pool.h"
 #include "nodes/builtin.h"
-#include "nodes/models/threads.h"
+#include "nodes/models/passes/threads.h"
 
 namespace sluice::bench {
 

@@ -22,7 +22,7 @@
 #include "bench/report.h"
 #include "models/folder/folder.h"
 #include "nodes/models/language_model.h"
-#include "nodes/models/threads.h"
+#include "nodes/models/passes/threads.h"
 
 namespace sluice::bench {
 namespace {

@@ -18,14 +18,27 @@
 #include "base/machine.h"
 #include "base/printable.h"
 #include "base/strings.h"
-#include "cli/command_families.h"
-#include "cli/command_line.h"
-#include "cli/exit_codes.h"
-#include "cli/resume_point.h"
+#include "cli/checkpoints/commands.h"
+#include "cli/command/command_line.h"
+#include "cli/init/commands.h"
+#include "cli/launch/commands.h"
+#include "cli/model/commands.h"
+#include "cli/plan/commands.h"
+#include "cli/process/exit_codes.h"
+#include "cli/report/commands.h"
+#include "cli/run_folder/resume_point.h"
+#include "cli/samples/commands.h"
+#include "cli/schema/commands.h"
+#include "cli/simulate/commands.h"
+#include "cli/sweep/commands.h"
+#include "cli/top/commands.h"
+#include "cli/track/commands.h"
+#include "cli/try/commands.h"
+#include "cli/types/commands.h"
 #include "engine/contract/version.h"
 #include "engine/memory/out_of_memory.h"
 #include "models/memory/tensor_pool.h"
-#include "nodes/models/threads.h"
+#include "nodes/models/passes/threads.h"
 
 namespace sluice::cli {
 namespace {
@@ -120,12 +133,24 @@ int main(const std::vector<std::string>& words) {
   Command program("rlhf-run", "Sluice: RLHF as a dataflow graph", std::string("sluice ") + kVersionText);
   program.app().footer(
       "rlhf-run pipelines/ppo.toml is short for rlhf-run run pipelines/ppo.toml.\nrlhf-run SUBCOMMAND --help has examples.");
-  add_pipeline_commands(program);
+  add_run_command(program);
+  add_launch_command(program);
+  add_init_command(program);
+  add_plan_commands(program);
+  add_simulate_command(program);
+  add_tools_command(program);
   add_sweep_command(program);
-  add_run_folder_commands(program);
+  add_resume_command(program);
+  add_top_command(program);
+  add_report_command(program);
+  add_samples_command(program);
+  add_track_command(program);
+  add_checkpoint_commands(program);
   add_type_commands(program);
+  add_schema_command(program);
+  add_try_command(program);
   add_model_commands(program);
-  add_shell_commands(program);
+  add_completion_command(program);
   const CommandLine line = parse_command_line(program, words);
   return printed(line.command == nullptr ? line.exit_code : run_reporting(*line.command));
 }

@@ -51,7 +51,7 @@ function(sluice_discover_suites target prefix)
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${list}.include)
 endfunction()
 
-# A text file as a constant of a module: sluice_embed(nodes kPythonWorker nodes/scorers/python_worker.py) defines the
+# A text file as a constant of a module: sluice_embed(nodes kPythonWorker nodes/scorers/python/python_worker.py) defines the
 # std::string_view sluice::nodes::embedded::kPythonWorker, which a header of the module declares, and kPythonWorkerSha256, its hash in hex.
 function(sluice_embed EMBEDDED_MODULE EMBEDDED_NAME EMBEDDED_PATH)
   file(READ ${PROJECT_SOURCE_DIR}/${EMBEDDED_PATH} EMBEDDED_TEXT)

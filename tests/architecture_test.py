@@ -31,10 +31,16 @@ FORBIDDEN = {
 # "" is the module's own folder, where it may hold files.
 FOLDERS = {
     "comm": ("", "parcels", "weights"),
-    "engine": ("contract", "ranks", "plan", "memory", "observe", "check", "checkpoint", "schedule", "run", "simulation", "text"),
+    "engine": ("contract", "ranks", "plan", "memory", "observe", "check", "checkpoint", "schedule/state", "schedule/help",
+               "schedule/stages", "schedule/rollout", "schedule", "run", "simulation", "text"),
     "models": ("config", "kernels", "memory", "layers", "adapters", "cuda", "portable", "forward", "folder", "train", "sample"),
-    "nodes": ("columns", "models", "objectives/preference", "advantages", "sources", "forward", "objectives", "scorers",
-              "rollout/environments", "sinks", "rollout", "rewards", "train", ""),
+    "nodes": ("columns", "models/passes", "models/gradients", "models/sampling", "models/weights", "models/snapshot", "models",
+              "objectives/preference", "advantages", "sources", "forward", "objectives", "scorers", "scorers/math",
+              "scorers/http", "scorers/python", "scorers/code", "scorers/json", "rollout/environments", "sinks", "rollout",
+              "rewards", "train", ""),
+    "text": ("unicode", "jinja", "tokenizer", "chat", "tool_calls"),
+    "cli": ("terminal", "process", "command", "pipeline", "run_folder", "samples", "track", "run", "launch", "sweep", "report",
+            "checkpoints", "plan", "simulate", "types", "schema", "try", "model", "init", "top", ""),
 }
 # Parts of models/ that sanitizers see: they read what others wrote, or hand out memory.
 TORCH_FREE = ("models/config/", "models/folder/safetensors_header", "models/sample/block_pool", "models/sample/prefix_", "models/sample/sample.", "models/sample/scheduler")
@@ -49,7 +55,7 @@ ASKS = re.compile(r"\bstd::ifstream\b|(?:fs|filesystem)::(?:exists|is_directory|
 COMMENT = re.compile(r"//[^\n]*")
 # Those that may, and why.
 WRITERS = {
-    "cli/run_lock.cpp": "a lock and who holds it: both end with the process, and mean nothing after a power cut",
+    "cli/run_folder/run_lock.cpp": "a lock and who holds it: both end with the process, and mean nothing after a power cut",
     "comm/parcels/shared_memory.cpp": "memory without a name, of which there is no file",
     "data/scratch_file.cpp": "a temporary file without a name, which ends with the process",
 }
@@ -57,8 +63,8 @@ WRITERS = {
 ASKERS = {
     "base/machine.cpp": "files of the system below a folder that tests lay out",
     "engine/memory/memory_meter.cpp": "a file of the system",
-    "cli/nvtx_ranges.cpp": "files of the system below a folder that tests lay out",
-    "nodes/scorers/sandbox.cpp": "links and folders of the system, of which those that are not there are left out",
+    "cli/run/nvtx_ranges.cpp": "files of the system below a folder that tests lay out",
+    "nodes/scorers/code/sandbox.cpp": "links and folders of the system, of which those that are not there are left out",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 

@@ -39,7 +39,7 @@ class Tidy(unittest.TestCase):
     def test_there_is_none(self):
         sources = []
         for folder in FOLDERS:
-            files = sorted((ROOT / folder).glob("*.cpp"))
+            files = sorted((ROOT / folder).rglob("*.cpp"))
             self.assertGreater(len(files), 5, folder)
             sources += [self.together(f"{folder}-{i}", files[i:i + TOGETHER]) for i in range(0, len(files), TOGETHER)]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:

@@ -359,7 +359,7 @@ function pieces(sample, measure) {
   seen.observe(box);
   return box;
 }
-// By the measures of cli/token_colours.cpp.
+// By the measures of cli/samples/token_colours.cpp.
 const legends = {
   advantage: " Tokens are coloured by their advantage: green above 0, red below.",
   kl: " Tokens are coloured by their KL: the stronger, the more.",

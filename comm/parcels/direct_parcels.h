@@ -11,24 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "base/rank_range.h"
 #include "comm/parcels/block_pool.h"
 #include "comm/parcels/byte_parcel.h"
 #include "comm/parcels/chunk.h"
+#include "comm/parcels/expendable_ranks.h"
+#include "comm/parcels/parcel_peer.h"
 #include "comm/parcels/peer_sockets.h"
 #include "comm/parcels/stall_watch.h"
 #include "comm/parcels_without_lost.h"
 
 namespace sluice::comm {
-
-/// These ranks may be lost, and the others go on. `lost` is called once for each of them that closes its connection, on the
-/// thread of the parcels: it must neither throw nor destroy them. `connect` connects with a process that takes the place of such
-/// a rank; no socket: it does not answer.
-struct ExpendableRanks {
-  RankRange ranks = {};
-  std::function<void(int rank, int64_t incarnation)> lost;
-  std::function<PeerSocket(int rank, int64_t incarnation)> connect = {};
-};
 
 /// Parcels over a connection between each two ranks, of which one thread looks after all.
 ///
@@ -102,10 +94,9 @@ class DirectParcels final : public ParcelsWithoutLost {
   int64_t most_held() const { return pool_.most_held(); }
 
  private:
-  class Peer;
   enum class Ending { kNot, kWell, kAbandoned };
 
-  void command(int rank, std::function<void(Peer&)> what);
+  void command(int rank, std::function<void(ParcelPeer&)> what);
   void end(Ending ending);
   void wake();
   void carry_out();
@@ -118,7 +109,7 @@ class DirectParcels final : public ParcelsWithoutLost {
   void leave_without_goodbye();
   void fail(std::exception_ptr reason);
   void check_other(int rank) const;
-  std::unique_ptr<Peer> new_peer(int rank, int64_t incarnation, PeerSocket socket);
+  std::unique_ptr<ParcelPeer> new_peer(int rank, int64_t incarnation, PeerSocket socket);
   void replace(int rank, int64_t incarnation, PeerSocket socket);
 
   const engine::World world_;
@@ -134,9 +125,9 @@ class DirectParcels final : public ParcelsWithoutLost {
   int next_peer_ = 0;                     // its number
   StallWatch::Clock::time_point looked_;  // for stalls; of the thread
 
-  mutable std::mutex peers_mutex_;              // of who is a peer, which the thread alone changes
-  std::vector<std::unique_ptr<Peer>> peers_;    // by rank; null: this one, or one without a connection
-  std::vector<engine::ParcelTraffic> of_lost_;  // by rank: of processes whose place others have taken
+  mutable std::mutex peers_mutex_;                  // of who is a peer, which the thread alone changes
+  std::vector<std::unique_ptr<ParcelPeer>> peers_;  // by rank; null: this one, or one without a connection
+  std::vector<engine::ParcelTraffic> of_lost_;      // by rank: of processes whose place others have taken
 
   std::mutex mutex_;  // of all below
   std::deque<std::function<void()>> commands_;

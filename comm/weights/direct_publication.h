@@ -1,28 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
-#include <map>
 #include <memory>
 
 #include "comm/parcels/direct_parcels.h"
-#include "comm/weights/publication_plan.h"
+#include "comm/weights/publication_exchange.h"
 #include "engine/contract/publication.h"
 
 namespace sluice::comm {
-
-/// Whether receivers of a publication may be lost, and those that were. A plain value.
-struct ReceiverLosses {
-  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-
-  bool may_be = false;
-  std::map<int, int64_t> ranks;  // and from which version on each is there again
-
-  bool is_lost(int rank, int64_t version) const {
-    const auto found = ranks.find(rank);
-    return found != ranks.end() && version < found->second;
-  }
-};
 
 /// A publication over parcels: each piece of PublicationPlan is one, and comes straight to its place in the landing. On one host
 /// receivers copy by themselves out of memory of new_source() and of landings; out of other memory the owner copies. They have a
@@ -60,9 +45,7 @@ class DirectPublication final : public engine::Publication {
   void take_back(int rank, int64_t first_version);
 
  private:
-  class State;
-
-  const std::shared_ptr<State> state_;  // also of callbacks that may still come
+  const std::shared_ptr<PublicationExchange> exchange_;  // also of callbacks that may still come
 };
 
 }  // namespace sluice::comm

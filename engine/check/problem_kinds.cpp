@@ -193,8 +193,8 @@ const ProblemKind* find_problem_kind(std::string_view id) {
 std::string problem_kinds_markdown() {
   std::string text = "| kind | severity | what is wrong | what to do |\n|---|---|---|---|\n";
   for (const ProblemKind& kind : kKinds) {
-    text += std::string("| `") + kind.id + "` | " + (kind.severity == Severity::kError ? "error" : "warning") + " | " +
-            kind.says + " | " + kind.remedy + " |\n";
+    text +=
+        std::string("| `") + kind.id + "` | " + severity_name(kind.severity) + " | " + kind.says + " | " + kind.remedy + " |\n";
   }
   return text;
 }

@@ -147,7 +147,7 @@ void Checkpointer::iteration_reported(const IterationReport& report, std::map<st
   try {
     refuse_unknown_metric(parts_.plan, report);
   } catch (const UserError&) {
-    parts_.on_failure();
+    parts_.on_failure(std::current_exception());
   }
   {
     const std::lock_guard lock(mutex_);
@@ -229,15 +229,12 @@ void Checkpointer::finish(const Cut& cut) {
 void Checkpointer::failed(const std::string& what) {
   const fs::path& folder = parts_.writer.run_folder;
   if (is_known_to_be_gone(folder)) {
-    try {
-      throw UserError(
-          "the run folder " + folder.string() + " is gone: it was removed or renamed while the run went on (" + what + ")",
-          "where it is now, rlhf-run resume goes on with it from its last checkpoint");
-    } catch (const UserError&) {
-      parts_.on_failure();
-    }
+    const UserError gone(
+        "the run folder " + folder.string() + " is gone: it was removed or renamed while the run went on (" + what + ")",
+        "where it is now, rlhf-run resume goes on with it from its last checkpoint");
+    parts_.on_failure(std::make_exception_ptr(gone));
   } else if (parts_.plan.checkpoint.on_failure == OnSaveFailure::kStop) {
-    parts_.on_failure();
+    parts_.on_failure(std::current_exception());
   } else if (parts_.writer.on_warning) {
     parts_.writer.on_warning("the run could not be saved and goes on; earlier checkpoints are as they were: " + what);
   }

@@ -44,8 +44,8 @@ class Checkpointer {
     Reductions& reductions;      // over which other ranks tell of their parts
     CheckpointWriter::Parts writer;
     std::function<void()> before_write;  // on the writing thread: brings to the disk's cache what is on its way to growing files
-    std::function<void()> on_failure;    // called in a catch block, where the run is to end: [checkpoint] on_failure = "stop", or
-                                         // its keep_best is no metric
+    std::function<void(std::exception_ptr)> on_failure;  // why the run is to end: [checkpoint] on_failure = "stop", or its
+                                                         // keep_best is no metric
   };
 
   explicit Checkpointer(Parts parts);

@@ -109,7 +109,7 @@ class Rollout : public NodeBase {
 
     /// A group is complete: with samples, tokens and all columns that the contract writes. In any order; on demand in the order
     /// of their index, because what is finished holds its credit, but not on a rank that makes groups for others
-    /// (order_of_groups() in engine/schedule/sample_credit.h).
+    /// (order_of_groups() in engine/schedule/stages/sample_credit.h).
     virtual void finish(Group group) = 0;
 
     /// What the step did, told once a step: prompt tokens that it read and samples that it gave a token. For metrics and cost

@@ -77,7 +77,7 @@ class Reductions {
     static Key saved(int64_t iterations, int model, bool at_the_end) { return {iterations, -2 - model, at_the_end ? 1 : 0}; }
     /// Whether the run is saved at its end.
     static Key last_save() { return {0, -1, 0}; }
-    /// Which iteration is the last (engine/schedule/agreed_end.h).
+    /// Which iteration is the last (engine/schedule/state/agreed_end.h).
     static Key agreed_end() { return {0, -1, 1}; }
 
     /// Of the work on an iteration behind that one, which no rank needs once that is the last.

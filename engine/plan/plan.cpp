@@ -9,15 +9,6 @@
 
 namespace sluice::engine {
 
-int64_t PlanMemory::total_bytes() const {
-  int64_t total = 0;
-  for (const int64_t bytes :
-       {weights_bytes, gradient_bytes, optimizer_bytes, copy_bytes, kv_bytes, column_bytes, activation_bytes, slack_bytes}) {
-    total = saturating_sum(total, bytes);
-  }
-  return total;
-}
-
 bool computes_in_passes(const NodeType& type, const NodeNeeds& needs) {
   return type.kind == NodeKind::kOrdinary &&
          std::ranges::any_of(needs.models, [](const ModelNeed& need) { return need.use != ModelUse::kPublishes; });
@@ -42,30 +33,8 @@ SourceSpan PlanNode::place_of(const std::string& message) const {
   return place.known() ? place : where;
 }
 
-std::vector<const PlanRole*> Plan::all_roles() const {
-  std::vector<const PlanRole*> all;
-  if (whole) all.push_back(&*whole);
-  for (const PlanRole& role : roles) all.push_back(&role);
-  for (const PlanRole& role : forward_roles) all.push_back(&role);
-  return all;
-}
-
-int Plan::forward_ranks() const {
-  int count = 0;
-  for (const PlanRole& role : forward_roles) count += role.ranks;
-  return count;
-}
-
-const PlanRole* Plan::role_of(int rank) const {
-  for (const PlanRole& role : forward_roles) {
-    if (role.first_rank <= rank && rank < role.first_rank + role.ranks) return &role;
-  }
-  if (roles.empty()) return whole ? &*whole : nullptr;
-  return holds_trained(rank) ? &roles.front() : &roles.back();
-}
-
 const PlanRole* Plan::forward_role_of(const PlanNode& node) const {
-  const auto found = std::ranges::find_if(forward_roles, [&](const PlanRole& role) { return role.has(node); });
+  const auto found = std::ranges::find_if(forward_roles, [&](const PlanRole& role) { return role.has_executor(node.executor); });
   return found == forward_roles.end() ? nullptr : &*found;
 }
 
@@ -76,17 +45,6 @@ const PlanRole* Plan::forward_role_of(const PlanModel& model) const {
     if (node.type->kind == NodeKind::kOrdinary && uses(node, model.name)) return forward_role_of(node);
   }
   return nullptr;
-}
-
-std::vector<int> Plan::receivers() const {
-  std::vector<int> ranks(roles.empty() ? 0 : static_cast<size_t>(roles.back().ranks));
-  std::iota(ranks.begin(), ranks.end(), owners());
-  return ranks;
-}
-
-RankRange Plan::expendable() const {
-  const bool is_elastic = !roles.empty() && roles.back().elastic;
-  return is_elastic ? RankRange{.first = owners(), .count = samplers()} : RankRange();
 }
 
 bool Plan::has(int rank, int node) const {
@@ -103,16 +61,6 @@ bool Plan::has(int rank, int node) const {
 bool Plan::computes(int rank, int node) const {
   const PlanRole* const role = forward_role_of(nodes[static_cast<size_t>(node)]);
   return role == nullptr ? has(rank, node) : role == role_of(rank);
-}
-
-bool Plan::has_executor(int rank, const std::string& name) const {
-  if (is_forward(name)) return trains(rank);
-  const PlanRole* const role = role_of(rank);
-  return role == nullptr || name.starts_with(role->name + "/");
-}
-
-bool Plan::is_forward(const std::string& executor) const {
-  return std::ranges::any_of(forward_roles, [&](const PlanRole& role) { return executor.starts_with(role.name + "/"); });
 }
 
 namespace {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -11,10 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/rank_range.h"
 #include "engine/contract/named_file.h"
 #include "engine/contract/registry.h"
 #include "engine/contract/settings.h"
+#include "engine/plan/plan_memory.h"
+#include "engine/plan/rank_layout.h"
 
 namespace sluice::engine {
 
@@ -116,42 +115,6 @@ struct PlanPath {
   int64_t version_for(int64_t iteration) const;
 };
 
-/// Bytes, predicted: upper bounds, of each class and so of all together.
-struct PlanMemory {
-  int64_t weights_bytes = 0;
-  int64_t gradient_bytes = 0;
-  int64_t optimizer_bytes = 0;
-  int64_t copy_bytes = 0;  // of what is saved, and older versions that checkpoints need
-  int64_t kv_bytes = 0;
-  int64_t column_bytes = 0;
-  int64_t activation_bytes = 0;
-  int64_t slack_bytes = 0;    // what an allocator holds beside what it has given out
-  int64_t machine_bytes = 0;  // not predicted: what there is; 0: not known
-
-  int64_t total_bytes() const;
-};
-
-/// What a rank takes of a device beside the CPU.
-struct PlanDevice {
-  std::string name;  // "cuda:0"
-  PlanMemory memory;
-};
-
-/// Ranks of a run that do a part of its work, [cluster.roles.NAME]: those behind the ranks of the role before.
-struct PlanRole {
-  std::string name;
-  SourceSpan where;
-  int first_rank = 0;            // of those that schedule
-  int ranks = 1;                 // with those that assist
-  int64_t tokens_in_flight = 0;  // of each
-  bool elastic = false;          // the run goes on when one of them is lost
-  PlanMemory memory;             // of each, on the host
-  std::vector<PlanDevice> devices;
-
-  /// Whether a node is on it, whose executor bears its name: "train/cpu".
-  bool has(const PlanNode& node) const { return node.executor.starts_with(name + "/"); }
-};
-
 /// One key of the effective pipeline, for `plan --config` and the run folder.
 struct EffectiveKey {
   std::string table;  // "budget", "nodes.generate"
@@ -164,19 +127,14 @@ struct EffectiveKey {
 };
 
 /// A pipeline that was proven: what every subcommand is a view of. Immutable; refers to the registry, which must outlive it.
-struct Plan {
+struct Plan : RankLayout {
   PipelineSettings pipeline;
   BudgetSettings budget;
   ScheduleSettings schedule;
   RuntimeSettings runtime;
   CheckpointSettings checkpoint;
   LogSettings log;
-  ClusterSettings cluster;
-  std::map<std::string, DeviceSettings> device_settings;  // [devices.NAME]
-  int ranks = 1;                                          // that the run is proven for
-  std::vector<PlanRole> roles;                            // those that train, then those that sample; none: every rank does both,
-  std::optional<PlanRole> whole;                          // of this role, where there are others; nothing: there are none
-  std::vector<PlanRole> forward_roles;  // whose ranks compute passes of frozen models for those that train; behind all others
+  std::map<std::string, DeviceSettings> device_settings;     // [devices.NAME]
   CheckpointCopy checkpoint_copy = CheckpointCopy::kMemory;  // [checkpoint] copy, or chosen by the memory that there is
   std::vector<PlanNode> nodes;                               // in topological order; ties in the order of the file
   std::vector<PlanColumn> columns;                           // in order of their writers
@@ -190,47 +148,13 @@ struct Plan {
   std::vector<std::string> plugins;
   std::vector<EffectiveKey> effective;
 
-  /// All roles, in the order of their first ranks. Empty: every rank does everything.
-  std::vector<const PlanRole*> all_roles() const;
-
-  /// Ranks of roles that compute passes of frozen models: the last ones.
-  int forward_ranks() const;
-  bool forwards(int rank) const { return rank >= ranks - forward_ranks(); }
-
-  /// Ranks that hold what is trained, and how many of them compute a pass together: one of these leads and the others assist.
-  int training_ranks() const { return roles.empty() ? ranks - forward_ranks() : roles.front().ranks; }
-  int pass_ranks() const { return ranks == 1 ? 1 : static_cast<int>(cluster.sequence_parallel); }
-  int ring() const { return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.ring); }  // blocks that these make
-
-  /// Ranks that sample a token together: without roles the first ones of those that compute passes together, and with roles ranks
-  /// of the one that samples, of which one leads and the others assist.
-  int sampling_ranks() const { return roles.empty() && pass_ranks() == 1 ? 1 : static_cast<int>(cluster.tensor_parallel); }
-  int expert_ranks() const {
-    return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.expert_parallel);
-  }  // those next to each other
-
   /// Of the ranks that compute passes together, those that have whole experts each of what is sampled from: 1, where all have
   /// columns alone.
   int sampling_expert_ranks(const ModelFacts& facts) const { return facts.is_mixture() && roles.empty() ? expert_ranks() : 1; }
 
-  /// Ranks that have micro-batches, and those that sample: all that schedule, or with roles the first ones and the others. Behind
-  /// them come those that assist, which have no nodes: with roles first those of the role that samples, and those that compute
-  /// passes of frozen models last.
-  int owners() const { return std::max(1, training_ranks() / pass_ranks()); }
-  int samplers() const { return roles.empty() ? owners() : std::max(1, roles.back().ranks / sampling_ranks()); }
-  int scheduling_ranks() const { return roles.empty() ? owners() : owners() + samplers(); }
-  bool trains(int rank) const { return rank < owners(); }
-  bool samples(int rank) const { return scheduling_ranks() - samplers() <= rank && rank < scheduling_ranks(); }
-  bool assists(int rank) const { return scheduling_ranks() <= rank; }
-  bool assists_sampling(int rank) const { return !roles.empty() && assists(rank) && rank < owners() + roles.back().ranks; }
-  bool holds_trained(int rank) const { return trains(rank) || (assists(rank) && !assists_sampling(rank) && !forwards(rank)); }
-  std::vector<int> receivers() const;       // with roles: the ranks that get each version of the weights
-  const PlanRole* role_of(int rank) const;  // null: it does everything, and there are no roles
-
   /// The role whose ranks compute a node's passes, or hold a model; null: none of forward_roles.
   const PlanRole* forward_role_of(const PlanNode& node) const;
   const PlanRole* forward_role_of(const PlanModel& model) const;
-  RankRange expendable() const;  // ranks that may be lost, and the run goes on without them
 
   /// Whether a rank has a node. Every rank that trains has the sources, since all of these draw all groups. It has those, too,
   /// whose passes a role computes: there it asks for them, and waits.
@@ -239,23 +163,8 @@ struct Plan {
   /// Whether a rank computes what the node does with models.
   bool computes(int rank, int node) const;
 
-  /// Whether a rank has an executor: with roles that of a node that it has. On one of a role that computes passes of frozen
-  /// models, those that train wait for these.
-  bool has_executor(int rank, const std::string& name) const;
-  bool is_forward(const std::string& executor) const;
-
   /// What the nodes of a rank do with a model; nothing: they do not use it.
   std::optional<ModelUsage> usage_on(int rank, const PlanModel& model) const;
-
-  /// Of [cluster]: the parts that every iteration is dealt out to, and how many of them each rank has that trains.
-  int64_t slots() const { return cluster.slots.value_or(owners()); }
-  int64_t slots_of_rank() const { return slots() / owners(); }
-  bool shards_parameters() const { return cluster.shard == Shard::kParameters; }
-
-  /// With these in common: so many ranks that train have each weight once, and there are so many groups of such ranks.
-  int shard_ranks() const { return training_ranks() == 1 ? 1 : static_cast<int>(cluster.shard_ranks.value_or(training_ranks())); }
-  int shard_groups() const { return training_ranks() / shard_ranks(); }
-  bool shards_optimizer() const { return training_ranks() > 1 && cluster.shard != Shard::kNone; }
 
   /// Of [budget] or of the roles: tokens that are in flight on a rank for what it trains; on one that samples for what it makes;
   /// and of these those of a path.

@@ -18,12 +18,12 @@ struct Groups {
   int assistant(int leader, int place) const { return first_assistant + (leader - first_leader) * (size - 1) + place - 1; }
 };
 
-Groups groups_with(const Plan& plan, int rank) {
-  const bool samples_for_others = !plan.roles.empty() && !plan.holds_trained(rank);
+Groups groups_with(const RankLayout& layout, int rank) {
+  const bool samples_for_others = !layout.roles.empty() && !layout.holds_trained(rank);
   if (samples_for_others)
-    return {.first_leader = plan.owners(), .first_assistant = plan.scheduling_ranks(), .size = plan.sampling_ranks()};
-  const int first = plan.roles.empty() ? plan.scheduling_ranks() : plan.owners() + plan.roles.back().ranks;
-  return {.first_leader = 0, .first_assistant = first, .size = plan.pass_ranks()};
+    return {.first_leader = layout.owners(), .first_assistant = layout.scheduling_ranks(), .size = layout.sampling_ranks()};
+  const int first = layout.roles.empty() ? layout.scheduling_ranks() : layout.owners() + layout.roles.back().ranks;
+  return {.first_leader = 0, .first_assistant = first, .size = layout.pass_ranks()};
 }
 
 // Of `count` things dealt out in blocks to `among`, those of one of these.
@@ -48,50 +48,51 @@ int owner_of_block(int many, int few, int index) {
 
 }  // namespace
 
-std::vector<int> forward_peers(const Plan& plan, int rank, const PlanRole& role) {
-  const bool asks = plan.trains(rank);
-  const int own = asks ? plan.owners() : role.ranks, others = asks ? role.ranks : plan.owners();
+std::vector<int> forward_peers(const RankLayout& layout, int rank, const PlanRole& role) {
+  const bool asks = layout.trains(rank);
+  const int own = asks ? layout.owners() : role.ranks, others = asks ? role.ranks : layout.owners();
   const int index = asks ? rank : rank - role.first_rank, first_other = asks ? role.first_rank : 0;
   if (others >= own) return numbers_of(block_of(others, own, index), first_other);
   return {first_other + owner_of_block(own, others, index)};
 }
 
-std::vector<int> group_of(const Plan& plan, int rank) {
-  if (plan.forwards(rank)) return {rank};
-  const Groups groups = groups_with(plan, rank);
+std::vector<int> group_of(const RankLayout& layout, int rank) {
+  if (layout.forwards(rank)) return {rank};
+  const Groups groups = groups_with(layout, rank);
   const int leader = groups.leader_of(rank);
   std::vector<int> ranks{leader};
   for (int place = 1; place < groups.size; ++place) ranks.push_back(groups.assistant(leader, place));
   return ranks;
 }
 
-int place_in_group(const Plan& plan, int rank) {
-  const std::vector<int> group = group_of(plan, rank);
+int place_in_group(const RankLayout& layout, int rank) {
+  const std::vector<int> group = group_of(layout, rank);
   return static_cast<int>(std::ranges::find(group, rank) - group.begin());
 }
 
-World trainers_of(const Plan& plan, int rank) {
-  SLUICE_CHECK(plan.holds_trained(rank), "a rank that holds nothing that is trained");
-  return {.rank = group_of(plan, rank).front() * plan.pass_ranks() + place_in_group(plan, rank),
-          .size = plan.training_ranks(),
-          .slots = static_cast<int>(plan.slots()) * plan.pass_ranks()};
+World trainers_of(const RankLayout& layout, int rank) {
+  SLUICE_CHECK(layout.holds_trained(rank), "a rank that holds nothing that is trained");
+  return {.rank = group_of(layout, rank).front() * layout.pass_ranks() + place_in_group(layout, rank),
+          .size = layout.training_ranks(),
+          .slots = static_cast<int>(layout.slots()) * layout.pass_ranks()};
 }
 
-SharingRanks sharing_with(const Plan& plan, int rank) {
+SharingRanks sharing_with(const RankLayout& layout, int rank) {
   // Those that hold what is trained, in the order of their numbers in the run.
-  const int leaders = plan.owners(), between = plan.roles.empty() ? 0 : plan.roles.back().ranks, count = plan.shard_ranks();
+  const int leaders = layout.owners(), between = layout.roles.empty() ? 0 : layout.roles.back().ranks,
+            count = layout.shard_ranks();
   const int index = rank < leaders ? rank : rank - between;
   const auto number = [&](int of) { return of < leaders ? of : of + between; };
   SharingRanks sharing{.place = index % count, .members = {}, .group = index / count, .counterparts = {}};
   for (int place = 0; place < count; ++place) sharing.members.push_back(number(sharing.group * count + place));
-  for (int group = 0; group < plan.shard_groups(); ++group)
-    sharing.counterparts.push_back(trainers_of(plan, number(group * count + sharing.place)).rank);
+  for (int group = 0; group < layout.shard_groups(); ++group)
+    sharing.counterparts.push_back(trainers_of(layout, number(group * count + sharing.place)).rank);
   return sharing;
 }
 
-SharingRanks sampling_beside(const Plan& plan, int rank, const std::vector<int>& hosts) {
-  if (plan.sampling_ranks() > 1 || plan.expendable().any()) return {.members = {rank}};
-  SharingRanks sharing{.members = plan.receivers()};
+SharingRanks sampling_beside(const RankLayout& layout, int rank, const std::vector<int>& hosts) {
+  if (layout.sampling_ranks() > 1 || layout.expendable().any()) return {.members = {rank}};
+  SharingRanks sharing{.members = layout.receivers()};
   std::erase_if(sharing.members,
                 [&](int other) { return hosts.at(static_cast<size_t>(other)) != hosts.at(static_cast<size_t>(rank)); });
   const auto own = std::ranges::find(sharing.members, rank);

@@ -9,8 +9,8 @@
 #include "base/confined_file_system.h"
 #include "base/error.h"
 #include "engine/run/resume.h"
-#include "engine/schedule/failure.h"
-#include "engine/schedule/workload.h"
+#include "engine/schedule/state/failure.h"
+#include "engine/schedule/state/workload.h"
 
 namespace sluice::engine {
 namespace {

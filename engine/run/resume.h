@@ -10,7 +10,7 @@
 #include "engine/checkpoint/manifest.h"
 #include "engine/contract/run_folder.h"
 #include "engine/observe/stop_rule.h"
-#include "engine/schedule/workload.h"
+#include "engine/schedule/state/workload.h"
 
 namespace sluice::engine {
 

@@ -14,7 +14,7 @@
 #include "engine/run/patience.h"
 #include "engine/run/run_impl.h"
 #include "engine/run/told_by_rank.h"
-#include "engine/schedule/thread_executor.h"
+#include "engine/schedule/stages/thread_executor.h"
 
 namespace sluice::engine {
 namespace {
@@ -125,6 +125,7 @@ std::unique_ptr<Executor> Run::Impl::make_executor(int index) {
 void Run::Impl::end() {
   driver->forget_executors();
   executors.clear();
+  nodes_ended = true;  // before failures are looked for: one that comes later abandons by itself
 }
 
 // What an interrupt leaves in flight has its grace, and so has what goes on beside a node that has failed.
@@ -167,6 +168,37 @@ void Run::Impl::complete_files() {
   }
 }
 
+// Of a run that has not failed; throws why it has.
+void Run::Impl::save_last() {
+  driver->state().failure.rethrow();
+  if (files) files->write_costs();
+  if (checkpointer) checkpointer->save_last();
+  if (own_parts) own_parts->save_last();
+  for (const auto& model : shared_models) model->dismiss();
+}
+
+// How the run has ended, and why if badly.
+void Run::Impl::save_and_judge(RunSummary& summary) {
+  try {
+    complete_files();
+    save_last();
+    const RunState& state = driver->state();
+    summary.end = end_of(state);
+    if (summary.end == RunEnd::kCutShort) summary.error = explained(state.cut_short.error(), plan, memory());
+  } catch (...) {
+    summary.end = stalled ? RunEnd::kStalled : RunEnd::kFailed;
+    summary.error = explained(std::current_exception(), plan, memory());
+  }
+}
+
+// What it has come to.
+void Run::Impl::count(RunSummary& summary) {
+  summary.iterations = driver->state().log.reported();
+  summary.stopped = driver->stopped_because();
+  summary.memory = memory();
+  if (checkpointer) summary.last_checkpoint = checkpointer->last();
+}
+
 // That the file says otherwise changes nothing of the run.
 void Run::Impl::tell_last(RunStatus last) {
   const std::string state = last.state;
@@ -186,11 +218,7 @@ void Run::Impl::sample_memory() {
 void Run::Impl::stall(Problem problem) {
   stalled = true;
   if (driver->state().cut_short.failed()) return driver->state().failure.capture(driver->state().cut_short);  // which is why
-  try {
-    throw UserError(std::move(problem));
-  } catch (...) {
-    driver->state().failure.capture();
-  }
+  driver->state().failure.capture(std::make_exception_ptr(UserError(std::move(problem))));
 }
 
 RunStatus Run::Impl::status(const std::string& state) {
@@ -223,34 +251,15 @@ RunSummary Run::execute() {
   impl.wait_for_the_end();
   impl.driver->end_waiting();
   summary.hangs = impl.driver->in_progress().count() > 0;
-  RunStatus last = impl.status("");
-  if (!summary.hangs) {
-    impl.end();
-    impl.nodes_ended = true;  // before failures are looked for: one that comes later abandons by itself
-  }
+  RunStatus last = impl.status("");  // while there are nodes
+  if (!summary.hangs) impl.end();
   if (impl.checkpointer) impl.checkpointer->finish_writing(summary.hangs ? kLastWriteAfterStall : kLastWrite);
-  try {
-    impl.complete_files();
-    impl.driver->state().failure.rethrow();
-    if (impl.files) impl.files->write_costs();
-    if (impl.checkpointer) impl.checkpointer->save_last();
-    if (impl.own_parts) impl.own_parts->save_last();
-    for (const auto& model : impl.shared_models) model->dismiss();
-    const RunState& state = impl.driver->state();
-    summary.end = end_of(state);
-    if (summary.end == RunEnd::kCutShort) summary.error = explained(state.cut_short.error(), impl.plan, impl.memory());
-  } catch (...) {
-    summary.end = impl.stalled ? RunEnd::kStalled : RunEnd::kFailed;
-    summary.error = explained(std::current_exception(), impl.plan, impl.memory());
-  }
+  impl.save_and_judge(summary);
   last.state = state_text(summary.end);
   impl.tell_last(std::move(last));
   summary.hangs = impl.leaves_a_call_behind() || summary.hangs;
-  summary.iterations = impl.driver->state().log.reported();
-  summary.stopped = impl.driver->stopped_because();
   summary.seconds = static_cast<double>(impl.clock.now_ns() - start_ns) * 1e-9;
-  summary.memory = impl.memory();
-  if (impl.checkpointer) summary.last_checkpoint = impl.checkpointer->last();
+  impl.count(summary);
   return summary;
 }
 
@@ -258,11 +267,7 @@ void Run::interrupt() { impl_->driver->interrupt(); }
 
 void Run::fail(const std::exception_ptr& error) {
   impl_->failed_outside = true;
-  try {
-    std::rethrow_exception(error);
-  } catch (...) {
-    impl_->driver->state().failure.capture();
-  }
+  impl_->driver->state().failure.capture(error);
   // While nodes run, the thread that waits for them abandons; behind them the run is saved, and that may wait for other ranks.
   if (impl_->nodes_ended) impl_->reductions.abandon();
 }

@@ -21,7 +21,7 @@
 #include "engine/ranks/rank_links.h"
 #include "engine/run/executor_start.h"
 #include "engine/run/run_end.h"
-#include "engine/schedule/replaceable_parts.h"
+#include "engine/schedule/stages/replaceable_parts.h"
 
 namespace sluice::engine {
 
@@ -112,14 +112,14 @@ class Run {
   /// No new groups are admitted. What is in flight is finished within [runtime] grace_seconds, or else dropped up to the last
   /// iteration that no model was trained for; then the run is saved. Of several ranks all end, behind the same iteration: the
   /// last that may have begun on one of them when they hear of it, or, when the grace of one is over, the last that all have
-  /// entered (engine/schedule/agreed_end.h).
+  /// entered (engine/schedule/state/agreed_end.h).
   void interrupt();
 
   /// Something outside has failed that the run cannot go on without, such as another rank. The first failure is the run's.
   void fail(const std::exception_ptr& error);
 
-  /// Another rank is lost that may be (Plan::expendable): others make its groups, and where none is left the run is cut short.
-  /// `why`: one sentence, of which the run warns.
+  /// Another rank is lost that may be (RankLayout::expendable): others make its groups, and where none is left the run is cut
+  /// short. `why`: one sentence, of which the run warns.
   void lose(int rank, const std::string& why);
 
   /// Another process is that rank now (RunOptions::comes_in).

@@ -88,18 +88,19 @@ void Run::Impl::open_files() {
 void Run::Impl::begin_checkpoints(SavedModels models) {
   const bool saves = !manifest || manifest->iterations < plan.pipeline.iterations;
   if (const auto lack = saves ? lack_of_room(plan, options.folder) : std::nullopt) warn(*lack);
-  checkpointer.emplace(Checkpointer::Parts{.plan = plan,
-                                           .clock = clock,
-                                           .begun = manifest ? manifest->iterations : 0,
-                                           .last = options.resume_from,
-                                           .reductions = reductions,
-                                           .writer = {.plan = plan,
-                                                      .run_folder = options.folder,
-                                                      .models = std::move(models),
-                                                      .files = confined,
-                                                      .on_warning = options.on_warning},
-                                           .before_write = [this] { files->flush_trace(); },
-                                           .on_failure = [this] { driver->state().failure.capture(); }});
+  checkpointer.emplace(
+      Checkpointer::Parts{.plan = plan,
+                          .clock = clock,
+                          .begun = manifest ? manifest->iterations : 0,
+                          .last = options.resume_from,
+                          .reductions = reductions,
+                          .writer = {.plan = plan,
+                                     .run_folder = options.folder,
+                                     .models = std::move(models),
+                                     .files = confined,
+                                     .on_warning = options.on_warning},
+                          .before_write = [this] { files->flush_trace(); },
+                          .on_failure = [this](std::exception_ptr error) { driver->state().failure.capture(std::move(error)); }});
 }
 
 Workload Run::Impl::loaded() {

@@ -1,6 +1,6 @@
 #include "engine/run/run_end.h"
 
-#include "engine/schedule/run_state.h"
+#include "engine/schedule/state/run_state.h"
 
 namespace sluice::engine {
 

@@ -47,6 +47,9 @@ struct Run::Impl {
   void report_iteration(const IterationReport& report);
   Workload loaded();
   void complete_files();
+  void save_last();
+  void save_and_judge(RunSummary& summary);
+  void count(RunSummary& summary);
   void sample_memory();
   MemoryReport memory() const { return memory_report(plan.memory, meter.peaks(), plan.devices); }
   void stall(Problem problem);

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "engine/observe/engine_metrics.h"
-#include "engine/schedule/askers.h"
 #include "engine/schedule/driver_impl.h"
+#include "engine/schedule/help/askers.h"
 
 namespace sluice::engine {
 namespace {

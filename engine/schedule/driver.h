@@ -12,11 +12,11 @@
 #include "engine/observe/status.h"
 #include "engine/observe/stop_rule.h"
 #include "engine/ranks/rank_links.h"
-#include "engine/schedule/flow_graph.h"
-#include "engine/schedule/intake.h"
-#include "engine/schedule/replaceable_parts.h"
-#include "engine/schedule/run_state.h"
-#include "engine/schedule/workload.h"
+#include "engine/schedule/rollout/intake.h"
+#include "engine/schedule/stages/flow_graph.h"
+#include "engine/schedule/stages/replaceable_parts.h"
+#include "engine/schedule/state/run_state.h"
+#include "engine/schedule/state/workload.h"
 
 namespace sluice::engine {
 

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "engine/ranks/returning_ranks.h"
-#include "engine/schedule/agreed_end.h"
-#include "engine/schedule/askers.h"
 #include "engine/schedule/driver.h"
-#include "engine/schedule/mutual_help.h"
-#include "engine/schedule/samplers_there.h"
-#include "engine/schedule/sampling_rank.h"
+#include "engine/schedule/help/askers.h"
+#include "engine/schedule/help/mutual_help.h"
+#include "engine/schedule/help/samplers_there.h"
+#include "engine/schedule/rollout/sampling_rank.h"
+#include "engine/schedule/state/agreed_end.h"
 
 namespace sluice::engine {
 

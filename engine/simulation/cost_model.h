@@ -6,7 +6,7 @@
 
 #include "engine/observe/costs.h"
 #include "engine/plan/plan.h"
-#include "engine/schedule/executor.h"
+#include "engine/schedule/stages/executor.h"
 
 namespace sluice::engine {
 

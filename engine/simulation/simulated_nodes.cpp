@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "engine/schedule/absent_nodes.h"
-#include "engine/schedule/sample_credit.h"
+#include "engine/schedule/stages/sample_credit.h"
+#include "engine/schedule/state/absent_nodes.h"
 
 namespace sluice::engine {
 namespace {

@@ -7,7 +7,7 @@
 #include "engine/contract/world.h"
 #include "engine/observe/costs.h"
 #include "engine/plan/plan.h"
-#include "engine/schedule/workload.h"
+#include "engine/schedule/state/workload.h"
 #include "engine/simulation/cost_model.h"
 
 namespace sluice::engine {

@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "engine/observe/activity.h"
-#include "engine/schedule/executor.h"
+#include "engine/schedule/stages/executor.h"
 #include "engine/simulation/cost_model.h"
 #include "engine/simulation/virtual_clock.h"
 

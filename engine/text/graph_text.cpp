@@ -160,7 +160,7 @@ std::vector<std::string> loop_lines(const Plan& plan, const RoleTraffic& traffic
 
 // The nodes of a role; a source whose groups a rollout makes is on every rank, and so of none.
 bool is_of_role(const Plan& plan, const PlanRole& role, size_t node) {
-  return (plan.roles.empty() || !plan.is_inside_rollout(static_cast<int>(node))) && role.has(plan.nodes[node]);
+  return (plan.roles.empty() || !plan.is_inside_rollout(static_cast<int>(node))) && role.has_executor(plan.nodes[node].executor);
 }
 
 bool is_of_no_role(const Plan& plan, size_t node) {

@@ -172,7 +172,7 @@ Json role_json(const Plan& plan, const PlanRole& role) {
     json.erase("tokens_in_flight");
     json["nodes"] = Json::array();
     for (const PlanNode& node : plan.nodes)
-      if (role.has(node)) json["nodes"].push_back(node.name);
+      if (role.has_executor(node.executor)) json["nodes"].push_back(node.name);
   }
   if (plan.roles.empty() || !plan.samples(role.first_rank)) return json;
   json["groups_at_once"] = Json::array();

@@ -120,7 +120,7 @@ std::string room_text(const Plan& plan) {
 std::string forward_text(const Plan& plan, const PlanRole& role) {
   std::vector<std::string> nodes;
   for (const PlanNode& node : plan.nodes)
-    if (role.has(node)) nodes.push_back("'" + node.name + "'");
+    if (role.has_executor(node.executor)) nodes.push_back("'" + node.name + "'");
   return "passes of " + join(nodes, " and ") + " for " + (plan.owners() == 1 ? "rank " : "ranks ") + range_text(0, plan.owners());
 }
 

@@ -16,7 +16,7 @@ namespace sluice::models {
 ///
 /// The threads are oneTBB's: those of all loops of the process together are no more than its cores, they look for work for some
 /// microseconds behind a loop and then sleep, and one that finds a loop unfinished takes from it, whoever has been away.
-/// LibTorch's own operators stay on the thread that calls them (nodes/models/threads.h): its OpenMP threads would spin for
+/// LibTorch's own operators stay on the thread that calls them (nodes/models/passes/threads.h): its OpenMP threads would spin for
 /// milliseconds behind each of them, on the cores that these loops need.
 void parallel_ranges(int64_t count, int64_t grain, c10::function_ref<void(int64_t begin, int64_t end)> work);
 

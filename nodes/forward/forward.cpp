@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "models/layers/feed_forward/routes.h"
 #include "nodes/forward/passes.h"
-#include "nodes/models/pass_lead.h"
+#include "nodes/models/passes/pass_lead.h"
 
 namespace sluice::nodes {
 

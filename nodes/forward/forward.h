@@ -7,7 +7,7 @@
 #include <string>
 
 #include "nodes/forward/ragged.h"
-#include "nodes/models/forward_model.h"
+#include "nodes/models/passes/forward_model.h"
 
 namespace sluice::nodes {
 

@@ -7,8 +7,8 @@
 #include "base/json.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/forward_model.h"
 #include "nodes/models/model_text.h"
+#include "nodes/models/passes/forward_model.h"
 #include "nodes/sources/conversation.h"
 #include "nodes/sources/prompt_template.h"
 

@@ -9,7 +9,7 @@
 #include "base/folder.h"
 #include "models/cuda/streams.h"
 #include "models/train/moving_average.h"
-#include "nodes/models/snapshot_files.h"
+#include "nodes/models/snapshot/snapshot_files.h"
 
 namespace sluice::nodes {
 namespace {

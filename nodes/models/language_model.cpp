@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/schedule/failure.h"
+#include "engine/schedule/state/failure.h"
 #include "models/kernels/parallel.h"
 #include "nodes/models/pass_assistant.h"
-#include "nodes/models/sampling_assistant.h"
-#include "nodes/models/threads.h"
+#include "nodes/models/passes/threads.h"
+#include "nodes/models/sampling/sampling_assistant.h"
 
 namespace sluice::nodes {
 namespace {

@@ -12,12 +12,12 @@
 #include "engine/contract/model_versions.h"
 #include "models/layers/column_share.h"
 #include "models/sample/load_packed.h"
-#include "nodes/models/forward_model.h"
-#include "nodes/models/local_publisher.h"
 #include "nodes/models/model_text.h"
-#include "nodes/models/received_weights.h"
-#include "nodes/models/sampled_weights.h"
+#include "nodes/models/passes/forward_model.h"
+#include "nodes/models/sampling/sampled_weights.h"
 #include "nodes/models/trained_model.h"
+#include "nodes/models/weights/local_publisher.h"
+#include "nodes/models/weights/received_weights.h"
 
 namespace sluice::nodes {
 

@@ -13,13 +13,13 @@
 #include "models/layers/weight_names.h"
 #include "models/sample/load_packed.h"
 #include "nodes/models/averaged_model.h"
-#include "nodes/models/common_training.h"
-#include "nodes/models/common_weights.h"
+#include "nodes/models/gradients/common_training.h"
 #include "nodes/models/language_model.h"
 #include "nodes/models/model_device.h"
 #include "nodes/models/model_facts.h"
-#include "nodes/models/remote_publisher.h"
-#include "nodes/models/wire_layout.h"
+#include "nodes/models/weights/common_weights.h"
+#include "nodes/models/weights/remote_publisher.h"
+#include "nodes/models/weights/wire_layout.h"
 
 namespace sluice::nodes {
 namespace {

@@ -15,7 +15,7 @@
 #include "models/forward/transformer.h"
 #include "nodes/models/ema_params.h"
 #include "nodes/models/optimizer_params.h"
-#include "nodes/models/trained_parameters.h"
+#include "nodes/models/weights/trained_parameters.h"
 
 namespace sluice::nodes {
 

@@ -4,7 +4,7 @@
 #include "models/config/config.h"
 #include "models/config/output_head.h"
 #include "nodes/models/language_model_type.h"
-#include "nodes/models/trained_parameters.h"
+#include "nodes/models/weights/trained_parameters.h"
 
 namespace sluice::nodes {
 

@@ -20,16 +20,16 @@ class WeightPublisher;
 /// Tokenizer, chat template, end of sequence: nodes/models/model_text.h. No weights.
 std::shared_ptr<const ModelText> model_text(const engine::NodeResources& resources, const std::string& name);
 
-/// The live weights, for passes without training (ModelUse::kReads): nodes/models/forward_model.h.
+/// The live weights, for passes without training (ModelUse::kReads): nodes/models/passes/forward_model.h.
 std::shared_ptr<const ForwardModel> forward_model(const engine::NodeResources& resources, const std::string& name);
 
-/// The published versions (kSamples): nodes/models/sampled_weights.h.
+/// The published versions (kSamples): nodes/models/sampling/sampled_weights.h.
 std::shared_ptr<const SampledWeights> sampled_weights(const engine::NodeResources& resources, const std::string& name);
 
 /// What is trained (kUpdates): nodes/models/trained_model.h.
 std::shared_ptr<TrainedModel> trained_model(const engine::NodeResources& resources, const std::string& name);
 
-/// The port that publishes (kPublishes): nodes/models/weight_publisher.h.
+/// The port that publishes (kPublishes): nodes/models/weights/weight_publisher.h.
 std::shared_ptr<WeightPublisher> weight_publisher(const engine::NodeResources& resources, const std::string& name);
 
 }  // namespace sluice::nodes

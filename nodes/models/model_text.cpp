@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "models/config/config.h"
-#include "text/chat_template.h"
+#include "text/chat/chat_template.h"
 
 namespace sluice::nodes {
 

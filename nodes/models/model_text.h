@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace sluice::text {
 class ChatTemplate;

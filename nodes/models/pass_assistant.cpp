@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "models/layers/gradient.h"
-#include "nodes/models/pass_wire.h"
+#include "nodes/models/passes/pass_wire.h"
 
 namespace sluice::nodes {
 namespace {

@@ -7,15 +7,15 @@
 
 #include "base/file_system.h"
 #include "engine/contract/pass_group.h"
-#include "nodes/models/forward_model.h"
-#include "nodes/models/group_exchange.h"
-#include "nodes/models/pass_command.h"
+#include "nodes/models/passes/forward_model.h"
+#include "nodes/models/passes/group_exchange.h"
+#include "nodes/models/passes/pass_command.h"
 #include "nodes/models/trained_model.h"
 
 namespace sluice::nodes {
 
-/// Computes segments of the passes of a model that another rank leads (nodes/models/pass_lead.h), and does with the model what
-/// that one does. Keeps what the backward of the last segment needs that is trained on.
+/// Computes segments of the passes of a model that another rank leads (nodes/models/passes/pass_lead.h), and does with the model
+/// what that one does. Keeps what the backward of the last segment needs that is trained on.
 ///
 /// Ownership: uses what it is given, which outlives it. Threads: one. Waits for: the rank that leads. Ends when: it says so, or
 /// the run is over, which is thrown as PassGroup has it.

@@ -7,9 +7,9 @@
 
 #include "base/path_kind.h"
 #include "models/cuda/streams.h"
-#include "nodes/models/device_transport.h"
-#include "nodes/models/host_transport.h"
-#include "nodes/models/snapshot_files.h"
+#include "nodes/models/gradients/device_transport.h"
+#include "nodes/models/gradients/host_transport.h"
+#include "nodes/models/snapshot/snapshot_files.h"
 
 namespace sluice::nodes {
 

@@ -13,14 +13,14 @@
 #include "engine/contract/scheduled_number.h"
 #include "models/folder/folder.h"
 #include "models/train/adamw.h"
-#include "nodes/models/common_gradients.h"
-#include "nodes/models/common_training.h"
-#include "nodes/models/forward_model.h"
-#include "nodes/models/gradient_buckets.h"
-#include "nodes/models/model_snapshot.h"
-#include "nodes/models/publish_together.h"
-#include "nodes/models/saved_versions.h"
-#include "nodes/models/weight_publisher.h"
+#include "nodes/models/gradients/common_gradients.h"
+#include "nodes/models/gradients/common_training.h"
+#include "nodes/models/gradients/gradient_buckets.h"
+#include "nodes/models/passes/forward_model.h"
+#include "nodes/models/snapshot/model_snapshot.h"
+#include "nodes/models/weights/publish_together.h"
+#include "nodes/models/weights/saved_versions.h"
+#include "nodes/models/weights/weight_publisher.h"
 
 namespace sluice::nodes {
 
@@ -84,7 +84,8 @@ class TrainedModel {
   void publish_here(int64_t version) { saved_versions_.publish(version); }
 
   /// As engine::Model has them. `NAME/` is a Hugging Face folder, with configuration and tokenizer of the folder `source`,
-  /// adapters merged in; or the adapters in PEFT's format in it or instead. What lies beside it: nodes/models/snapshot_files.h.
+  /// adapters merged in; or the adapters in PEFT's format in it or instead. What lies beside it:
+  /// nodes/models/snapshot/snapshot_files.h.
   void prepare_snapshot();
   void take_snapshot(engine::VersionRange versions, engine::CheckpointCopy copy);
   void write_snapshot(const std::filesystem::path& source, const std::filesystem::path& folder, FileSystem& files);

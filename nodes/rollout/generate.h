@@ -10,10 +10,10 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "engine/schedule/sample_credit.h"
+#include "engine/schedule/stages/sample_credit.h"
 #include "models/sample/generation.h"
 #include "nodes/models/model_text.h"
-#include "nodes/models/sampled_weights.h"
+#include "nodes/models/sampling/sampled_weights.h"
 #include "nodes/rollout/environments/environment.h"
 #include "nodes/rollout/running_weights.h"
 #include "nodes/rollout/turns.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "text/stream_decoder.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/stream_decoder.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace sluice::nodes {
 

@@ -7,7 +7,7 @@
 
 #include "engine/contract/settings.h"
 #include "models/sample/packed_weights.h"
-#include "nodes/models/sampled_weights.h"
+#include "nodes/models/sampling/sampled_weights.h"
 
 namespace sluice::nodes {
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "nodes/columns/columns.h"
-#include "text/first_tokens.h"
+#include "text/tokenizer/first_tokens.h"
 
 namespace sluice::nodes {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "text/oniguruma.h"
+#include "text/unicode/oniguruma.h"
 
 namespace sluice::nodes {
 

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/shown_text.h"
 #include "base/strings.h"
-#include "text/oniguruma.h"
+#include "text/unicode/oniguruma.h"
 
 namespace sluice::nodes {
 namespace {

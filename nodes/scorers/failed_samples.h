@@ -11,7 +11,7 @@
 #include "nodes/columns/columns.h"
 #include "nodes/columns/dropped_samples.h"
 #include "nodes/scorers/scorer.h"
-#include "text/function_ref.h"
+#include "text/unicode/function_ref.h"
 
 namespace sluice::nodes {
 

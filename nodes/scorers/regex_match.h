@@ -8,7 +8,7 @@
 #include "engine/contract/node.h"
 #include "nodes/scorers/failed_samples.h"
 #include "nodes/scorers/scorer.h"
-#include "text/oniguruma.h"
+#include "text/unicode/oniguruma.h"
 
 namespace sluice::nodes {
 

@@ -8,8 +8,8 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/forward_model.h"
 #include "nodes/models/model_text.h"
+#include "nodes/models/passes/forward_model.h"
 
 namespace sluice::nodes {
 

@@ -1,7 +1,7 @@
 #include "nodes/scorers/step_ends.h"
 
 #include "base/strings.h"
-#include "text/stream_decoder.h"
+#include "text/tokenizer/stream_decoder.h"
 
 namespace sluice::nodes {
 namespace {

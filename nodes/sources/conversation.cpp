@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/path_kind.h"
 #include "nodes/columns/column_json.h"
-#include "text/chat_template.h"
-#include "text/token_offsets.h"
+#include "text/chat/chat_template.h"
+#include "text/tokenizer/token_offsets.h"
 
 namespace sluice::nodes {
 namespace {

@@ -36,11 +36,11 @@ namespace sluice::nodes {
 ///   shuffle = true                 # another order in each epoch, fixed by [pipeline] seed
 ///   epochs = 0                     # 0: goes round without end
 ///
-/// Writes prompt[G], tokens[T]: groups of one sample, whose actions are the tokens of the completion, or of
-/// all that the assistant says in a conversation (text/chat_template.h: how that is known). The prompt is tokenised as `generate`
-/// does it. Prompt and completion may both be lists of messages, of which the completion is learned. Every example is tokenised
-/// once before the run starts; an example that is longer than max_tokens is a UserError that shows its line, or left out.
-/// Metric: rows_dropped, the rows that are left out.
+/// Writes prompt[G], tokens[T]: groups of one sample, whose actions are the tokens of the completion, or of all that the
+/// assistant says in a conversation (text/chat/chat_template.h: how that is known). The prompt is tokenised as `generate` does
+/// it. Prompt and completion may both be lists of messages, of which the completion is learned. Every example is tokenised once
+/// before the run starts; an example that is longer than max_tokens is a UserError that shows its line, or left out. Metric:
+/// rows_dropped, the rows that are left out.
 struct JsonlExamplesParams {
   std::vector<std::filesystem::path> path;
   std::vector<double> weights;

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/strings.h"
 #include "base/utf8.h"
-#include "text/chat_template.h"
+#include "text/chat/chat_template.h"
 
 namespace sluice::nodes {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "text/unicode.h"
-#include "text/utf8.h"
+#include "text/unicode/unicode.h"
+#include "text/unicode/utf8.h"
 
 namespace sluice::nodes {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "data/dataset.h"
 #include "engine/plan/data_look.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace sluice::nodes {
 

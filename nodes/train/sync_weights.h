@@ -5,7 +5,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/weight_publisher.h"
+#include "nodes/models/weights/weight_publisher.h"
 
 namespace sluice::nodes {
 

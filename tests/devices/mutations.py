@@ -33,7 +33,7 @@ MUTATIONS = [
      "  const at::Tensor host = all.view(type).narrow(0, 0, static_cast<int64_t>(numbers.size()));", None),
     ("a wait: tokens are read before they have come", PORTABLE + "sampler.cpp",
      "const at::Tensor here = numbers.to(at::kCPU);", "const at::Tensor here = numbers.to(at::kCPU, /*non_blocking=*/true);", None),
-    ("a wait: log-probabilities are read before they have come", "nodes/models/pass_request.cpp",
+    ("a wait: log-probabilities are read before they have come", "nodes/models/passes/pass_request.cpp",
      "return entries.to(at::kCPU);", "return entries.to(at::kCPU, /*non_blocking=*/true);", None),
     ("a device: the cache lies on the host", PORTABLE + "decoder.cpp",
      "at::TensorOptions(dtype_of(options.precision)).device(options.device);", "at::TensorOptions(dtype_of(options.precision));", None),
@@ -69,7 +69,7 @@ MUTATIONS = [
      "back_end.synchronizeDevice(device.index());", "", None),
     ("a wait: others read weights before their step is done", "nodes/models/trained_model.cpp",
      "models::finish_work_on(transformer().device());", "", None),
-    ("a wait: a version is read before it is packed", "nodes/models/sampled_weights.cpp", "models::finish_work_on(device_);", "", None),
+    ("a wait: a version is read before it is packed", "nodes/models/sampling/sampled_weights.cpp", "models::finish_work_on(device_);", "", None),
 ]
 
 

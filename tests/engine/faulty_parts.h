@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/contract/token_budget.h"
-#include "engine/schedule/executor.h"
+#include "engine/schedule/stages/executor.h"
 
 namespace sluice::engine {
 

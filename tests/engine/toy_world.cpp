@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "engine/schedule/sample_credit.h"
+#include "engine/schedule/stages/sample_credit.h"
 
 namespace sluice::engine::toy {
 namespace {

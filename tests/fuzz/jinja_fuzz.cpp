@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "tests/fuzz/target.h"
-#include "text/chat_template.h"
+#include "text/chat/chat_template.h"
 
 // A chat template, and behind a zero byte the messages: what is not there is a conversation that every template understands.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

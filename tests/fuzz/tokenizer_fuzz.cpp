@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "tests/fuzz/target.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 // A tokenizer.json. One that is accepted must work on any text.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

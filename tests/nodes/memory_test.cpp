@@ -12,7 +12,7 @@
 #include "nodes/forward/logprobs.h"
 #include "nodes/forward/values.h"
 #include "nodes/models/language_model_type.h"
-#include "nodes/models/threads.h"
+#include "nodes/models/passes/threads.h"
 #include "nodes/objectives/ppo_clip.h"
 #include "nodes/objectives/value_clip.h"
 #include "nodes/train/train_ppo.h"

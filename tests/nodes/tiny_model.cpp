@@ -15,8 +15,8 @@
 #include "base/random.h"
 #include "models/folder/folder.h"
 #include "nodes/columns/columns.h"
-#include "nodes/models/common_training.h"
-#include "nodes/models/common_weights.h"
+#include "nodes/models/gradients/common_training.h"
+#include "nodes/models/weights/common_weights.h"
 
 namespace sluice::nodes::testing {
 

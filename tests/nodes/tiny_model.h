@@ -10,7 +10,7 @@
 #include "engine/contract/registry.h"
 #include "engine/run/try_node.h"
 #include "nodes/models/language_model.h"
-#include "nodes/models/trained_parameters.h"
+#include "nodes/models/weights/trained_parameters.h"
 
 namespace sluice::nodes::testing {
 

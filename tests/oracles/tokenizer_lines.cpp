@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "text/stream_decoder.h"
+#include "text/tokenizer/stream_decoder.h"
 
 namespace sluice::text {
 namespace {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes text/unicode_tables.inc, unicode_categories.inc and grapheme_classes.inc: what the `tokenizers` package knows about
+"""Writes text/unicode/unicode_tables.inc, unicode_categories.inc and grapheme_classes.inc: what the `tokenizers` package knows about
 each character. Version 0.23.3 wrote the committed files.
 
     python tests/oracles/tokenizer_unicode.py
@@ -122,7 +122,7 @@ def write_categories():
 
 
 def graphemes():
-    """Code point to its place in GraphemeClass of text/graphemes.cpp; those of syllables of Hangul are computed there.
+    """Code point to its place in GraphemeClass of text/unicode/graphemes.cpp; those of syllables of Hangul are computed there.
 
     A charsmap that rewrites `x` drops what follows it in a grapheme of less than six bytes. So \u0300 behind it tells whether a
     grapheme begins with it, or is joined to what is before it.

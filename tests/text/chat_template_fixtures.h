@@ -14,7 +14,7 @@
 #include "base/strings.h"
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
-#include "text/chat_template.h"
+#include "text/chat/chat_template.h"
 
 namespace sluice::text {
 

@@ -3,7 +3,7 @@
 #include <random>
 #include <string>
 
-#include "text/utf8.h"
+#include "text/unicode/utf8.h"
 
 namespace sluice::text {
 

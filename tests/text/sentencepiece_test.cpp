@@ -4,7 +4,7 @@
 
 #include "base/strings.h"
 #include "tests/text/tokenizer_fixtures.h"
-#include "text/stream_decoder.h"
+#include "text/tokenizer/stream_decoder.h"
 
 namespace sluice::text::sentencepiece_test {
 namespace {

@@ -13,7 +13,7 @@
 #include "tests/sanitized.h"
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace sluice::text {
 

@@ -6,7 +6,7 @@
 
 #include "base/strings.h"
 #include "tests/text/tokenizer_fixtures.h"
-#include "text/first_tokens.h"
+#include "text/tokenizer/first_tokens.h"
 
 namespace sluice::text::tokenizer_real_test {
 namespace {

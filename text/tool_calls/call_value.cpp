@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "text/tool_calls/call_marks.h"
-#include "text/utf8.h"
+#include "text/unicode/utf8.h"
 
 namespace sluice::text {
 namespace {

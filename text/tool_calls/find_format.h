@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "text/chat_template.h"
+#include "text/chat/chat_template.h"
 #include "text/tool_calls/tool_call_format.h"
 
 namespace sluice::text {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "text/chat_template.h"
+#include "text/chat/chat_template.h"
 #include "text/tool_calls/tool_call_format.h"
 
 namespace sluice::text {

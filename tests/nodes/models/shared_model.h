@@ -12,7 +12,7 @@
 
 #include "engine/ranks/parcel_pass_groups.h"
 #include "nodes/forward/ragged.h"
-#include "nodes/models/pass_lead.h"
+#include "nodes/models/passes/pass_lead.h"
 #include "tests/engine/ranks/parcels_in_one_process.h"
 #include "tests/files/forwarding_file_system.h"
 #include "tests/nodes/tiny_model.h"

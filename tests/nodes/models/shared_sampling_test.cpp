@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "engine/ranks/parcel_pass_groups.h"
 #include "models/sample/generation.h"
-#include "nodes/models/sampling_lead.h"
+#include "nodes/models/sampling/sampling_lead.h"
 #include "tests/engine/ranks/parcels_in_one_process.h"
 #include "tests/files/forwarding_file_system.h"
 #include "tests/nodes/tiny_model.h"

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "nodes/columns/columns.h"
-#include "nodes/scorers/code_tests.h"
+#include "nodes/scorers/code/code_tests.h"
 #include "tests/nodes/node_harness.h"
 
 namespace sluice::nodes {

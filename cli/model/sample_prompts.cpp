@@ -1,0 +1,90 @@
+#include "cli/model/sample_prompts.h"
+
+#include <iostream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "data/jsonl_reader.h"
+#include "data/source_files.h"
+#include "text/chat/chat_template.h"
+
+namespace sluice::cli {
+namespace {
+
+std::string standard_input() { return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()}; }
+
+Json as_user(const Json& text) { return Json::array({{{"role", "user"}, {"content", text}}}); }
+
+// A template writes the special tokens itself.
+std::vector<int64_t> rendered(const text::ChatTemplate& chat, const Json& messages, const text::Tokenizer& tokenizer) {
+  return tokenizer.encode(chat.render(messages, {.add_generation_prompt = true}));
+}
+
+class OnePrompt final : public SamplePrompts {
+ public:
+  explicit OnePrompt(Prompt prompt) : prompt_(std::move(prompt)) {}
+
+  size_t count() const override { return 1; }
+  Prompt at(size_t) const override { return prompt_; }
+  SourceSpan where(size_t) const override { return {}; }
+
+ private:
+  Prompt prompt_;
+};
+
+class PromptRows final : public SamplePrompts {
+ public:
+  PromptRows(const SampleArguments& arguments, const text::Tokenizer& tokenizer)
+      : tokenizer_(tokenizer),
+        chats_(arguments.chat),
+        rows_(data::source_files({arguments.prompts}),
+              {{.name = arguments.prompt_field, .param = "--prompt-field", .kind = data::FieldKind::kTextOrMessages}}) {
+    if (chats_ || text::ChatTemplate::is_in(arguments.folder)) template_ = text::ChatTemplate::load(arguments.folder);
+  }
+
+  size_t count() const override { return rows_.rows(); }
+
+  Prompt at(size_t row) const override {
+    const Json value = rows_.values(row).front();
+    if (value.is_array()) return of_messages(value, value, row);
+    const std::string text = data::text_of(value);
+    if (chats_) return of_messages(text, as_user(text), row);
+    return {.written = text, .ids = tokenizer_.encode(text, /*add_special=*/true)};
+  }
+
+  SourceSpan where(size_t row) const override { return rows_.where(row); }
+
+ private:
+  Prompt of_messages(const Json& written, const Json& messages, size_t row) const {
+    if (!template_)
+      throw UserError(Problem{.where = where(row),
+                              .message = "the prompt is a conversation, and the model has no chat template",
+                              .help = "add chat_template.jinja to its folder, or name a field of text with --prompt-field"});
+    try {
+      return {.written = written, .ids = rendered(*template_, messages, tokenizer_)};
+    } catch (const UserError& error) {
+      Problems problems = error.problems();
+      problems.front().where = where(row);
+      throw UserError(std::move(problems));
+    }
+  }
+
+  const text::Tokenizer& tokenizer_;
+  const bool chats_;
+  data::JsonlReader rows_;
+  std::optional<text::ChatTemplate> template_;
+};
+
+}  // namespace
+
+std::unique_ptr<SamplePrompts> sample_prompts(const SampleArguments& arguments, const text::Tokenizer& tokenizer) {
+  if (!arguments.prompts.empty()) return std::make_unique<PromptRows>(arguments, tokenizer);
+  const std::string text = arguments.prompt.empty() ? standard_input() : arguments.prompt;
+  std::vector<int64_t> ids = arguments.chat ? rendered(text::ChatTemplate::load(arguments.folder), as_user(text), tokenizer)
+                                            : tokenizer.encode(text, /*add_special=*/true);
+  return std::make_unique<OnePrompt>(SamplePrompts::Prompt{.written = text, .ids = std::move(ids)});
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,15 @@
+#include "cli/terminal/output_file.h"
+
+#include "base/file.h"
+#include "base/path_kind.h"
+
+namespace sluice::cli {
+
+void write_output(const std::filesystem::path& path, std::string_view text) {
+  if (path_kind(path) == PathKind::kOther)
+    OutputFile(path).write(text);  // without waiting for a disk: there is none
+  else
+    write_file_atomically(real_path(path).value_or(path), text);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,76 @@
+#include "engine/schedule/rollout/path_head.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::engine {
+namespace {
+
+Rollout* rollout_of(StageHost& maker) { return maker.plan().type->kind == NodeKind::kRollout ? &maker.as<Rollout>() : nullptr; }
+
+}  // namespace
+
+PathHead::PathHead(RunState& state, int path, StageHost& maker, int64_t begun, std::function<void()> finished)
+    : state_(state),
+      index_(path),
+      path_(state.paths[static_cast<size_t>(path)]),
+      maker_(maker),
+      rollout_(rollout_of(maker)),
+      seen_iteration_(begun - 1),
+      finished_(std::move(finished)) {
+  for (const ModelNeed& need : maker_.plan().needs.models) {
+    const auto gate = state.gates.find(need.model);
+    if (need.use == ModelUse::kSamples && gate != state.gates.end()) gates_.push_back(&gate->second);
+  }
+}
+
+bool PathHead::has_version(int64_t version) const {
+  return std::ranges::all_of(gates_, [&](const VersionGate* gate) { return gate->has(version); });
+}
+
+void PathHead::begin_step() {
+  state_.activity.begin(maker_.executor(), maker_.index());
+  slice_ = {};
+  step_began_ns_ = state_.clock.now_ns();
+  guarded(&PathHead::take_in);
+}
+
+void PathHead::end_step() {
+  guarded(&PathHead::bring_out);
+  slice_.iteration = iteration_of_step();
+  if (rollout_ != nullptr) tail_.step(slice_.tokens, all_groups_are_in(), state_.clock.now_ns() - step_began_ns_);
+  tell_of_step();
+  if (rollout_ != nullptr) {
+    const Rollout::PoolBytes pool = rollout_->pool_bytes();
+    seen_pool_held_ = pool.held;
+    seen_pool_used_ = pool.used;
+  }
+  show();
+}
+
+void PathHead::guarded(void (PathHead::*half)()) {
+  if (finished_run_) return;
+  if (state_.stopping()) return finish_run();
+  try {
+    (this->*half)();
+  } catch (...) {
+    state_.failure.capture(place());
+    finish_run();
+  }
+}
+
+// What the step amounted to is told to the observers, and counts as progress, unless it was nothing.
+void PathHead::tell_of_step() {
+  const bool worked = slice_.tokens > 0 || slice_.prompt_tokens > 0 || slice_.groups > 0;
+  if (!worked) return state_.activity.end_unseen(maker_.executor());
+  state_.activity.end(maker_.executor(), std::move(slice_));
+  state_.steps.fetch_add(1, std::memory_order_relaxed);
+}
+
+void PathHead::finish_run() {
+  if (std::exchange(finished_run_, true)) return;
+  leave_run();
+  finished_();
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,184 @@
+#include "engine/schedule/rollout/rollout_worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/observe/engine_metrics.h"
+#include "engine/plan/saturating.h"
+#include "engine/schedule/rollout/group_columns.h"
+#include "engine/schedule/rollout/rollout_sink.h"
+
+namespace sluice::engine {
+namespace {
+
+// Of a rank's budget, at worst, where credit is taken on demand.
+constexpr int64_t kMostInTheMaking = 3;
+
+// What a sample may ask for behind its prompt, whatever its contract says: a simulated one does not know it.
+constexpr int64_t kUsualRoom = 17;
+
+// A rollout that does not say how long prompts are may take all at once.
+AdmissionRules rules_of(const PlanPath& path, const NodeNeeds& needs, bool on_demand) {
+  const int64_t most = path.capacity.group_tokens, of_prompt = needs.shared_prompt_tokens;
+  AdmissionRules rules{.most_tokens = most, .on_demand = on_demand, .first_tokens = most, .in_order = false};
+  if (of_prompt == 0 || needs.worst_sample_tokens == 0) return rules;
+  const int64_t samples = most / needs.worst_sample_tokens;
+  rules.first_tokens =
+      std::min(most, saturating_product(samples, saturating_sum(of_prompt, std::max(needs.on_demand_tokens, kUsualRoom))));
+  return rules;
+}
+
+}  // namespace
+
+RolloutWorker::RolloutWorker(RunState& state, Parts parts, std::function<void()> finished)
+    : PathHead(state, parts.path, *parts.rollout, parts.begun, std::move(finished)),
+      parts_(std::move(parts)),
+      on_demand_(takes_on_demand(state.plan.budget, *maker_.plan().type, maker_.plan().needs)),
+      admission_(*path_.budget, rules_of(path_.plan, maker_.plan().needs, on_demand_)),
+      ended_(parts_.begun) {}
+
+// Another one only when nothing of this one is being made. Those before the first are for ranks that were there before.
+bool RolloutWorker::may_enter(int64_t iteration) const {
+  return iteration >= parts_.begun && has_version_for(iteration) && (iteration == at_ || owners_of_.empty());
+}
+
+std::optional<OwnersSeen::Offer> RolloutWorker::next_offer() const {
+  const std::optional<OwnersSeen::Offer> offer = parts_.owners.next(index_);
+  if (offer && may_enter(offer->place.iteration) && has_room()) return offer;
+  const std::optional<OwnersSeen::Offer> again = parts_.may_be_lost ? parts_.owners.next_again(index_) : std::nullopt;
+  return again && may_enter(again->place.iteration) && has_room_again() ? again : std::nullopt;
+}
+
+// On demand.
+bool RolloutWorker::may_make_more() const {
+  const int64_t groups = std::ssize(owners_of_) + 1;
+  return saturating_product(groups, path_.plan.capacity.group_tokens) <= kMostInTheMaking * path_.budget->capacity();
+}
+
+// The room that is kept is for what a lost rank was to make; on demand what is there already gives way.
+bool RolloutWorker::has_room() const {
+  if (on_demand_) return may_make_more() && admission_.can_reserve() && !parts_.help.has_given_up_credit(index_);
+  return parts_.may_be_lost ? admission_.can_reserve_beside() : admission_.can_reserve();
+}
+
+bool RolloutWorker::has_room_again() const {
+  if (!on_demand_) return admission_.can_reserve();
+  return may_make_more() && (admission_.can_reserve() || parts_.help.has_credit(index_));
+}
+
+bool RolloutWorker::ready() {
+  if (has_finished()) return false;
+  if (state_.stopping() || parts_.owners.is_over(index_) || parts_.owners.floor(index_) > ended_) return true;
+  return parts_.help.has_answer(index_) || (!rollout_->idle() && !waits_for_credit()) || may_ask();
+}
+
+void RolloutWorker::show() {
+  if (at_ >= 0) seen_iteration_ = at_;
+  seen_idle_ = rollout_->idle();
+  if (index_ == state_.main_path && waiting() == Wait::kVersion)
+    state_.arrivals.await(path_.plan.version_for(seen_iteration_ + 1), state_.clock.now_ns());
+}
+
+WorkPlace RolloutWorker::place() const {
+  const AdmissionStage::Groups groups = admission_.admitted();
+  WorkPlace place{.node = maker_.plan().name, .iteration = std::max<int64_t>(0, at_)};
+  place.first_group = groups.first;
+  place.last_group = groups.last;
+  return place;
+}
+
+// Where all owners need nothing any more, what is in the making is dropped.
+void RolloutWorker::take_in() {
+  const bool is_over = parts_.owners.is_over(index_);  // before iterations are ended, so that all are
+  end_iterations();
+  if (is_over) return finish_run();
+  take_answer();
+  if (may_ask()) ask();
+}
+
+void RolloutWorker::ask() {
+  asked_ = next_offer();
+  if (!asked_) return;
+  if (!admission_.can_reserve()) parts_.help.give_up_credit(index_);
+  auto credit = admission_.reserve();
+  if (!credit) return asked_.reset();
+  asked_with_ = std::move(*credit);
+  parts_.help.ask(index_, asked_->owner, asked_->place, asked_->only_again);
+}
+
+void RolloutWorker::take_answer() {
+  std::optional<MutualHelp::Answer> answer = parts_.help.take_answer(index_);
+  if (!answer) return;
+  asked_.reset();
+  Credit credit = std::exchange(asked_with_, {});
+  if (!answer->group) return;
+  Group& prompt = *answer->group;
+  enter(prompt.iteration);
+  if (!rollout_->wants(prompt))
+    return parts_.help.decline(index_, answer->owner, prompt.iteration, prompt.index, maker_.metrics().contribution());
+  owners_of_.emplace(prompt.index, answer->owner);
+  admission_.admit(prompt, *rollout_, std::move(credit));
+  ++slice_.groups;
+  rollout_->start(std::move(prompt));
+}
+
+void RolloutWorker::bring_out() {
+  if (rollout_->idle() || waits_for_credit()) return;
+  RolloutSink sink(admission_, slice_, &maker_.metrics());
+  admission_.begin_step();
+  rollout_->step(sink);
+  for (RolloutSink::Finished& finished : sink.take_finished()) give_back(std::move(finished.group), finished.metrics);
+  if (waits_for_credit()) parts_.help.give_up_credit(index_);
+}
+
+void RolloutWorker::give_back(Group group, const Contribution& metrics) {
+  check_columns(state_, group, maker_.index());
+  admission_.settle(group);
+  Credit credit = admission_.hand_over(group.index);
+  ++made_;
+  parts_.help.give_back(index_, owners_of_.extract(group.index).mapped(), group, std::move(credit), metrics);
+}
+
+void RolloutWorker::enter(int64_t iteration) {
+  if (at_ == iteration) return;
+  leave();
+  at_ = iteration;
+  admission_.begin_iteration();
+  tail_.begin_iteration();
+  maker_.begin({.index = iteration, .policy_version = path_.plan.version_for(iteration)});
+}
+
+void RolloutWorker::leave() {
+  if (at_ < 0) return;
+  maker_.metrics().maximum(metrics::kKvBytesMax, static_cast<double>(rollout_->pool_bytes().held));
+  maker_.end({.index = at_, .policy_version = path_.plan.version_for(at_)});
+  add_contribution(beside_[at_], maker_.metrics().contribution());
+  at_ = -1;
+}
+
+void RolloutWorker::end_iterations() {
+  for (const int64_t floor = parts_.owners.floor(index_); ended_ < floor; ++ended_) {
+    if (at_ == ended_) leave();
+    auto recorded = beside_.extract(ended_);
+    parts_.progress.ended(index_, ended_, recorded ? std::move(recorded.mapped()) : Contribution());
+  }
+}
+
+PathHead::Wait RolloutWorker::waiting() const {
+  if (!seen_idle_) return Wait::kNothing;
+  const int64_t next = seen_iteration_ + 1;
+  return parts_.owners.have_given_all_before(index_, next) && !has_version_for(next) ? Wait::kVersion : Wait::kOtherRank;
+}
+
+std::string RolloutWorker::waits_for() const {
+  switch (waiting()) {
+    case Wait::kVersion:
+      return "version " + std::to_string(path_.plan.version_for(seen_iteration_ + 1)) + " of the weights to be published";
+    case Wait::kOtherRank:
+      return "a rank of role '" + state_.plan.roles.front().name + "' to give it a group to make";
+    default:
+      return {};
+  }
+}
+
+}  // namespace sluice::engine

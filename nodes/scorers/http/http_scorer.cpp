@@ -1,0 +1,139 @@
+#include "nodes/scorers/http/http_scorer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/shown_text.h"
+#include "base/strings.h"
+#include "nodes/columns/column_json.h"
+#include "nodes/scorers/metric_name.h"
+
+namespace sluice::nodes {
+namespace {
+
+bool is_score(const Json& value) {
+  return value.is_number() && std::abs(value.get<double>()) <= static_cast<double>(std::numeric_limits<float>::max());
+}
+
+// The value that the server gives its score under; null: none.
+const Json* scores_of(const Json& answer, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    const auto found = answer.is_object() ? answer.find(key) : answer.end();
+    if (found != answer.end() && !found->is_null()) return &*found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void HttpScorer::describe(engine::Contract<HttpScorerParams>& c) {
+  using P = HttpScorerParams;
+  c.type("http_scorer", "scores that a server gives");
+  describe_http(c);
+  c.param("format", &P::format)
+      .doc("openrlhf: batches of query, prompts and labels, slime: prompt, response and label of one sample");
+  c.param("batch_size", &P::batch_size)
+      .at_least(1)
+      .unit("samples")
+      .doc("of one request, with format = \"openrlhf\"; unset: an equal share of the micro-batch to each url");
+  describe_on_error(c);
+  describe_scorer(c);
+  c.reads_if_written(columns::kPrompt, columns::kLabel);
+  c.metric_family("reward/NODE/", "means of the other metrics that the server answers in extra_logs");
+  c.check([](const P& params, engine::Findings& findings) {
+    if (params.format == HttpFormat::kSlime && params.batch_size) {
+      findings.without_effect("batch_size", "batch_size has no effect with format = \"slime\", whose requests are of one sample");
+    }
+  });
+}
+
+HttpScorer::HttpScorer(const HttpScorerParams& params, engine::NodeResources& resources)
+    : params_(params),
+      node_(resources.node),
+      client_(http_options(params, resources.node)),
+      metrics_(*resources.metrics),
+      outside_(resources.outside) {}
+
+void HttpScorer::process(engine::MicroBatch& batch) {
+  ScoredTexts texts(params_, batch);
+  const ScoredSamples samples(texts, batch);
+  const size_t most = batch_size(texts.size());
+  std::vector<engine::Range> ranges;
+  for (size_t begin = 0; begin < texts.size(); begin += most) ranges.push_back({begin, std::min(texts.size(), begin + most)});
+  std::vector<std::string> requests;
+  for (const engine::Range range : ranges) requests.push_back(request(samples, range));
+
+  const std::vector<HttpReply> replies = client_.post(requests, {outside_, batch.iteration()});
+  FailedSamples failed;
+  for (size_t r = 0; r < ranges.size(); ++r) take(replies[r], ranges[r], texts, failed);
+  failed.settle(params_, node_, batch, texts, metrics_);
+  texts.record(metrics_);
+}
+
+size_t HttpScorer::batch_size(size_t samples) const {
+  if (params_.format == HttpFormat::kSlime) return 1;
+  if (params_.batch_size) return static_cast<size_t>(*params_.batch_size);
+  return std::max<size_t>(1, (samples + params_.urls.size() - 1) / params_.urls.size());
+}
+
+std::string HttpScorer::request(const ScoredSamples& samples, engine::Range range) const {
+  if (params_.format == HttpFormat::kSlime) {
+    const size_t i = range.begin;
+    return dump_json(Json{{"prompt", samples.prompts[i]}, {"response", samples.responses[i]}, {"label", samples.labels[i]}});
+  }
+  Json queries = Json::array();
+  for (size_t i = range.begin; i < range.end; ++i) queries.push_back(samples.prompts[i] + samples.responses[i]);
+  return dump_json(Json{{"query", std::move(queries)},
+                        {"prompts", entries_to_json(samples.prompts, range)},
+                        {"labels", entries_to_json(samples.labels, range)}});
+}
+
+void HttpScorer::take(const HttpReply& reply, engine::Range range, ScoredTexts& texts, FailedSamples& failed) {
+  const auto fail_all = [&](const std::string& what) {
+    for (size_t i = range.begin; i < range.end; ++i) failed.add(i, what);
+  };
+  if (!reply.failure.empty()) return fail_all(reply.failure);
+  constexpr size_t kShown = 200;
+  const std::string answered = reply.url + " answered " + shown_text(reply.body, kShown);
+  const Json answer = json_or_discarded(reply.body);
+  if (answer.is_discarded()) return fail_all(answered + ", which is not JSON");
+
+  if (params_.format == HttpFormat::kSlime) {
+    const Json* score = answer.is_number() ? &answer : scores_of(answer, {"score", "reward"});
+    if (score == nullptr || !is_score(*score)) {
+      return fail_all(answered + ", which is neither a finite number nor an object with one as score or reward");
+    }
+    texts.score(range.begin) = score->get<float>();
+    return;
+  }
+  const Json* scores = scores_of(answer, {"rewards", "scores"});
+  if (scores == nullptr || !scores->is_array()) return fail_all(answered + ", which has no list rewards");
+  if (scores->size() != range.size()) {
+    return fail_all(answered + ": " + std::to_string(scores->size()) + " rewards for " +
+                    plural(static_cast<int64_t>(range.size()), "sample"));
+  }
+  for (size_t i = 0; i < range.size(); ++i) {
+    const Json& entry = (*scores)[i];
+    const Json& score = entry.is_array() && entry.size() == 1 ? entry[0] : entry;
+    if (is_score(score)) {
+      texts.score(range.begin + i) = score.get<float>();
+    } else {
+      failed.add(range.begin + i, answered + ": reward " + std::to_string(i) + " is not a finite number");
+    }
+  }
+  const Json* logs = scores_of(answer, {"extra_logs"});
+  if (logs == nullptr || !logs->is_object()) return;
+  for (const auto& [name, values] : logs->items()) {
+    if (const std::string fault = fault_of_metric_name(name); !fault.empty()) return fail_all(reply.url + " answered " + fault);
+  }
+  for (const auto& [name, values] : logs->items()) {
+    for (const Json& value : values.is_array() ? values : Json::array({values})) {
+      if (is_score(value)) metrics_.mean("reward/" + node_ + "/" + name, value.get<double>());
+    }
+  }
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,164 @@
+#include "engine/schedule/help/mutual_help.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "engine/schedule/help/askers.h"
+#include "engine/schedule/help/helping.h"
+#include "tests/engine/schedule/helping_ranks.h"
+
+namespace sluice::engine::mutual_help_test {
+namespace {
+
+using Place = MutualHelp::Place;
+using testing::kNumber;
+
+class MutualHelpTest : public testing::HelpingRanks {};
+
+TEST_F(MutualHelpTest, AGroupIsMadeByWhoAsksAndComesBack) {
+  const Place place{.iteration = 3, .round = 0};
+  rank(1).ask(0, 0, place);
+  const auto asker = await([&] { return rank(0).asker_up_to(0, place); });
+  EXPECT_EQ(asker->rank, 1);
+  EXPECT_EQ(asker->place, place);
+  rank(0).give(0, *asker, prompt(3, 5));
+
+  auto answer = answer_for(1);
+  EXPECT_EQ(answer->owner, 0);
+  ASSERT_TRUE(answer->group);
+  EXPECT_EQ(answer->group->index, 5);
+  EXPECT_EQ(answer->group->read(kNumber)[0], 105);
+
+  TokenBudget budget(20, [] {});
+  ASSERT_TRUE(budget.try_acquire(7));
+  Group made = std::move(*answer->group);
+  made.layout = {};
+  made.layout.add_sample(7, 3);
+  made.layout.end_group();
+  rank(1).give_back(0, 0, made, Credit(budget, 7));
+  const auto told = await([&] { return rank(0).take_made(0); });
+  EXPECT_EQ(told->group, 5);
+  EXPECT_EQ(told->rank, 1);
+  EXPECT_EQ(told->tokens, 7);
+  EXPECT_EQ(budget.in_flight(), 7) << "as long as the owner has no room for it";
+  rank(0).fetch(0, 3, *told);
+  const auto fetched = await([&] { return rank(0).take_fetched(0); });
+  EXPECT_EQ(fetched->layout.tokens(), 7u);
+  EXPECT_EQ(fetched->read(kNumber)[0], 105);
+  await([&] { return budget.in_flight() == 0; });
+}
+
+TEST_F(MutualHelpTest, WhoAsksForARoundThatHasNotBegunWaits) {
+  rank(1).ask(0, 0, {.iteration = 1, .round = 1});
+  rank(2).ask(0, 0, {.iteration = 1, .round = 0});
+  const auto first = await([&] { return rank(0).asker_up_to(0, {.iteration = 1, .round = 0}); });
+  EXPECT_EQ(first->rank, 2);
+  EXPECT_FALSE(rank(0).asker_up_to(0, {.iteration = 1, .round = 0}));
+  const auto second = await([&] { return rank(0).asker_up_to(0, {.iteration = 2, .round = 0}); });
+  EXPECT_EQ(second->rank, 1);
+  rank(0).refuse(0, *second);
+  EXPECT_FALSE(answer_for(1)->group);
+}
+
+// Whether the question came before that or comes after it, and also where this rank is over.
+TEST_F(MutualHelpTest, WhereNoneIsLeftWhoAsksIsRefusedAtOnce) {
+  rank(1).ask(0, 0, {.iteration = 1, .round = 0});
+  await([&] { return rank(0).has_news(0, {.iteration = 1, .round = 0}); });
+  rank(0).say_none_left(0, {.iteration = 1, .round = 0});
+  EXPECT_FALSE(answer_for(1)->group);
+  rank(1).ask(0, 0, {.iteration = 0, .round = 3});
+  EXPECT_FALSE(answer_for(1)->group);
+  rank(0).leave(0);
+  rank(1).ask(0, 0, {.iteration = 9, .round = 0});
+  EXPECT_FALSE(answer_for(1)->group);
+}
+
+TEST_F(MutualHelpTest, CreditOfWhatIsNeverFetchedIsFreeWhenTheRunIsOver) {
+  TokenBudget budget(20, [] {});
+  ASSERT_TRUE(budget.try_acquire(7));
+  for (int index = 0; index < 3; ++index) rank(static_cast<size_t>(index)).expect_early_ends();
+  Group made = prompt(0, 1);
+  rank(1).give_back(0, 0, made, Credit(budget, 7));
+  await([&] { return rank(0).take_made(0); });
+  rank(1).forget();
+  EXPECT_EQ(budget.in_flight(), 0);
+}
+
+TEST_F(MutualHelpTest, CreditOfWhatIsNotFetchedYetCanBeGivenUp) {
+  TokenBudget budget(20, [] {});
+  for (const int64_t index : {1, 2}) {
+    ASSERT_TRUE(budget.try_acquire(7));
+    rank(1).give_back(0, 0, prompt(0, index), Credit(budget, 7));
+  }
+  EXPECT_TRUE(rank(1).has_credit(0));
+  EXPECT_FALSE(rank(1).has_given_up_credit(0));
+  rank(1).give_up_credit(0);
+  EXPECT_EQ(budget.in_flight(), 0);
+  EXPECT_FALSE(rank(1).has_credit(0));
+  for (int group = 0; group < 2; ++group) {
+    EXPECT_TRUE(rank(1).has_given_up_credit(0)) << "as long as one of them is there";
+    rank(0).fetch(0, 0, *await([&] { return rank(0).take_made(0); }));
+    EXPECT_EQ(await([&] { return rank(0).take_fetched(0); })->read(kNumber)[0], 101 + group);
+  }
+  await([&] { return !rank(1).has_given_up_credit(0); });
+}
+
+// One after the other, each until it has none left; in the next round again.
+TEST_F(MutualHelpTest, ARankAsksAllOthersInEachRound) {
+  TokenBudget budget(20, [] {});
+  Helping helping(rank(1), 0, {.rank = 1, .size = 3, .slots = 3});
+  EXPECT_TRUE(helping.may_ask());
+  for (const int64_t round : {0, 1}) {
+    const Place place{.iteration = 4, .round = round};
+    helping.begin_round(place);
+    for (const size_t owner : {2, 0}) {
+      for (const bool has_one : {true, false}) {
+        ASSERT_TRUE(helping.may_ask());
+        ASSERT_TRUE(budget.try_acquire(5));
+        helping.ask(Credit(budget, 5));
+        EXPECT_FALSE(helping.may_ask());
+        EXPECT_TRUE(helping.is_busy());
+        const auto asker = await([&] { return rank(owner).asker_up_to(0, place); });
+        const int64_t index = 10 * round + static_cast<int64_t>(owner);
+        if (has_one)
+          rank(owner).give(0, *asker, prompt(4, index));
+        else
+          rank(owner).refuse(0, *asker);
+        await([&] { return rank(1).has_news(0, place); });
+        auto got = helping.take_prompt();
+        ASSERT_EQ(got.has_value(), has_one);
+        EXPECT_EQ(budget.in_flight(), has_one ? 5 : 0);
+        if (!got) continue;
+        EXPECT_EQ(got->group.index, index);
+        EXPECT_TRUE(helping.is_busy());
+        helping.give_back(std::move(got->group), std::move(got->credit));
+        EXPECT_FALSE(helping.is_busy());
+        const auto made = await([&] { return rank(owner).take_made(0); });
+        rank(owner).fetch(0, 4, *made);
+        await([&] { return rank(owner).take_fetched(0); });
+        await([&] { return budget.in_flight() == 0; });
+      }
+    }
+    EXPECT_FALSE(helping.may_ask());
+  }
+  EXPECT_EQ(helping.take_count(), 4);
+  EXPECT_EQ(helping.take_count(), 0);
+}
+
+TEST(Helping, AsksEightOfManyRanksAndNeverItself) {
+  for (const int size : {2, 5, 9, 10, 64, 1000}) {
+    for (const int self : {0, size / 2, size - 1}) {
+      const std::vector<int> owners = owners_to_ask({.rank = self, .size = size});
+      EXPECT_EQ(owners.size(), static_cast<size_t>(std::min(size - 1, 8)));
+      EXPECT_EQ(std::set<int>(owners.begin(), owners.end()).size(), owners.size());
+      EXPECT_EQ(std::ranges::count(owners, self), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::engine::mutual_help_test
