@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 
 #include "base/error.h"
 #include "base/path_kind.h"
@@ -69,6 +70,22 @@ Problem refusal(const PluginContext& context, const engine::Name& plugin, const 
           .help = help};
 }
 
+// Under whatever names: the second time its types would be taken by itself.
+bool is_named_before(const engine::Name& plugin, const engine::PipelineSpec& spec) {
+  const auto before = std::span(spec.plugins).first(static_cast<size_t>(&plugin - spec.plugins.data()));
+  return std::ranges::any_of(
+      before, [&](const engine::Name& other) { return is_same_file(path_of(other, spec), path_of(plugin, spec)); });
+}
+
+Problem named_twice(const engine::Name& plugin, const fs::path& path) {
+  return {.kind = "written-twice",
+          .where = plugin.where,
+          .message = "plugin " + path.string() + " is named twice",
+          .caret = {},
+          .notes = {},
+          .help = "once is enough"};
+}
+
 void report(const engine::Name& plugin, const UserError& error, Problems& problems) {
   for (Problem problem : error.problems()) {
     if (problem.kind.empty()) problem.kind = "plugin-missing";  // or in a folder that may not be entered
@@ -100,6 +117,8 @@ PluginOutcome load_plugins(const PluginContext& context, engine::PipelineSpec& s
         problems.push_back(missing(context, plugin, path));
       else if (place == PluginPlace::kElsewhere)
         problems.push_back(refusal(context, plugin, path));
+      else if (is_named_before(plugin, spec))
+        problems.push_back(named_twice(plugin, path));
       else if (place == PluginPlace::kBeside && context.use == PluginUse::kLook)
         outcome.unasked.push_back(plugin);
       else

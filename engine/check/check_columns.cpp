@@ -173,7 +173,7 @@ class Remedies {
   std::optional<std::vector<DefaultNode>> types_;
 };
 
-/// Which nodes a missing column was reported at: what is behind them would only repeat it.
+/// Which nodes a missing column was reported at: what is after them would only repeat it.
 using Missing = std::map<std::string, std::vector<int>>;
 
 void check_reads(Draft& draft, int index, const Writers& writers, Remedies& remedies, Missing& missing) {

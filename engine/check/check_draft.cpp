@@ -1,7 +1,6 @@
 #include "engine/check/check_draft.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -195,11 +194,6 @@ bool params_usable(const NodeType& type, const void* params) {
     if (param.info.kind == ParamKind::kComponent && expected && param.text(params).empty()) return false;
   }
   return true;
-}
-
-bool is_plain_name(const std::string& name) {
-  return !name.empty() &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; });
 }
 
 }  // namespace sluice::engine::checking

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/contract/plain_name.h"
 #include "engine/plan/bind_settings.h"
 #include "engine/plan/capacity.h"
 #include "engine/plan/plan.h"
@@ -30,7 +31,7 @@ struct DraftNode {
   bool inputs_known = true;      // false: an input is missing or wrong, so what arrives is not known
   bool sealed = true;            // all that arrives is known: no ancestor is without needs or inputs_known
   std::string role;              // of [cluster.roles]; empty: there are none, or which one is not known
-  Name place;                    // what `on` says behind the role; empty text: nothing
+  Name place;                    // what `on` says after the role; empty text: nothing
   std::string executor = "cpu";  // with the role in front: "train/cpu:1"
   int stream = -1;               // its micro-batches come from its path's intake (-1) or have passed this filter last
 
@@ -98,7 +99,7 @@ struct Draft {
   const Preset* preset = nullptr;  // null: none
   std::vector<DraftNode> nodes;
   std::vector<DraftModel> models;
-  std::vector<int> order;  // topological, ties in file order; without nodes in or behind a loop
+  std::vector<int> order;  // topological, ties in file order; without nodes in or after a loop
   Ancestors ancestors;
   std::vector<DraftPath> paths;  // in the order of the file
 
@@ -149,9 +150,6 @@ std::optional<DefaultNode> with_default_params(const NodeType& type, const Regis
 /// False where a component could not be made: asking the contract for its needs would look into nothing.
 bool params_usable(const NodeType& type, const void* params);
 
-/// Letters, digits, '_' and '-': names of nodes and models appear in metrics, file names and graphs.
-bool is_plain_name(const std::string& name);
-
 /// The scope in which the tables of a node and a model are bound. What the preset has for them is noted in `uses`, if given.
 PresetScope preset_scope(const Draft& draft, const DraftNode& node, std::vector<PresetUse>* uses = nullptr);
 PresetScope preset_scope(const Draft& draft, std::vector<PresetUse>* uses);
@@ -176,16 +174,18 @@ const Entry* own_tokens(const Draft& draft, const PlanRole& role);
 /// Where it is written how many tokens are in flight on the ranks of a role; null: on all.
 SourceSpan place_of_tokens(const Draft& draft, const PlanRole* role);
 
-void resolve_preset(Draft& draft);        // check_preset.cpp: which one
-void resolve_nodes(Draft& draft);         // check_nodes.cpp: types, parameters, inputs
-void check_graph(Draft& draft);           // loops, order, sources, rollouts, paths
-void settle_choices(Draft& draft);        // check_choices.cpp: which columns are read by nodes that leave it open
-void check_metrics(Draft& draft);         // who records what
-void check_columns(Draft& draft);         // who reads and writes what
-void check_filters(Draft& draft);         // who drops groups, and whose micro-batches meet
-void check_samples(Draft& draft);         // of a group: are there enough to compare?
-void bind_models(Draft& draft);           // check_models.cpp: parameters and what follows from them
-void check_models(Draft& draft);          // who uses which model, and how
+void resolve_preset(Draft& draft);                       // check_preset.cpp: which one
+void resolve_nodes(Draft& draft);                        // check_nodes.cpp: types, parameters, inputs
+void check_graph(Draft& draft);                          // loops, order, sources, rollouts, paths
+void settle_choices(Draft& draft);                       // check_choices.cpp: which columns are read by nodes that leave it open
+void check_metrics(Draft& draft);                        // who records what
+void check_metric_names(Draft& draft, DraftNode& node);  // check_metric_names.cpp: what one node declares
+void check_reserved_metrics(Draft& draft);               // likewise, beside what the run records; only with an assembled plan
+void check_columns(Draft& draft);                        // who reads and writes what
+void check_filters(Draft& draft);                        // who drops groups, and whose micro-batches meet
+void check_samples(Draft& draft);                        // of a group: are there enough to compare?
+void bind_models(Draft& draft);                          // check_models.cpp: parameters and what follows from them
+void check_models(Draft& draft);                         // who uses which model, and how
 void check_forward_models(Draft& draft);  // check_forward_models.cpp: whose weights ranks of a role of their own have
 void take_facts_of_averaged(Draft& draft, DraftModel& model);  // check_averages.cpp: as take_facts_of_base() of check_models.cpp
 void note_averages(Draft& draft);                              // before who uses which is noted: who trains one averages it

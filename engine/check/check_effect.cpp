@@ -33,7 +33,7 @@ bool acts_itself(const DraftNode& node) {
 class Effects {
  public:
   explicit Effects(const Draft& draft) : draft_(draft), readers_(readers_of_columns(draft)), useful_(draft.nodes.size()) {
-    for (size_t i = draft.order.size(); i-- > 0;) {  // readers stand behind their writers
+    for (size_t i = draft.order.size(); i-- > 0;) {  // readers stand after their writers
       const int index = draft.order[i];
       const auto readers = readers_of(index);
       useful_[static_cast<size_t>(index)] =

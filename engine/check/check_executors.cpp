@@ -46,7 +46,7 @@ void report_unknown_executor(Draft& draft, const DraftNode& node) {
   const std::string last = names.back();
   names.pop_back();
   draft.error("executor-unknown", node.place.where,
-              std::string(role.empty() ? "on" : "what on has behind the role") + " must be an executor: " + join(names, ", ") +
+              std::string(role.empty() ? "on" : "what on has after the role") + " must be an executor: " + join(names, ", ") +
                   " or " + last + " with a number N",
               "such as " + sluice::quoted(role + "cpu:1"));
 }

@@ -4,7 +4,7 @@
 #include "base/strings.h"
 #include "engine/check/check_draft.h"
 
-// A filter thins micro-batches: what is behind it sees other micro-batches than what is beside it. One filter may ask for more
+// A filter thins micro-batches: what is after it sees other micro-batches than what is beside it. One filter may ask for more
 // groups in place of those that it dropped; an iteration then ends only when it has judged every group.
 namespace sluice::engine::checking {
 namespace {
@@ -70,7 +70,7 @@ void check_waits(Draft& draft, const DraftPath& path) {
                 "'" + filter.name() + "' and '" + node.name() + "'" + reason_text(node) + " would wait for each other for ever",
                 "'" + node.name() + "' hands nothing on before the iteration ends, which ends when '" + filter.name() +
                     "' has judged all its groups",
-                help + "most_draws = 1, or take '" + node.name() + "' from behind '" + filter.name() + "'");
+                help + "most_draws = 1, or put '" + node.name() + "' after '" + filter.name() + "'");
   }
 }
 
@@ -91,7 +91,7 @@ void report_mixed(Draft& draft, const DraftNode& node, int first, int other) {
   const std::string &filter = draft.node(filter_index).name(), &unfiltered = draft.node(unfiltered_index).name();
   const std::string help = draft.before(unfiltered_index, filter_index)
                                ? "take '" + unfiltered + "' out of inputs: its columns come through '" + filter + "'"
-                               : "let '" + unfiltered + "' take its input from behind '" + filter +
+                               : "let '" + unfiltered + "' come after '" + filter +
                                      "', or take its columns through the filter: name " + sluice::quoted(unfiltered) +
                                      " in inputs of [nodes." + filter + "]";
   const auto where = std::find_if(node.spec->inputs.begin(), node.spec->inputs.end(),
@@ -111,7 +111,7 @@ void check_streams(Draft& draft) {
                                     [&](int input) { return stream_behind(draft, input) != node.stream; });
     if (other == node.inputs.end()) continue;
     report_mixed(draft, node, first, *other);
-    node.stream = std::max(node.stream, stream_behind(draft, *other));  // behind it one report is enough
+    node.stream = std::max(node.stream, stream_behind(draft, *other));  // after it one report is enough
   }
 }
 

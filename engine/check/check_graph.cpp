@@ -67,7 +67,7 @@ void report_loop(Draft& draft, const std::vector<int>& loop) {
               "take one of these inputs away; what later iterations need of earlier ones goes through the weights of a model");
 }
 
-// What sorting could not order lies in loops or behind them. Each loop is reported once; its nodes are taken out before the next
+// What sorting could not order lies in loops or after them. Each loop is reported once; its nodes are taken out before the next
 // search.
 void report_loops(Draft& draft) {
   std::vector<bool> left(draft.nodes.size(), true);
@@ -213,7 +213,7 @@ void report_meeting(Draft& draft, const DraftNode& node, int first, int other) {
   draft.error(
       "paths-meet", where == node.spec->inputs.end() ? place_of(node) : where->where,
       "'" + node.name() + "' cannot join micro-batches of sources '" + source_of(first) + "' and '" + source_of(other) + "'",
-      "each source has groups of its own", "take all its inputs from behind one source; paths share models, not micro-batches");
+      "each source has groups of its own", "take all its inputs from one source; paths share models, not micro-batches");
 }
 
 // A node lies on the path of its source. Where two would meet, it counts to the first.
@@ -248,7 +248,7 @@ void check_measuring(Draft& draft) {
 
 // What reaches a node is known when its inputs are, and all that is before them.
 void mark_sealed(Draft& draft) {
-  for (DraftNode& node : draft.nodes) node.sealed = false;  // those in and behind a loop stay so
+  for (DraftNode& node : draft.nodes) node.sealed = false;  // those in and after a loop stay so
   for (const int index : draft.order) {
     DraftNode& node = draft.node(index);
     node.sealed = node.inputs_known && (is_source(node) || !node.inputs.empty()) &&

@@ -65,7 +65,7 @@ int64_t longest_sample(const Plan& plan) {
   return longest;
 }
 
-// With copy and pass as they are in the plan, of a rank: on the host, and behind it on its devices.
+// With copy and pass as they are in the plan, of a rank: on the host, and after it on its devices.
 void add_memories(const Plan& plan, int rank, const std::vector<PlanDevice>& devices, std::vector<PlanMemory>& all) {
   all.push_back(predict_memory(plan, plan.training_tokens(), rank));
   all.back().machine_bytes = plan.memory.machine_bytes;

@@ -12,13 +12,6 @@ namespace {
 
 constexpr const char* kPrefixKey = "metrics_prefix";
 
-// The part NODE of a declared name stands for the node's name.
-std::string with_node(const std::string& name, const std::string& node) {
-  std::vector<std::string> parts = split(name, '/');
-  std::ranges::replace(parts, "NODE", node);
-  return join(parts, "/");
-}
-
 void check_prefix(Draft& draft, const DraftNode& node) {
   const Name& prefix = node.spec->metrics_prefix;
   if (prefix.text.empty() || (is_plain_name(prefix.text) && !depends_on_timing(prefix.text + "/"))) return;
@@ -94,7 +87,8 @@ void check_metrics(Draft& draft) {
     const DraftPath* const path = draft.path_of(node);
     const bool gives_batches = path != nullptr && path->maker() == static_cast<int>(i);
     metrics::declare(node.type->kind, *node.needs, gives_batches, draft.measures(node), metrics);
-    for (MetricSpec& metric : metrics) metric.name = with_node(metric.name, node.name());
+    for (MetricSpec& metric : metrics) metric.name = metric_of_node(metric.name, node.name());
+    check_metric_names(draft, node);
     std::map<int, std::vector<std::string>> recorded_before;  // by node
     for (const std::string& name : names_of(draft, node)) {
       const auto [found, first] = recorders.emplace(name, static_cast<int>(i));
@@ -138,6 +132,7 @@ void refuse_best(Draft& draft, Best best, const Table& table, const char* beside
 }  // namespace
 
 void check_wanted_metrics(Draft& draft) {
+  check_reserved_metrics(draft);
   const auto& keep_best = draft.plan.checkpoint.keep_best;
   if (keep_best) check_recorded(draft, *keep_best, place_of(draft.spec.checkpoint, "keep_best", draft.spec.where));
   if (!keep_best) refuse_best(draft, draft.plan.checkpoint.best, draft.spec.checkpoint, "keep_best");

@@ -195,7 +195,7 @@ void check_may_train(Draft& draft, const DraftNode& node, const ModelNeed& need)
   draft.error("measuring-path-trains", place_of(node, need.param),
               "'" + node.name() + "' trains model '" + need.model + "' on a path that only measures",
               std::string(key) + " in [nodes." + source.name() + "] says that it does",
-              std::string("take ") + key + " away there, or move '" + node.name() + "' behind another source");
+              std::string("take ") + key + " away there, or move '" + node.name() + "' after another source");
 }
 
 // While a path without the trainer samples a version, the trainer goes on.
@@ -306,10 +306,10 @@ void check_side_reader(Draft& draft, int index, const ModelNeed& need) {
   const bool may_meet = reader.path == draft.node(model.updater).path;
   draft.error("model-read-while-trained", place_of(reader, need.param),
               "'" + reader.name() + "' reads model '" + need.model + "' while '" + updater + "' may be training it",
-              may_meet ? "it is not in front of '" + updater + "'" : "'" + updater + "' is behind another source",
+              may_meet ? "it is not in front of '" + updater + "'" : "'" + updater + "' is after another source",
               may_meet ? "name " + sluice::quoted(reader.name()) + " in inputs of [nodes." + updater +
                              "], or give it a frozen copy of the model"
-                       : "give it a frozen copy of the model, or train it behind the same source");
+                       : "give it a frozen copy of the model, or train it after the same source");
 }
 
 void warn_of_idle(Draft& draft, const DraftModel& model) {

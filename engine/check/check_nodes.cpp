@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "engine/check/check_draft.h"
 #include "engine/contract/foreign_names.h"
+#include "engine/contract/param_reports.h"
 
 namespace sluice::engine::checking {
 namespace {
@@ -77,6 +78,7 @@ void bind(Draft& draft, DraftNode& node) {
   const std::string type = "type " + sluice::quoted(node.type->info.type);
   BindContext context{draft.registry, draft.problems, place_of(node).known() ? type : type + " of node '" + node.name() + "'",
                       preset_scope(draft, node, &node.preset_uses), draft.right.pipeline ? draft.plan.pipeline.iterations : 0};
+  const size_t before = draft.problems.size();
   try {
     const bool is_source = node.type->kind == NodeKind::kSource;
     node.params = node.type->bind(is_source ? take_source_keys(node, context) : node.spec->params, context);
@@ -84,6 +86,7 @@ void bind(Draft& draft, DraftNode& node) {
   } catch (const UserError& error) {
     draft.add("setting-unusable", error);
   }
+  detail::give_place(draft.problems, before, place_of(node));
   const auto errors_after = std::count_if(draft.problems.begin(), draft.problems.end(),
                                           [](const Problem& p) { return p.severity == Severity::kError; });
   node.bound = node.needs && errors_before == errors_after;

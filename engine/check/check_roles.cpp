@@ -120,7 +120,7 @@ class RoleRules {
     }
   }
 
-  // All that is behind a source is of one kind, as far as all types are known.
+  // All that is after a source is of one kind, as far as all types are known.
   bool has_nothing_to_part() {
     if (!forward_.empty()) return false;
     const auto is_unknown = [](const DraftNode& node) { return node.type == nullptr; };
@@ -195,7 +195,7 @@ class RoleRules {
     return names_executor(draft_, on) ? "/" + on.text : std::string();
   }
 
-  // "on = "train"", or for each role, with the executor behind it that the node has asked for.
+  // "on = "train"", or for each role, with the executor after it that the node has asked for.
   std::string choices_for(const DraftNode& node) const {
     const std::string executor = executor_behind(node), fitting = fitting_role(node);
     std::vector<std::string> texts;

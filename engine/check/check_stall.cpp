@@ -82,7 +82,7 @@ class Stall {
     moved.nodes[static_cast<size_t>(*path_.proof.needed_by)].barrier = false;
     moved.nodes.push_back({.inputs = {*moved.refill}, .reads = true, .barrier = true});
     if (prove(moved).tokens_needed > budget()) return {};
-    return ", or '" + node(*path_.proof.needed_by).name() + "' behind '" + draft_.node(*path_.refill).name() + "'";
+    return ", or '" + node(*path_.proof.needed_by).name() + "' after '" + draft_.node(*path_.refill).name() + "'";
   }
 
   // Settings under which no barrier is left that needs more than the budget.

@@ -88,20 +88,28 @@ void CheckpointWriter::complete(const Cut& cut) {
     manifest.oldest_version = std::min(manifest.oldest_version, saved.versions.saved_with(cut.iterations).oldest);
   for (const auto& [name, state] : cut.nodes) manifest.growing.insert(state.files.begin(), state.files.end());
   std::erase_if(manifest.growing, [this](const auto& file) { return is_gone_event_file(parts_.run_folder, file.first); });
-  for (const auto& [name, bytes] : manifest.growing) sync_growing(name);
+  for (const auto& [name, bytes] : manifest.growing) sync_growing(name, cut);
   manifest.files = described_files(unfinished_);
+  const std::string text = manifest_json(manifest);
+  if (std::ssize(text) > kMostTextBytes)  // which nobody would read again; what nodes keep leaves a quarter of it
+    throw UserError("the checkpoint's list of files, settings and metrics has " + human_bytes(std::ssize(text)) +
+                    "; there may be " + human_bytes(kMostTextBytes));
   OutputFile file(unfinished_ / kManifestName, OutputFile::Mode::kTruncate, parts_.files);
-  file.write(manifest_json(manifest));
+  file.write(text);
   file.close();
   sync_folder(unfinished_, parts_.files);
 }
 
 // A run goes on without the end of an event file, so that is no reason to lose the checkpoint too.
-void CheckpointWriter::sync_growing(const std::string& name) {
+void CheckpointWriter::sync_growing(const std::string& name, const Cut& cut) {
   try {
     sync_file(parts_.run_folder / name, parts_.files);
-  } catch (const UserError&) {
-    if (!name.starts_with(kEventFilePrefix)) throw;
+  } catch (const UserError& error) {
+    if (name.starts_with(kEventFilePrefix)) return;
+    const auto writer = std::ranges::find_if(cut.nodes, [&](const auto& node) { return node.second.files.contains(name); });
+    if (writer == cut.nodes.end()) throw;
+    throw UserError("what node '" + writer->first + "' appends to cannot be saved: " + error.problems().front().message,
+                    error.problems().front().help);
   }
 }
 

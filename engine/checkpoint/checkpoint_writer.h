@@ -20,7 +20,7 @@ struct SavedModel {
 };
 using SavedModels = std::map<std::string, SavedModel>;
 
-/// The state of a run behind an iteration, but for its models, which are written for themselves. A plain value.
+/// The state of a run after an iteration, but for its models, which are written for themselves. A plain value.
 struct Cut {
   int64_t iterations = 0;                  // that are complete
   std::map<std::string, NodeState> nodes;  // by name
@@ -29,7 +29,7 @@ struct Cut {
 };
 
 /// Puts checkpoints into a run folder: beside their place, each file on the disk, then one rename; and removes those that
-/// [checkpoint] lets go of. Whatever fails or is cut off, what was saved before is whole, and what is left behind is removed by
+/// [checkpoint] lets go of. Whatever fails or is cut off, what was saved before is whole, and what is left after is removed by
 /// the next one.
 ///
 /// One checkpoint at a time: begin(), then each model, in any order and from threads of their own where their weights must not
@@ -48,7 +48,7 @@ class CheckpointWriter {
 
   explicit CheckpointWriter(Parts parts) : parts_(std::move(parts)) {}
 
-  /// Makes the folder of the checkpoint behind so many iterations, without what a crash has left there; once, however often it is
+  /// Makes the folder of the checkpoint after so many iterations, without what a crash has left there; once, however often it is
   /// called. Another one that was begun is dropped.
   void begin(int64_t iterations);
 
@@ -63,7 +63,7 @@ class CheckpointWriter {
 
  private:
   void complete(const Cut& cut);
-  void sync_growing(const std::string& name);
+  void sync_growing(const std::string& name, const Cut& cut);
   void put_in_place(const std::filesystem::path& folder, const std::filesystem::path& place);
   void tidy(const std::filesystem::path& folder) noexcept;
   void remove_superfluous(const std::filesystem::path& folder);

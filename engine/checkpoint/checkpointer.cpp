@@ -1,12 +1,14 @@
 #include "engine/checkpoint/checkpointer.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
 #include "engine/checkpoint/checkpoint_schedule.h"
+#include "engine/contract/contract_breach.h"
 #include "engine/contract/run_folder.h"
 #include "engine/observe/engine_metrics.h"
 
@@ -33,6 +35,17 @@ MetricRow metrics_of_checkpoint(const Plan& plan, const IterationReport& report)
   MetricRow own = report.metrics;
   std::erase_if(own, [&](const auto& metric) { return metrics::tells_of_first_weights(plan, metric.first, report.iteration); });
   return own;
+}
+
+// What a contract does not declare no check has seen: it may lie outside of the run folder, and be what a run cuts that goes on.
+void refuse_undeclared_files(const Plan& plan, const std::string& node, const NodeState& state) {
+  const std::vector<FileNeed>& declared = std::ranges::find(plan.nodes, node, &PlanNode::name)->needs.files;
+  for (const auto& [file, bytes] : state.files) {
+    if (std::ranges::find(declared, file, &FileNeed::path) == declared.end())
+      throw_contract_breach("it says that it appends to file " + sluice::quoted(file) + ", which its contract does not declare");
+    if (bytes < 0)
+      throw_contract_breach("it says that file " + sluice::quoted(file) + " has " + std::to_string(bytes) + " bytes");
+  }
 }
 
 // Others of its files are written again where it was; not so what grows. What cannot be looked at may still be there.
@@ -104,10 +117,26 @@ bool Checkpointer::announce(const std::vector<std::string>& models, int64_t iter
 }
 
 void Checkpointer::node_ended(const std::string& node, int64_t iteration, const NodeBase& implementation) {
-  StateWriter state;
-  implementation.save(state);
+  StateWriter writer;
+  implementation.save(writer);
+  NodeState state = writer.take();
+  refuse_undeclared_files(parts_.plan, node, state);
+  const int64_t bytes = state_bytes(state);
   const std::lock_guard lock(mutex_);
-  states_[iteration][node] = state.take();
+  states_[iteration][node] = std::move(state);
+  state_bytes_[node] = bytes;
+  refuse_too_much_state();
+}
+
+// With the lock held. The node that has ended now need not be the one that keeps most.
+void Checkpointer::refuse_too_much_state() const {
+  const auto add = [](int64_t sum, const auto& of_node) { return sum + of_node.second; };
+  const int64_t bytes = std::accumulate(state_bytes_.begin(), state_bytes_.end(), int64_t{0}, add);
+  if (bytes <= kMostStateBytesOfAll) return;
+  const auto most = std::ranges::max_element(state_bytes_, {}, [](const auto& of_node) { return of_node.second; });
+  throw UserError("the nodes of this pipeline keep " + human_bytes(bytes) + " together, '" + most->first + "' " +
+                      human_bytes(most->second) + " of them; a checkpoint can hold " + human_bytes(kMostStateBytesOfAll),
+                  "keep only what cannot be made again, or have fewer such nodes");
 }
 
 void Checkpointer::model_updated(const std::string& model, int64_t iteration) {

@@ -25,7 +25,7 @@ namespace sluice::engine {
 /// Decides when a run is saved, and gathers its state from the threads of the nodes. Of several ranks rank 0 has one, and the
 /// others save parts of the models for it. Thread-safe.
 ///
-/// A checkpoint is a cut behind an iteration: each node and each model that is trained gives its state when it has ended that
+/// A checkpoint is a cut after an iteration: each node and each model that is trained gives its state when it has ended that
 /// iteration, while others may be behind or ahead of it. A source is the first to end an iteration, so there it is decided.
 /// Once every node has ended it the cut is complete, and a thread of its own writes it while the run goes on. There is one cut at
 /// a time, because models hold one copy of themselves; one that becomes due before the last is written is
@@ -57,10 +57,10 @@ class Checkpointer {
   void source_ended(int64_t iteration);
 
   /// On the thread of the node that updates the models, before model_updated(): whether other ranks are to save their parts of
-  /// them behind this iteration, for which their folder is there then.
+  /// them after this iteration, for which their folder is there then.
   bool announce(const std::vector<std::string>& models, int64_t iteration);
 
-  /// A node has ended the iteration; on its thread.
+  /// A node has ended the iteration; on its thread. Throws UserError where what it keeps is against its contract, or too much.
   void node_ended(const std::string& node, int64_t iteration, const NodeBase& implementation);
 
   /// The node that updates `model` has ended the iteration, and nobody has published the weights; on its thread.
@@ -90,6 +90,7 @@ class Checkpointer {
 
  private:
   bool due(int64_t iteration) const;
+  void refuse_too_much_state() const;
   void prepare();
   void take_snapshot(const std::string& model, int64_t iterations, CheckpointCopy copy);
   void save_in_place(const std::string& model, int64_t iterations);
@@ -104,10 +105,11 @@ class Checkpointer {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::map<int64_t, std::map<std::string, NodeState>> states_;  // of iterations that are not all reported, and the last that is
+  std::map<std::string, int64_t> state_bytes_;                  // of each node: state_bytes() of what it kept last
   IterationReport last_report_{.iteration = -1, .metrics = {}};
   std::map<std::string, int64_t> last_growing_;
   int64_t decided_ = -1;         // iterations up to this one have been decided about
-  int64_t cut_ = -1;             // the iteration behind which one is taken; -1: none
+  int64_t cut_ = -1;             // the iteration after which one is taken; -1: none
   std::exception_ptr failure_;   // of that one: the first model that could not be written
   std::optional<Cut> complete_;  // it, when it can be written
   bool wanted_ = false;          // one was missed, or asked for

@@ -10,7 +10,7 @@ namespace sluice::engine {
 
 // Where on the disk the checkpoints of a run are: in its own folder, or by [checkpoint] folder in one for those of many runs.
 
-/// Where the checkpoint behind so many iterations is while it is written.
+/// Where the checkpoint after so many iterations is while it is written.
 std::filesystem::path unfinished_checkpoint(const std::filesystem::path& run_folder, const CheckpointSettings& settings,
                                             int64_t iterations);
 

@@ -37,7 +37,7 @@ struct Manifest {
 /// Size and checksum of the file at `path` in a checkpoint's folder. Reads it some megabytes at a time. Throws UserError.
 Manifest::File described(const std::filesystem::path& checkpoint, const std::filesystem::path& path);
 
-/// The first line holds the checksum of all lines behind it, so that a manifest vouches for itself.
+/// The first line holds the checksum of all lines after it, so that a manifest vouches for itself.
 std::string manifest_json(const Manifest& manifest);
 
 /// Throws UserError saying what is wrong with it; `path` is what it is called.

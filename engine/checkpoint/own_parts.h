@@ -36,7 +36,7 @@ class OwnParts {
   /// Waits for what is being written.
   ~OwnParts();
 
-  /// The node that updates `model` has ended the last of so many iterations, behind which the run is saved; on its thread.
+  /// The node that updates `model` has ended the last of so many iterations, after which the run is saved; on its thread.
   void save(const std::string& model, int64_t iterations);
 
   /// When no node runs any more. Waits for: rank 0 to say whether the run is saved at its end, and from where on; then writes.

@@ -21,10 +21,10 @@ class PartsOfOthers {
   /// Both outlive this.
   PartsOfOthers(const Plan& plan, Reductions& reductions) : plan_(plan), reductions_(reductions) {}
 
-  /// All others write their part of the model, of a checkpoint behind so many iterations.
+  /// All others write their part of the model, of a checkpoint after so many iterations.
   void expect(const std::string& model, int64_t iterations, bool at_the_end);
 
-  /// Tells all others that the run is saved at its end, behind so many iterations; 0: it is not.
+  /// Tells all others that the run is saved at its end, after so many iterations; 0: it is not.
   void tell_of_last_save(int64_t iterations);
 
   /// Waits for: what is expected. Ends when: all of it is written, or the run has failed. Throws UserError that names the first

@@ -81,7 +81,7 @@ struct NodeNeeds {
   int64_t least_samples = 1;                // of a group: with fewer the node has nothing to compare
   int64_t side_samples = 0;     // rollouts: samples that are made beside those of each group and do not travel with it, such
                                 // as a baseline; they take credit like the others, until they end
-  bool drops_groups = false;    // a filter: groups that it drops do not reach the nodes behind it
+  bool drops_groups = false;    // a filter: groups that it drops do not reach the nodes after it
   int64_t most_draws = 1;       // filters: groups drawn in an iteration are at most so many times groups_per_iteration;
                                 // above 1 what is dropped is replaced until groups_per_iteration groups were kept
   double oversample = 1;        // filters: so many times the groups that are still missing are drawn in each round

@@ -20,7 +20,7 @@ class DeviceExchange {
 
   virtual ~DeviceExchange() = default;
 
-  /// What one rank sends another is, piece by piece, what that receives from it. It comes behind all that `stream` of the device
+  /// What one rank sends another is, piece by piece, what that receives from it. It comes after all that `stream` of the device
   /// (cudaStream_t on a GPU, null: the default one) has been asked to do, and ahead of all that it will be: the host does not
   /// wait.
   virtual void exchange(std::span<const Piece> to, std::span<const Piece> from, void* stream) = 0;

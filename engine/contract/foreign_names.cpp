@@ -255,9 +255,9 @@ constexpr auto kKeys = std::to_array<ForeignKey>({
     {"mask_truncated_completions", "mask_samples", "truncated", ""},
     {"overlong_filtering", "mask_samples", "truncated", ""},
     {"overlong_buffer", "length_penalty", "cache_tokens", ""},
-    {"filter_groups", "filter_groups", "drop_equal_scores", "a node behind the scorer"},
-    {"use_dynamic_sampling", "filter_groups", "drop_equal_scores", "a node behind the scorer, with most_draws"},
-    {"dynamic_sampling", "filter_groups", "drop_equal_scores", "a node behind the scorer, with most_draws"},
+    {"filter_groups", "filter_groups", "drop_equal_scores", "a node after the scorer"},
+    {"use_dynamic_sampling", "filter_groups", "drop_equal_scores", "a node after the scorer, with most_draws"},
+    {"dynamic_sampling", "filter_groups", "drop_equal_scores", "a node after the scorer, with most_draws"},
     // Data.
     {"dataset", "jsonl_prompts", "path", ""},
     {"datasets", "jsonl_prompts", "path", "an array; weights says in which proportions"},

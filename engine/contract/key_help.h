@@ -10,7 +10,7 @@ namespace sluice::engine {
 
 /// What is said of a key that its table does not have.
 struct KeyHelp {
-  std::string caret;  // behind the carets: the key of this table that was probably meant
+  std::string caret;  // after the carets: the key of this table that was probably meant
   std::string help;   // else where such a key stands, or which keys there are
   std::string meant;  // that key of this table; empty: none
 };

@@ -30,6 +30,21 @@ std::vector<std::string> names_of(const MetricSpec& metric) {
   return {metric.name + "_mean", metric.name + "_std"};
 }
 
+std::string metric_of_node(const std::string& name, const std::string& node) {
+  std::vector<std::string> parts = split(name, '/');
+  std::ranges::replace(parts, "NODE", node);
+  return join(parts, "/");
+}
+
+std::string fault_of_metric_name(const std::string& name) {
+  if (name.empty()) return "it is empty";
+  if (!is_utf8(name)) return "it is not UTF-8";
+  const auto is_blank = [](unsigned char c) { return c <= 0x20 || c == 0x7F; };
+  if (std::ranges::any_of(name, is_blank)) return "it has a blank or a control character";
+  const std::vector<std::string> parts = split(name, '/');
+  return std::ranges::find(parts, "") == parts.end() ? "" : "a part of it is empty";
+}
+
 std::string shown_name(const MetricSpec& metric) { return metric.is_family ? metric.name + "..." : join(names_of(metric), ", "); }
 
 std::string prefixed_metric(const std::string& prefix, const std::string& name) {

@@ -30,6 +30,13 @@ struct MetricSpec {
 /// The names that stand in metrics.jsonl: one, or the two of kMoments. Not for families.
 std::vector<std::string> names_of(const MetricSpec& metric);
 
+/// `name` with the name of its node in place of the part NODE.
+std::string metric_of_node(const std::string& name, const std::string& node);
+
+/// Why no metric can have that name, such as "it is empty": it is UTF-8 without blanks and control characters, and no part of it
+/// is empty. Empty: it can.
+std::string fault_of_metric_name(const std::string& name);
+
 /// How people see it: "reward/score_mean, reward/score_std", "reward/NODE/...".
 std::string shown_name(const MetricSpec& metric);
 

@@ -37,7 +37,7 @@ class MetricsRecorder {
   void value(const std::string& name, double value);
 
   /// What was recorded; forgets it. Its layout is that of the declarations, whatever was recorded; what the names of a family
-  /// turned out to be comes behind them, in alphabetical order.
+  /// turned out to be comes after them, in alphabetical order.
   Contribution contribution();
 
   /// Records what another recorder of the same declarations has recorded.

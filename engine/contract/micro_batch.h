@@ -69,7 +69,7 @@ struct Readers {
 };
 
 /// Columns of one micro-batch by slot, shared by all branches of the graph up to the next filters. A slot is written by exactly
-/// one node, and only nodes behind it read it (the plan proves both), so slots need no lock: the graph's edges order the
+/// one node, and only nodes after it read it (the plan proves both), so slots need no lock: the graph's edges order the
 /// accesses. The entries of a slot go when its last reader is done, the credit of the groups when the last reader of all is.
 struct BatchState {
   struct Slot {
@@ -98,7 +98,7 @@ struct BatchState {
   const std::vector<int64_t> group_indices;
   int64_t drawn_groups;  // that it had before any filter
   int slot = 0;          // of the run, of which all its groups are
-  bool is_last = false;  // it is known that this rank's iteration has none behind it
+  bool is_last = false;  // it is known that this rank's iteration has none after it
   std::vector<Slot> slots;
   ByteMeter& meter;
 
@@ -109,7 +109,7 @@ struct BatchState {
 };
 
 /// What a node may see of a micro-batch: the columns that its contract reads, and places for those that it writes.
-/// A handle for the duration of `process`; reading an undeclared column or writing one twice is an InternalError.
+/// A handle for the duration of `process`. To read an undeclared column or write one twice throws UserError (contract_breach.h).
 class MicroBatch {
  public:
   /// Everything outlives it.
@@ -119,7 +119,7 @@ class MicroBatch {
   int64_t iteration() const { return state_->iteration; }
   int64_t id() const { return state_->id; }
   int slot() const { return state_->slot; }         // of the run: what it adds to gradients is added there
-  bool is_last() const { return state_->is_last; }  // it is known that none of the iteration comes behind it
+  bool is_last() const { return state_->is_last; }  // it is known that none of the iteration comes after it
   int64_t group_index(size_t group) const { return state_->group_indices[group]; }  // within the iteration
   const Layout& layout() const { return state_->layout; }
   size_t groups() const { return layout().groups(); }
@@ -153,7 +153,7 @@ class MicroBatch {
   }
   const ColumnData& written(const ColumnSpec& spec) const;
 
-  /// The group does not reach the nodes behind this one, which must be a filter by its contract. It stays readable here.
+  /// The group does not reach the nodes after this one, which must be a filter by its contract. It stays readable here.
   void drop_group(size_t group);
 
   /// For the engine.

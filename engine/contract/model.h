@@ -24,7 +24,7 @@ namespace sluice::engine {
 /// What a model computes at once.
 struct ModelPass {
   bool training = false;       // keeps what its backward needs
-  bool sampling = false;       // a step of a rollout: a token is drawn behind every one of these, at most
+  bool sampling = false;       // a step of a rollout: a token is drawn after every one of these, at most
   int64_t tokens = 0;          // of all samples
   int64_t longest_sample = 0;  // tokens
   int64_t ranks = 1;           // that compute it together
@@ -83,7 +83,7 @@ struct ModelFacts {
 
   bool follows_iterations = false;  // how it is trained depends on [pipeline] iterations, as a learning rate that decays does
   std::optional<ValueSchedule> learning_rate;  // of the run, where it is trained
-  std::vector<WeightGroup> groups;             // of its optimizer, and behind them the rest; none: it treats all alike
+  std::vector<WeightGroup> groups;             // of its optimizer, and after them the rest; none: it treats all alike
 
   bool has_base = false;   // a language model whose training leaves the weights as they are and learns a change of them
   std::string base_of;     // the model whose weights without what was learned this one is; the other facts are then that model's

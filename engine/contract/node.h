@@ -28,7 +28,7 @@ struct Iteration {
   int64_t policy_version = 0;  // the version of the weights that this iteration samples with
 };
 
-/// What a node may hold on to for its whole life. Everything here outlives the node.
+/// What a node may hold on to for its whole life: this struct, and everything in it, outlives the node.
 struct NodeResources {
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 

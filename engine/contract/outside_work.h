@@ -20,7 +20,7 @@ class OutsideWork {
   /// Grows while somebody waits.
   int64_t looks() const { return looks_.load(std::memory_order_relaxed); }
 
-  /// Nothing behind that iteration is needed any more; -1: nothing at all.
+  /// Nothing after that iteration is needed any more; -1: nothing at all.
   void drop_behind(int64_t last) {
     int64_t before = last_.load();
     while (last < before && !last_.compare_exchange_weak(before, last)) {

@@ -7,11 +7,14 @@
 #include "base/path_kind.h"
 #include "base/strings.h"
 #include "base/user_path.h"
-#include "engine/contract/foreign_names.h"
 #include "engine/contract/key_help.h"
-#include "engine/contract/registry.h"
+#include "engine/contract/param_reports.h"
 
 namespace sluice::engine {
+
+using detail::quoted_list;
+using detail::report;
+
 namespace {
 
 std::string number_text(double value) {
@@ -25,84 +28,6 @@ std::string range_text(const ParamInfo& info) {
   if (!info.maximum) return low;
   if (std::isinf(*info.maximum)) return low + ", or inf";
   return low + (info.minimum_excluded || !info.minimum ? " up to " : " to ") + number_text(*info.maximum);
-}
-
-std::string quoted_list(const std::vector<std::string>& names) {
-  std::vector<std::string> parts;
-  for (const std::string& name : names) parts.push_back(sluice::quoted(name));
-  return join(parts, ", ");
-}
-
-// A pipeline that was built in C++ has no places to point at.
-void report(BindContext& context, const char* kind, const SourceSpan& where, std::string message, std::string caret,
-            std::string help = {}) {
-  if (!where.known() && message.find(context.owner) == std::string::npos) message += " (" + context.owner + ")";
-  context.problems.push_back({.kind = kind,
-                              .where = where,
-                              .message = std::move(message),
-                              .caret = std::move(caret),
-                              .notes = {},
-                              .help = std::move(help)});
-}
-
-void report_expected(BindContext& context, const char* kind, const Value& value, const ParamInfo& info, std::string caret) {
-  report(context, kind, value.where, info.name + " must be " + expectation(info), std::move(caret));
-}
-
-void report_kind(BindContext& context, const Value& value, const ParamInfo& info) {
-  report_expected(context, "wrong-type", value, info, "this is " + kind_name(value));
-}
-
-bool in_range(double number, const ParamInfo& info) {
-  if (info.minimum && (info.minimum_excluded ? number <= *info.minimum : number < *info.minimum)) return false;
-  return !info.maximum || number <= *info.maximum;
-}
-
-std::vector<std::string> component_types(const Registry& registry, const std::string& kind) {
-  std::vector<std::string> types;
-  for (const auto& [key, type] : registry.components()) {
-    if (key.first == kind) types.push_back(key.second);
-  }
-  return types;
-}
-
-// `objective = "x"` or `objective = { type = "x", ... }`: the name, and the table without `type`.
-struct ComponentText {
-  std::string type;
-  SourceSpan where;
-  Table params;
-};
-
-std::optional<ComponentText> component_text(const Value& value, BindContext& context, const ParamInfo& info) {
-  if (const auto* name = std::get_if<std::string>(&value.data)) {
-    ComponentText text{*name, value.where, {}};
-    text.params.where = value.where;
-    return text;
-  }
-  const Table* table = std::get_if<Table>(&value.data);
-  if (table == nullptr) return report_kind(context, value, info), std::nullopt;
-  const Entry* type = table->find("type");
-  const auto* name = type == nullptr ? nullptr : std::get_if<std::string>(&type->value.data);
-  if (name == nullptr) {
-    const SourceSpan where = type == nullptr ? value.where : type->value.where;
-    report(context, "missing-key", where, info.name + " needs a type", {},
-           info.name + " = { type = NAME, ... } with one of " + quoted_list(component_types(context.registry, info.component)));
-    return std::nullopt;
-  }
-  ComponentText text{*name, type->value.where, *table};
-  std::erase_if(text.params.entries, [](const Entry& entry) { return entry.key == "type"; });
-  return text;
-}
-
-void report_unknown_component(const ComponentText& text, BindContext& context, const ParamInfo& info) {
-  const std::vector<std::string> known = component_types(context.registry, info.component);
-  const std::string foreign = foreign_type_text(text.type, info.component);
-  const std::string near = foreign.empty() ? did_you_mean(text.type, known) : std::string();
-  std::string help = !foreign.empty() ? foreign
-                     : known.empty()  ? "this program knows no " + info.component + "; a plugin can add one"
-                                      : "known: " + quoted_list(known);
-  report(context, "unknown-component", text.where, "there is no " + info.component + " " + sluice::quoted(text.type),
-         near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?", std::move(help));
 }
 
 std::string example_text(const ParamInfo& info) {
@@ -251,6 +176,12 @@ Param& ParamTable::add(Param param) {
 
 namespace detail {
 
+bool takes_number(const ParamInfo& info, double number) {
+  if (!std::isfinite(number) && number != info.maximum) return false;
+  if (info.minimum && (info.minimum_excluded ? number <= *info.minimum : number < *info.minimum)) return false;
+  return !info.maximum || number <= *info.maximum;
+}
+
 bool read_boolean(const Value& value, bool& out, BindContext& context, const ParamInfo& info) {
   const bool* flag = std::get_if<bool>(&value.data);
   if (flag == nullptr) return report_kind(context, value, info), false;
@@ -265,7 +196,7 @@ bool read_integer(const Value& value, int64_t& out, BindContext& context, const 
   }
   const auto* number = std::get_if<int64_t>(&value.data);
   if (number == nullptr) return report_kind(context, value, info), false;
-  if (!in_range(static_cast<double>(*number), info))
+  if (!takes_number(info, static_cast<double>(*number)))
     return report_expected(context, "out-of-range", value, info, info.doc), false;
   out = *number;
   return true;
@@ -285,9 +216,9 @@ bool read_real(const Value& value, double& out, BindContext& context, const Para
     number = *real;
   else
     return report_kind(context, value, info), false;
-  const bool is_allowed = std::isfinite(number) || number == info.maximum;  // inf, where a bound may be none
-  if (!is_allowed) return report_expected(context, "out-of-range", value, info, "this is not finite"), false;
-  if (!in_range(number, info)) return report_expected(context, "out-of-range", value, info, info.doc), false;
+  if (!std::isfinite(number) && number != info.maximum)
+    return report_expected(context, "out-of-range", value, info, "this is not finite"), false;
+  if (!takes_number(info, number)) return report_expected(context, "out-of-range", value, info, info.doc), false;
   out = number;
   return true;
 }
@@ -414,18 +345,6 @@ bool read_choice(const Value& value, size_t& index, BindContext& context, const 
   }
   index = static_cast<size_t>(found - info.choices.begin());
   return true;
-}
-
-Component<const void> read_component(const Value& value, BindContext& context, const ParamInfo& info) {
-  const auto written = component_text(value, context, info);
-  if (!written) return {};
-  const ComponentType* component = context.registry.find_component(info.component, written->type);
-  if (component == nullptr) return report_unknown_component(*written, context, info), Component<const void>{};
-  BindContext inside{context.registry, context.problems, info.component + " " + sluice::quoted(written->type),
-                     context.preset.within(info.name, info.component + ":" + written->type), context.iterations};
-  MadeComponent made = component->make(written->params, inside);
-  made.parts.insert(made.parts.begin(), {.name = "type", .text = sluice::quoted(written->type)});
-  return {written->type, std::move(made.object), std::move(made.parts), std::move(made.metrics), std::move(made.schedules)};
 }
 
 const Table* read_table(const Value& value, BindContext& context, const ParamInfo& info) {

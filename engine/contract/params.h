@@ -138,6 +138,9 @@ concept NamedEnum = std::is_enum_v<E> && requires(E e) {
 
 namespace detail {
 
+/// In the bounds, and finite unless it is the upper one: `inf` where there may be no limit.
+bool takes_number(const ParamInfo&, double);
+
 bool read_boolean(const Value&, bool&, BindContext&, const ParamInfo&);
 bool read_integer(const Value&, int64_t&, BindContext&, const ParamInfo&);
 bool read_integer_or_auto(const Value&, IntegerOrAuto&, BindContext&, const ParamInfo&);

@@ -3,10 +3,12 @@
 #include <dlfcn.h>
 
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
+#include "engine/contract/elf_file.h"
 #include "engine/contract/plugin_code.h"
 
 namespace sluice::engine {
@@ -31,12 +33,39 @@ std::map<std::string, std::string> words_of(const std::string& abi) {
   return words;
 }
 
+// Code of the plugin, from the initialisers of its library on, whose exceptions become errors that name it.
+template <class Call>
+decltype(auto) guarded(const std::filesystem::path& path, const std::string& while_it, Call&& call) {
+  const std::string what = "plugin " + path.string() + " failed while it " + while_it;
+  try {
+    return call_plugin(what, std::forward<Call>(call));
+  } catch (const UserError& error) {
+    Problems problems = error.problems();
+    for (Problem& problem : problems) {
+      if (problem.kind.empty()) problem.kind = "plugin-unusable";
+    }
+    throw UserError(std::move(problems));
+  } catch (const InternalError& error) {  // what it describes cannot be: a parameter twice, a type without a name
+    refuse("plugin-unusable", what + ": " + error.what());
+  }
+}
+
+// The header says that dlopen() throws nothing, and a compiler that believes it has no way for what an initialiser throws.
+void* open_through(const std::filesystem::path& path) {
+  void* (*volatile open)(const char*, int) = dlopen;
+  return open(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 void* open_library(const std::filesystem::path& path) {
   if (!is_there(path)) refuse("plugin-missing", "there is no plugin " + path.string());
   // A pipe would be waited for.
   if (!is_file(path)) refuse("plugin-unusable", path.string() + " is not a file, so it is no plugin");
+  if (is_cut_off(path)) {
+    refuse("plugin-unusable", "plugin " + path.string() + " cannot be loaded: the file is cut off",
+           "build it again, or copy all of it");
+  }
   // A name without a slash would be looked for in the folders of the system.
-  void* library = dlopen(absolute_path(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = guarded(path, "was loaded", [&] { return open_through(absolute_path(path)); });
   if (library != nullptr) return library;
   const std::string why = dlerror();
   const bool is_of_another_build =
@@ -81,7 +110,7 @@ void check_abi(const std::string& text, const std::filesystem::path& path) {
 class OriginScope {
  public:
   OriginScope(Registry& registry, std::string origin) : registry_(registry) { registry_.set_origin(std::move(origin)); }
-  ~OriginScope() { registry_.set_origin("builtin"); }
+  ~OriginScope() { registry_.set_origin(kBuiltin); }
   OriginScope(const OriginScope&) = delete;
   OriginScope& operator=(const OriginScope&) = delete;
 
@@ -98,17 +127,7 @@ void load_plugin(const std::filesystem::path& path, Registry& registry) {
   const char* const built_as = abi();
   check_abi(built_as == nullptr ? "" : built_as, path);
   const OriginScope origin(registry, path.filename().string());
-  try {
-    call_plugin("plugin " + path.string() + " failed while it registered its types", [&] { add_types(registry); });
-  } catch (const UserError& error) {
-    Problems problems = error.problems();
-    for (Problem& problem : problems) {
-      if (problem.kind.empty()) problem.kind = "plugin-unusable";
-    }
-    throw UserError(std::move(problems));
-  } catch (const InternalError& error) {  // what it describes cannot be: a parameter twice, a type without a name
-    refuse("plugin-unusable", "plugin " + path.string() + " failed while it registered its types: " + error.what());
-  }
+  guarded(path, "registered its types", [&] { add_types(registry); });
 }
 
 }  // namespace sluice::engine

@@ -34,9 +34,9 @@ __attribute__((visibility("hidden"))) inline std::string abi_text() {
 /// Loads a shared library that was made with SLUICE_PLUGIN and lets it add its types to the registry. The library stays loaded
 /// until the program ends, because its types live in the registry. Call it before pipelines are checked, from one thread.
 ///
-/// Throws UserError: no such file, no shared library, no plugin, built for another version or in another way, a name that is
-/// taken already, or an exception while it registers. After an error the registry may hold some of its types; do not use it
-/// further.
+/// Throws UserError: no such file, no shared library or half of one, no plugin, built for another version or in another way, a
+/// name that is taken already, or an exception while it is loaded or registers. After an error the registry may hold some of its
+/// types; do not use it further.
 void load_plugin(const std::filesystem::path& path, Registry& registry);
 
 }  // namespace sluice::engine

@@ -97,7 +97,7 @@ class Publication {
   virtual std::shared_ptr<std::byte> new_source(size_t bytes) = 0;
 
   /// Owner: the stretches of one of its ranges that have a checksum each, in order. Whoever writes the bytes can take these
-  /// meanwhile, which is cheaper than behind it: the bytes are in a cache. Throws InternalError for what is no range of this
+  /// meanwhile, which is cheaper than after it: the bytes are in a cache. Throws InternalError for what is no range of this
   /// rank.
   virtual std::vector<Range> stretches(Range range) const = 0;
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "engine/contract/declared_params.h"
 #include "engine/contract/node_keys.h"
 #include "engine/contract/plugin_code.h"
 #include "engine/contract/settings.h"
@@ -25,7 +26,9 @@ namespace {
                           .help = "give it another name, or do not load both"});
 }
 
-constexpr const char* kBuiltin = "builtin";
+void refuse_undeclarable(const std::string& type, const ParamTable& params) {
+  if (const std::string fault = fault_of_declared(params.infos()); !fault.empty()) throw InternalError(type + ": " + fault);
+}
 
 // The functions of a plugin's type, whose exceptions become errors that name it.
 NodeType guarded(NodeType type) {
@@ -79,6 +82,7 @@ void Registry::insert(NodeType type) {
   SLUICE_CHECK(
       type.kind != NodeKind::kSource || taken_key == type.params.params().end(),
       "source type " + sluice::quoted(name) + " declares parameter " + taken_key->info.name + ", which every source has");
+  refuse_undeclarable("node type " + sluice::quoted(name), type.params);
   if (const NodeType* taken = find(name)) throw_taken("node type " + sluice::quoted(name), origin_, taken->origin);
   type.origin = origin_;
   nodes_.emplace(name, origin_ == kBuiltin ? std::move(type) : guarded(std::move(type)));
@@ -88,6 +92,7 @@ void Registry::insert(ComponentType type) {
   SLUICE_CHECK(!type.type.empty(), "a component has no name: its describe() must call type(name, summary)");
   SLUICE_CHECK(type.params.find("type") == nullptr,
                type.kind + " " + sluice::quoted(type.type) + " declares parameter type, which every one has");
+  refuse_undeclarable(type.kind + " " + sluice::quoted(type.type), type.params);
   if (const ComponentType* taken = find_component(type.kind, type.type)) {
     throw_taken(type.kind + " " + sluice::quoted(type.type), origin_, taken->origin);
   }

@@ -15,6 +15,9 @@
 
 namespace sluice::engine {
 
+/// The origin of types that no plugin brought.
+inline constexpr const char* kBuiltin = "builtin";
+
 enum class NodeKind { kSource, kRollout, kOrdinary };
 const char* name_of(NodeKind kind);
 
@@ -28,6 +31,8 @@ struct NodeType {
   std::function<std::unique_ptr<NodeBase>(const void* params, NodeResources&)> make;
   std::function<void(const void* params, DataLook&)> look_at_data;  // empty: it has no data, or does not look
   ParamTable params;
+
+  bool is_builtin() const { return origin == kBuiltin; }
 };
 
 /// What became of a table that names a component, as Component keeps it.
@@ -54,7 +59,8 @@ struct ComponentType {
 class Registry {
  public:
   /// Adds a node type: T derives from Node, Source or Rollout, has `static void describe(Contract<Params>&)` and a constructor
-  /// T(const Params&) or T(const Params&, NodeResources&). Throws UserError if the name is taken.
+  /// T(const Params&) or T(const Params&, NodeResources&). Throws UserError if the name is taken, InternalError if what it
+  /// describes cannot be (declared_params.h).
   template <class T>
   void add();
 
@@ -99,7 +105,7 @@ class Registry {
   std::map<std::string, Preset> presets_;
   std::map<std::string, std::pair<DeviceKind, std::string>> device_kinds_;  // with their origin
   std::unique_ptr<ModelType> model_type_;
-  std::string origin_ = "builtin";
+  std::string origin_ = kBuiltin;
 };
 
 namespace detail {

@@ -59,7 +59,7 @@ ParamSet<PipelineSettings> pipeline_params() {
   set.table("stop_when", &PipelineSettings::stop_when, stop_params())
       .harmless()
       .doc(
-          "end the run before its last iteration, behind the one in which a metric is what it should be: { metric = "
+          "end the run before its last iteration, after the one in which a metric is what it should be: { metric = "
           "\"held_out/reward/score_mean\", at_least = 0.95 } or { metric, patience = 3 }");
   set.param("seed", &PipelineSettings::seed).at_least(0).doc("all random streams of the run start from it");
   return set;
@@ -268,7 +268,7 @@ ParamSet<ClusterSettings> cluster_params() {
       .harmless()
       .doc("at the start of a run on several ranks all of them have so long to come");
   set.param("dead_after_seconds", &ClusterSettings::dead_after_seconds)
-      .between(1, kLongestWait)  // ranks show a sign once a second
+      .between(2, kLongestWait)  // ranks show a sign once a second, and one may be late
       .unit("seconds")
       .harmless()
       .doc("a rank that gives no sign for so long is lost: all others end, and name it");

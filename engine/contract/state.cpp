@@ -1,5 +1,6 @@
 #include "engine/contract/state.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -59,7 +60,36 @@ NodeState::Value value_of(const Json& json) {
   return values;
 }
 
+// As a manifest has it: each number of a list on a line of its own, after up to six blanks.
+constexpr int64_t kNumberBytes = 32, kByteBytes = 12, kEscapedBytes = 6, kValueBytes = 64;
+
+int64_t json_bytes(const std::string& text) {
+  const auto bytes = static_cast<int64_t>(text.size());
+  if (!is_utf8(text)) return bytes * kByteBytes;
+  const auto is_escaped = [](unsigned char c) { return c < 0x20 || c == 0x7F || c == '"' || c == '\\'; };
+  return bytes + std::ranges::count_if(text, is_escaped) * (kEscapedBytes - 1);
+}
+
+// With the name, the braces around a real and the line breaks.
+int64_t json_bytes(const std::string& name, const NodeState::Value& value) {
+  struct OfValue {
+    int64_t operator()(int64_t) const { return kNumberBytes; }
+    int64_t operator()(double) const { return kNumberBytes; }
+    int64_t operator()(const std::string& text) const { return json_bytes(text); }
+    int64_t operator()(const std::vector<int64_t>& values) const { return std::ssize(values) * kNumberBytes; }
+    int64_t operator()(const std::vector<double>& values) const { return std::ssize(values) * kNumberBytes; }
+  };
+  return kValueBytes + json_bytes(name) + std::visit(OfValue(), value);
+}
+
 }  // namespace
+
+int64_t state_bytes(const NodeState& state) {
+  int64_t bytes = 0;
+  for (const auto& [name, value] : state.values) bytes += json_bytes(name, value);
+  for (const auto& [name, length] : state.files) bytes += json_bytes(name, length);
+  return bytes;
+}
 
 Json json_of(const NodeState& state) {
   Json json = Json::object();
@@ -85,6 +115,11 @@ std::string state_json(const NodeState& state) { return json_of(state).dump(); }
 void StateWriter::add(const std::string& name, NodeState::Value value) {
   constexpr size_t kMostValues = 4096;  // of an object, as parse_json takes it
   if (!is_utf8(name)) throw_contract_breach("the state has a name that is not UTF-8: " + sluice::quoted(name));
+  bytes_ += json_bytes(name, value);
+  if (bytes_ > kMostStateBytes) {
+    throw_contract_breach("the state has " + human_bytes(bytes_) + " with " + sluice::quoted(name) + "; of a node there may be " +
+                          human_bytes(kMostStateBytes) + ", or the checkpoint could not be read again");
+  }
   if (!state_.values.emplace(name, std::move(value)).second)
     throw_contract_breach("the state has " + sluice::quoted(name) + " twice");
   if (state_.values.size() > kMostValues)

@@ -8,7 +8,7 @@
 namespace sluice::engine {
 
 /// Numbers that a node adds up over all ranks of a run, such as the actions that a loss is divided by. A contract declares their
-/// names; see Contract::total(). What a node adds is combined at fixed points: behind each gather() of a barrier, and before
+/// names; see Contract::total(). What a node adds is combined at fixed points: after each gather() of a barrier, and before
 /// end_iteration(). From then to the next point it can be read.
 ///
 /// Sums are exact: they do not depend on the order, on micro-batches or on the number of ranks. Used by the node's executor only.

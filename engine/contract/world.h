@@ -14,7 +14,7 @@
 namespace sluice::engine {
 
 /// One process of a run among all of them, and the slots that the run's groups are dealt out to. The first ranks own them, each
-/// as many as every other, those behind each other. What a slot has does not depend on the number of ranks.
+/// as many as every other, those after each other. What a slot has does not depend on the number of ranks.
 struct World {
   int rank = 0;
   int size = 1;
@@ -44,7 +44,7 @@ struct Part {
   ExactMoments numbers;
   double top = 0;                    // of kMaximum and kValue; counts where it is recorded
   bool recorded = false;             // the rank has anything of it
-  std::vector<int64_t> counts = {};  // whole numbers that are added place by place; the shorter list has zeros behind it
+  std::vector<int64_t> counts = {};  // whole numbers that are added place by place; the shorter list has zeros after it
 
   void add(const Part& other);
 
@@ -80,7 +80,7 @@ class Reductions {
     /// Which iteration is the last (engine/schedule/state/agreed_end.h).
     static Key agreed_end() { return {0, -1, 1}; }
 
-    /// Of the work on an iteration behind that one, which no rank needs once that is the last.
+    /// Of the work on an iteration after that one, which no rank needs once that is the last.
     bool is_behind(int64_t last) const {
       if (node == -1) return false;
       return (node < -1 ? iteration - 1 : iteration) > last;
@@ -98,7 +98,7 @@ class Reductions {
   /// `done` is called once, with the sum over all ranks: at once or later, on some thread. It must not throw.
   virtual void combine(const Key& key, Contribution mine, Done done) = 0;
 
-  /// Gives rank 0 a text under a key, before combine() is called with it. Behind that rank 0 has those of all others, by rank.
+  /// Gives rank 0 a text under a key, before combine() is called with it. After that rank 0 has those of all others, by rank.
   virtual void give(const Key& /*key*/, std::string /*text*/) {}
   virtual std::vector<std::string> take_given(const Key& /*key*/) { return {}; }
 
@@ -112,7 +112,7 @@ class Reductions {
   /// What waits is called, with nothing: this rank's run has failed, or is over.
   virtual void abandon() {}
 
-  /// Likewise, now and later, for what belongs to iterations behind this one, which is the last that all ranks finish.
+  /// Likewise, now and later, for what belongs to iterations after this one, which is the last that all ranks finish.
   virtual void abandon_behind(int64_t /*iteration*/) {}
 };
 

@@ -10,6 +10,7 @@
 #include "base/path_kind.h"
 #include "base/strings.h"
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/contract/plugin_code.h"
 #include "engine/plan/pipeline_changes.h"
 
 namespace sluice::engine {
@@ -28,7 +29,7 @@ void refuse_larger_lag(const Manifest& manifest, const Plan& plan) {
   }
 }
 
-// What a torn file of lines has of its last one: the next line would be written behind it.
+// What a torn file of lines has of its last one: the next line would be written after it.
 void cut_to_whole_lines(const fs::path& path, FileSystem& files) {
   const int64_t bytes = file_bytes(path);
   const std::string end = read_end_of_file(path, kMostTextBytes);
@@ -75,10 +76,17 @@ bool grows_in(const Plan& plan, const std::string& name) {
   });
 }
 
-Problem problem_of(const std::string& node, const UserError& error) {
-  Problem problem = error.problems().front();
-  problem.message = "node '" + node + "' cannot go on: " + problem.message;
-  return problem;
+// A node's code may throw whatever it likes.
+void load_state(NodeBase& node, const NodeState& state, const std::string& where, Problems& problems) {
+  try {
+    call_plugin("load() failed", [&] { node.load(StateReader(state)); });
+  } catch (const UserError& error) {
+    Problem problem = error.problems().front();
+    problem.message = where + ": " + problem.message;
+    problems.push_back(std::move(problem));
+  } catch (const InternalError& error) {
+    throw InternalError(where + ": " + error.what());
+  }
 }
 
 }  // namespace
@@ -154,13 +162,11 @@ void restore(const Workload& workload, const SavedModels& models, const Plan& pl
   restore_models(models, checkpoint, manifest);
   Problems problems;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    const auto state = manifest.nodes.find(plan.nodes[i].name);
+    const std::string& name = plan.nodes[i].name;
+    const auto state = manifest.nodes.find(name);
     if (state == manifest.nodes.end()) continue;
-    try {
-      workload.parts[i].node->load(StateReader(state->second));
-    } catch (const UserError& error) {
-      problems.push_back(problem_of(plan.nodes[i].name, error));
-    }
+    const std::string where = "node '" + name + "' cannot go on from " + checkpoint.string();
+    load_state(*workload.parts[i].node, state->second, where, problems);
   }
   if (!problems.empty()) on_unusable(problems);
 }

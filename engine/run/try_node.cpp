@@ -5,6 +5,9 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "engine/contract/contract_breach.h"
+#include "engine/contract/plugin_code.h"
+#include "engine/contract/text_bound.h"
 
 namespace sluice::engine {
 namespace {
@@ -112,28 +115,38 @@ std::vector<std::shared_ptr<BatchState>> packed_batches(const NodeTrial& trial, 
   return batches;
 }
 
-std::vector<Group::NamedColumn> written_columns(const std::vector<MicroBatch>& batches, const TrialColumns& columns) {
+std::vector<Group::NamedColumn> written_columns(const NodeType& type, const NodeNeeds& needs,
+                                                const std::vector<MicroBatch>& batches, const TrialColumns& columns) {
   std::vector<Group::NamedColumn> written;
   for (size_t i = 0; i < columns.writes.size(); ++i) {
     const ColumnSpec& spec = columns.slots[static_cast<size_t>(columns.writes[i])];
     std::vector<ColumnData> parts;
     for (const MicroBatch& batch : batches) {
       parts.push_back(batch.written_columns()[i]);
-      SLUICE_CHECK(!parts.back().empty(), "the node did not write column '" + spec.name + "' that its contract promises");
+      if (parts.back().empty()) throw_contract_breach("it did not write column '" + spec.name + "', which its contract promises");
+      check_text_bound(type, needs, spec, parts.back());
     }
     written.push_back({spec, parts.empty() ? ColumnData(spec.dtype, 0) : ColumnData::concatenated(parts)});
   }
   return written;
 }
 
-std::vector<int64_t> dropped_groups(const std::vector<MicroBatch>& batches) {
+std::vector<int64_t> dropped_groups(const NodeNeeds& needs, const std::vector<MicroBatch>& batches) {
   std::vector<int64_t> dropped;
   for (const MicroBatch& batch : batches) {
     for (size_t g = 0; g < batch.dropped_groups().size(); ++g) {
       if (batch.dropped_groups()[g] != 0) dropped.push_back(batch.group_index(g));
     }
   }
+  if (!dropped.empty() && !needs.drops_groups)
+    throw_contract_breach("it drops groups, but its contract does not say that it is a filter");
   return dropped;
+}
+
+std::vector<MetricSpec> declared_metrics(const NodeNeeds& needs, const std::string& node) {
+  std::vector<MetricSpec> metrics = needs.metrics;
+  for (MetricSpec& metric : metrics) metric.name = metric_of_node(metric.name, node);
+  return metrics;
 }
 
 // As a run of one process does it.
@@ -150,6 +163,16 @@ void process(Node& node, const NodeNeeds& needs, std::span<MicroBatch> batches, 
   totals.combine_alone();
 }
 
+// What its code throws is told as in a run, whatever it is.
+void work(Node& node, const NodeNeeds& needs, std::span<MicroBatch> batches, const NodeResources& resources) {
+  const Iteration iteration;
+  call_plugin("node '" + resources.node + "' failed", [&] {
+    node.begin_iteration(iteration);
+    process(node, needs, batches, *resources.totals);
+    node.end_iteration(iteration);
+  });
+}
+
 }  // namespace
 
 NodeOutcome try_node(NodeTrial trial) {
@@ -158,27 +181,24 @@ NodeOutcome try_node(NodeTrial trial) {
     throw UserError("type " + sluice::quoted(type.info.type) +
                     " makes groups by itself; only a node that works on columns can be tried alone");
   }
-  MetricsRecorder metrics;
-  Totals totals;
-  if (trial.resources.metrics == nullptr) trial.resources.metrics = &metrics;
-  if (trial.resources.totals == nullptr) trial.resources.totals = &totals;
-  if (trial.resources.node.empty()) trial.resources.node = type.info.type;
-
+  NodeResources& resources = trial.resources;
+  if (resources.node.empty()) resources.node = type.info.type;
   NodeNeeds needs = type.needs(trial.params.get());
+  MetricsRecorder metrics(declared_metrics(needs, resources.node));
+  Totals totals(needs.totals);
+  if (resources.metrics == nullptr) resources.metrics = &metrics;
+  if (resources.totals == nullptr) resources.totals = &totals;
+
   settle_choices(needs, trial.groups);
   const TrialColumns columns(needs);
   ByteMeter meter;
   const std::vector<std::shared_ptr<BatchState>> states = packed_batches(trial, columns, meter);
   std::vector<MicroBatch> batches;
   for (const auto& state : states) batches.emplace_back(*state, columns.slots, columns.reads, columns.writes);
-  const auto made = type.make(trial.params.get(), trial.resources);
-  auto& node = dynamic_cast<Node&>(*made);
-
-  const Iteration iteration;
-  node.begin_iteration(iteration);
-  process(node, needs, batches, *trial.resources.totals);
-  node.end_iteration(iteration);
-  return {written_columns(batches, columns), trial.resources.metrics->take(), dropped_groups(batches)};
+  const auto made = type.make(trial.params.get(), resources);
+  work(dynamic_cast<Node&>(*made), needs, batches, resources);
+  std::vector<int64_t> dropped = dropped_groups(needs, batches);
+  return {written_columns(type, needs, batches, columns), resources.metrics->take(), std::move(dropped)};
 }
 
 }  // namespace sluice::engine

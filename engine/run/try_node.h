@@ -23,7 +23,8 @@ struct NodeOutcome {
 };
 
 /// Runs begin_iteration, process (or process_iteration, by the contract's scope) and end_iteration on iteration 0.
-/// Throws UserError when a column that the node reads is missing or has another type; passes on what the node throws.
+/// Throws UserError when a column that the node reads is missing or has another type, when the node does not do what its contract
+/// says, as in a run, and in place of what its code throws that is no error of ours.
 NodeOutcome try_node(NodeTrial trial);
 
 }  // namespace sluice::engine

@@ -44,8 +44,8 @@ class PluginCase(Case):
     def pipeline(self, plugin, text="", name="p.toml"):
         return self.write(name, f'extends = "{PPO}"\nplugins = ["{plugin}"]\n{text}')
 
-    def call(self, *words, **environment):
-        return run(*words, env={**self.environment, **environment})
+    def call(self, *words, stdin="", **environment):
+        return run(*words, stdin=stdin, env={**self.environment, **environment})
 
     def was_loaded(self):
         there = self.mark.exists()
@@ -128,9 +128,41 @@ class Plugins(PluginCase):
         words = self.call("validate", pipeline).stderr.split("add to the command: ")[1].split(",")[0].split()
         self.assertEqual(self.call("validate", pipeline, *words).returncode, DONE)
 
+    def test_a_plugin_that_is_named_twice_is_said_to_be(self):
+        library = self.valid("build/libfaults.so")
+        (self.folder / "link.so").symlink_to(library)
+        for again in ("build/../build/libfaults.so", "link.so"):
+            with self.subTest(again):
+                pipeline = self.write("p.toml", f'extends = "{PPO}"\nplugins = ["build/libfaults.so", "{again}"]\n')
+                done = self.call("validate", pipeline, "--plugin", library, "--plugin", self.folder / "link.so")
+                self.assert_refused(done, "is named twice", "p.toml:2")
+                self.assertNotIn("already taken", done.stderr)
+        once = self.call("validate", self.pipeline("build/libfaults.so"), "--plugin", library, "--plugin", self.folder / "link.so")
+        self.assertEqual(once.returncode, DONE, once.stderr)
+
+    def test_a_plugin_whose_file_is_cut_off_is_said_to_be(self):
+        library = self.valid("libfaults.so")
+        os.truncate(library, library.stat().st_size // 2)
+        self.assert_refused(self.call("run", self.pipeline("libfaults.so")), "libfaults.so cannot be loaded: the file is cut off")
+
     def test_a_pipe_for_a_plugin_is_not_waited_for(self):
         os.mkfifo(self.folder / "libx.so")
         self.assert_refused(self.call("run", self.pipeline("libx.so")), "is not a file, so it is no plugin")
+
+
+class TriedNode(PluginCase):
+    def try_faulty(self, fault):
+        columns = json.dumps({"columns": {"tokens": [[1, 2]]}})
+        return self.call("try", "faulty", "--plugin", PLUGINS / "libfaults.so", "--set", f"fault={fault}", "--set", "at=0", stdin=columns)
+
+    def test_what_a_node_of_a_plugin_does_wrong_is_told_as_in_a_run(self):
+        for fault, said in {"throw": "node 'faulty' failed: a fault, as asked",
+                            "missing_column": "it did not write column 'passed', which its contract promises",
+                            "undeclared_column": "it writes column 'undeclared', which its contract does not say"}.items():
+            with self.subTest(fault):
+                done = self.try_faulty(fault)
+                self.assertNotIn("internal error", done.stderr)
+                self.assert_refused(done, said)
 
 
 class ResumedRun(PluginCase):

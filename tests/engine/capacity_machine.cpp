@@ -164,7 +164,7 @@ class Run {
     return way.publishes < 0 || !paths_.publisher_waits || readers_allow(ids, p, way.publishes);
   }
 
-  // The states behind a way that is allowed.
+  // The states after a way that is allowed.
   Ids after(Ids ids, size_t p, size_t w) {
     const Move move = at(ids, p).ways[w].move;
     if (move.with >= 0) {

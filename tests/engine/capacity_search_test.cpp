@@ -263,7 +263,7 @@ TEST_F(CapacitySearch, WithRefill) {
   }
 }
 
-// What a barrier behind the filter holds depends on where micro-batches end: a last kept group may have to wait for company, and
+// What a barrier after the filter holds depends on where micro-batches end: a last kept group may have to wait for company, and
 // smaller groups may fill a micro-batch up to its last token.
 TEST_F(CapacitySearch, WithRefillWhereMicroBatchesEndBadly) {
   for (const int micro_batch : {7, 8, 10, 11}) {

@@ -1,4 +1,4 @@
-// An executor or the budget that fails: the run ends, says which it was, leaves nothing behind (as AddressSanitizer sees), and
+// An executor or the budget that fails: the run ends, says which it was, leaves nothing after (as AddressSanitizer sees), and
 // goes on from its last checkpoint to the result of an undisturbed run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

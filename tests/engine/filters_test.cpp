@@ -36,7 +36,7 @@ class Keep final : public Node {
   void process(MicroBatch&) override {}
 };
 
-/// generate (4 groups of 2 x 20 tokens) -> score -> keep -> grpo, with room for more in front of and behind the filter.
+/// generate (4 groups of 2 x 20 tokens) -> score -> keep -> grpo, with room for more in front of and after the filter.
 class Filters : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -214,7 +214,7 @@ class GraceOnRanks : public ::testing::Test {
 
   static Rows first(const Rows& rows, int64_t count) { return {rows.begin(), rows.begin() + count}; }
 
-  // All have ended behind the same iteration, alike, and that is what is saved.
+  // All have ended after the same iteration, alike, and that is what is saved.
   static void expect_one_end(const std::vector<Ended>& ended, const Rows& undisturbed, const fs::path& folder,
                              int64_t before = 0) {
     const int64_t iterations = ended.front().iterations;
@@ -328,7 +328,7 @@ struct StuckCase {
 class GraceBesideStuck : public GraceOnRanks, public ::testing::WithParamInterface<StuckCase> {};
 
 // A rank is in a node that does not return while the grace of another one ends, or its own: the others do not wait for it to
-// agree. Before a model can have changed on some rank the iteration is dropped; behind that it is finished.
+// agree. Before a model can have changed on some rank the iteration is dropped; after that it is finished.
 TEST_P(GraceBesideStuck, AllAgreeWithoutIt) {
   constexpr int kRanks = 3;
   RanksShape shape{.groups = 6, .samples = 2, .worst = 4, .micro_batch = 8, .lag = 0, .iterations = 7, .steps = 2};

@@ -89,7 +89,7 @@ TEST_F(HostileRunFolder, AFileThatHasLostItsEndIsCutToWholeLines) {
   EXPECT_EQ(warnings.size(), 3);
   EXPECT_EQ(read_file(run_ / "metrics.jsonl"), "{\"iteration\":0}\n");
   EXPECT_EQ(read_file(run_ / "samples.jsonl"), "");
-  EXPECT_EQ(read_file(run_ / "events.out.tfevents.1.h.2"), "12345\n67") << "no lines, and nothing is written behind them";
+  EXPECT_EQ(read_file(run_ / "events.out.tfevents.1.h.2"), "12345\n67") << "no lines, and nothing is written after them";
 }
 
 TEST_F(HostileRunFolder, CheckpointsThatLeadOutsideAreNotWritten) {

@@ -73,7 +73,7 @@ void PathRules::restart(State& state, size_t which) const {
   group = {.tokens = group.text, .slot = group.slot};
 }
 
-// The youngest give way, and behind them what is finished.
+// The youngest give way, and after them what is finished.
 void PathRules::make_room(State& state, int tokens, size_t younger_than) const {
   for (size_t g = state.for_others.size(); room_to_admit(state) < tokens && g-- > younger_than + 1;) {
     ForOther& group = state.for_others[g];

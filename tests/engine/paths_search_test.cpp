@@ -114,7 +114,7 @@ const Step kPublish{.inputs = {1}, .reads = false, .use = Use::kPublishes},
     kReadingPublish{.inputs = {1}, .use = Use::kPublishes};
 const Step kReader{}, kBarrier{.barrier = true}, kBarrierBehind{.inputs = {0}, .barrier = true};
 
-// The last two hold tokens while the publisher waits, and behind it.
+// The last two hold tokens while the publisher waits, and after it.
 const std::vector<Steps> kTraining{{kValues, kTrain, kPublish},
                                    {kValues, kCollectingTrain, kPublish},
                                    {kValues, kTrain, kReadingPublish},

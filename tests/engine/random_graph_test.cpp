@@ -196,7 +196,7 @@ class Interpreter {
   uint64_t weights_ = 1;
   int64_t iteration_ = 0;
   std::map<std::string, Values> columns_;
-  std::map<std::string, Groups> streams_;  // what arrives behind each filter
+  std::map<std::string, Groups> streams_;  // what arrives after each filter
   bool had_samples_ = false;               // some filter
   double kept_samples_ = 1, kept_tokens_ = 1;
   Row row_;

@@ -12,7 +12,7 @@
 namespace sluice::engine::toy {
 namespace {
 
-/// Builds paths step by step: knows what is alive behind each node.
+/// Builds paths step by step: knows what is alive after each node.
 class PathBuilder {
  public:
   explicit PathBuilder(uint64_t seed) : random_(seed, 0) {}
@@ -48,7 +48,7 @@ class PathBuilder {
 
   int64_t below(int64_t bound) { return static_cast<int64_t>(random_.below(static_cast<uint64_t>(bound))); }
 
-  // Only nodes behind the same filters may be joined.
+  // Only nodes after the same filters may be joined.
   void add_step(int64_t number) {
     RandomPath::Step step;
     std::vector<std::string> names;
@@ -92,7 +92,7 @@ class PathBuilder {
 
   RandomStream random_;
   RandomPath path_;
-  std::map<std::string, Place> places_;  // behind each node
+  std::map<std::string, Place> places_;  // after each node
   bool refills_ = false;
 };
 

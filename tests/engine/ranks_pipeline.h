@@ -28,7 +28,7 @@ struct RanksShape {
   bool is_elastic = false;      // ranks that sample may be lost
   bool on_demand = false;       // rollouts take credit as samples grow
 
-  /// A node of one rank that waits for a file. It says that it does by another, with `.reached` behind its name.
+  /// A node of one rank that waits for a file. It says that it does by another, with `.reached` after its name.
   struct Stuck {
     std::string node;  // record or train
     int rank = 0;

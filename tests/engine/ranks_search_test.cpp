@@ -75,7 +75,7 @@ class RanksSearch : public ::testing::Test {
     EXPECT_TRUE(less.stalls) << "does not stall: " << describe(paths) << "; budget " << short_by_one;
     const std::string told = story(paths, short_by_one, less);
     EXPECT_TRUE(replay(paths, {short_by_one}, less.trace, [](const std::string&) {})) << told;
-    // What is made ends, so it is what comes behind that has no room.
+    // What is made ends, so it is what comes after that has no room.
     const bool shares_making = machine.rollout && !machine.on_demand && short_by_one >= machine.worst;
     if (shares_making) {
       EXPECT_NE(told.find("is not taken over"), std::string::npos) << told;

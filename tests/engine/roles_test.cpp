@@ -109,7 +109,7 @@ std::vector<RankOutcome> run_and_lose_all(const Plan& plan, const toy::RanksShap
   return testing::run_ranks(plan, seed, shape.pause_us, lost);
 }
 
-// All are lost, one after the other: those that train end behind the same iteration, and what they have trained up to there is
+// All are lost, one after the other: those that train end after the same iteration, and what they have trained up to there is
 // right. Further pipelines are tried until one is cut short: some end before their last sampler is lost.
 TEST_P(Roles, EndTogetherWhereNobodyIsLeftThatSamples) {
   int cut_short = 0;

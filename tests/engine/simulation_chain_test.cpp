@@ -11,7 +11,7 @@
 namespace sluice::engine::simulation_chain_test {
 namespace {
 
-/// A rollout and a chain of nodes behind it, each on one of two executors, with whole microseconds as costs.
+/// A rollout and a chain of nodes after it, each on one of two executors, with whole microseconds as costs.
 struct Chain {
   struct Stage {
     int place = 0;  // 0: "cpu", 1: "cpu:1"

@@ -74,7 +74,7 @@ TEST(SimulationRoles, WithoutLagEachWaitsForTheOther) {
   EXPECT_NEAR(seconds_of_two({.lag = 0, .wire_bytes = kMillisecondOfWeights}), 2 * kOnce * kUs, 1 * kUs);
 }
 
-// Groups are made all the time: behind each the rank that trains says that it is at the next iteration.
+// Groups are made all the time: after each the rank that trains says that it is at the next iteration.
 TEST(SimulationRoles, WithALagTheyWorkAtTheSameTime) {
   EXPECT_NEAR(seconds_of_two({.lag = 1, .wire_bytes = kMillisecondOfWeights}), 2 * (kMade + 150) * kUs, 1 * kUs);
 }
@@ -89,7 +89,7 @@ TEST(SimulationRoles, TellWhatEachWaitsFor) {
   EXPECT_NEAR(train.busy.mean, kTrained / kOnce, 1e-3);
   EXPECT_NEAR(rollout.busy.mean, 20 / kOnce, 1e-3);
   EXPECT_NEAR(train.waits_for_weights.mean, 0, 1e-9);
-  // It has heard that there is no other group after the first one's four messages and two more, and the weights set out behind
+  // It has heard that there is no other group after the first one's four messages and two more, and the weights set out after
   // the publication.
   EXPECT_NEAR(rollout.waits_for_weights.mean, (kMade + kTrained - 6 * 150) / kOnce, 1e-2);
   EXPECT_GT(rollout.waits_for_network.mean, 1150 / kOnce);

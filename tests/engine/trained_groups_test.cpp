@@ -108,7 +108,7 @@ class TrainedGroups : public ::testing::Test {
     return std::move(*checked.plan);
   }
 
-  // Cut off behind some iterations, at random, and gone on with.
+  // Cut off after some iterations, at random, and gone on with.
   SeenGroups run(const RandomPath& path, uint64_t seed, bool interrupts = false) {
     const Plan plan = plan_of(path, seed);
     const fs::path folder = folder_.path() / "run";

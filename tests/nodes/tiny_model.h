@@ -68,7 +68,7 @@ void publish(LanguageModel& model, int64_t version);
 /// Writes the live weights as a Hugging Face folder.
 void save_model(const LanguageModel& model, const std::filesystem::path& folder);
 
-/// All weights, one behind the other, as float32.
+/// All weights, one after the other, as float32.
 std::vector<float> all_weights(const LanguageModel& model);
 
 /// The first number of the embedding of a published version.
@@ -85,11 +85,13 @@ engine::NodeOutcome run_node(const P& params, const Models& models, std::vector<
                              std::vector<size_t> groups_per_batch = {}, int64_t pass_tokens = engine::NodeResources::kNoLimit) {
   engine::Registry registry;
   registry.add<T>();
+  engine::MetricsRecorder metrics;  // of every name: a component that a test makes by hand has declared none to its node
   engine::NodeTrial trial;
   trial.type = &registry.nodes().begin()->second;
   trial.params = std::make_shared<P>(params);
   trial.resources.models = models;
   trial.resources.pass_tokens = pass_tokens;
+  trial.resources.metrics = &metrics;
   trial.groups = std::move(groups);
   trial.groups_per_batch = std::move(groups_per_batch);
   return engine::try_node(std::move(trial));

@@ -2,6 +2,7 @@
 // ("grow": keeps memory, in every iteration).
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -17,8 +18,8 @@ namespace faults {
 
 using namespace sluice;
 
-enum class Fault { kThrow, kHang, kMissingColumn, kUndeclaredColumn, kSlow, kLeak, kGrow, kExit };
-constexpr std::array<std::pair<Fault, const char*>, 8> enum_names(Fault) {
+enum class Fault { kThrow, kHang, kMissingColumn, kUndeclaredColumn, kSlow, kLeak, kGrow, kExit, kCrash };
+constexpr std::array<std::pair<Fault, const char*>, 9> enum_names(Fault) {
   return {{{Fault::kThrow, "throw"},
            {Fault::kHang, "hang"},
            {Fault::kMissingColumn, "missing_column"},
@@ -26,7 +27,8 @@ constexpr std::array<std::pair<Fault, const char*>, 8> enum_names(Fault) {
            {Fault::kSlow, "slow"},
            {Fault::kLeak, "leak"},
            {Fault::kGrow, "grow"},
-           {Fault::kExit, "exit"}}};
+           {Fault::kExit, "exit"},
+           {Fault::kCrash, "crash"}}};
 }
 
 struct FaultParams {
@@ -57,10 +59,11 @@ void go_wrong(const FaultParams& params) {
     lost[0] = 1;
   }
   if (params.fault == Fault::kExit) std::exit(0);
+  if (params.fault == Fault::kCrash) ::raise(SIGSEGV);
   while (params.fault == Fault::kHang) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
-/// An ordinary node that can stand anywhere behind the rollout.
+/// An ordinary node that can stand anywhere after the rollout.
 class FaultyNode final : public engine::Node {
  public:
   static void describe(engine::Contract<FaultParams>& c) {

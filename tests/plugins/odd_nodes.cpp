@@ -103,6 +103,23 @@ struct OddAdvantages {
   }
 };
 
+struct TakesAName {
+  void operator()(engine::Contract<NoParams>& c) const {
+    c.type("takes_a_name", "records what the run records itself");
+    c.reads(kNumber);
+    c.metric("iteration", engine::Metric::kMean, "not the run's");
+  }
+};
+
+struct NamesTwice {
+  void operator()(engine::Contract<NoParams>& c) const {
+    c.type("names_twice", "records two metrics under one name");
+    c.reads(kNumber);
+    c.metric("reward/number", engine::Metric::kMoments, "mean and standard deviation");
+    c.metric("reward/number_mean", engine::Metric::kSum, "no mean");
+  }
+};
+
 struct CopyOld {
   void operator()(engine::Contract<NoParams>& c) const {
     c.type("copy_old", "a copy of old_logprobs that nobody asked for");
@@ -120,6 +137,8 @@ void add_types(engine::Registry& registry) {
   registry.add<Idle<OtherScore>>();
   registry.add<Idle<OddAdvantages>>();
   registry.add<Idle<CopyOld>>();
+  registry.add<Idle<TakesAName>>();
+  registry.add<Idle<NamesTwice>>();
 }
 
 }  // namespace odd

@@ -44,7 +44,7 @@ bool Intake::passes_over(int64_t iteration) const {
   return !path_.plan.is_due(iteration, state_.plan.pipeline.iterations) || (!path_.plan.measures() && data_ended_);
 }
 
-// At most lag + 2 iterations are open, so that what is slow behind the trainer cannot pile up without bound. A path that follows
+// At most lag + 2 iterations are open, so that what is slow after the trainer cannot pile up without bound. A path that follows
 // begins what another one has begun; and so does every path of a run that is interrupted.
 bool Intake::may_begin() const {
   const int64_t next = iteration_.index + 1;
@@ -113,12 +113,10 @@ void Intake::turn_to(const StageHost& host) {
   state_.activity.show(host.executor(), host.index());
 }
 
-// Of a source the group that it was asked for; of a rollout those that it has.
+// Of a rollout those groups that it has.
 WorkPlace Intake::place() const {
   WorkPlace place{.node = at_->plan().name, .iteration = std::max<int64_t>(0, iteration_.index)};
-  if (at_ == parts_.source.get()) {
-    place.first_group = place.last_group = rounds_.drawn();
-  } else {
+  if (at_ != parts_.source.get()) {
     const AdmissionStage::Groups groups = admission_.admitted();
     place.first_group = groups.first;
     place.last_group = groups.last;
@@ -147,7 +145,7 @@ void Intake::take_in() {
 
 void Intake::admit_what_fits() {
   while (may_draw() || may_admit()) {
-    if (may_draw()) draw_group();
+    if (may_draw()) for_group(rounds_.drawn(), [this] { draw_group(); });
     if (!admission_.has_waiting()) continue;  // another rank's, or dropped, or none: the next
     if (!may_admit() || !admit_group()) break;
     if (rollout_ == nullptr) break;  // one group a step: nodes downstream on this executor go first
@@ -303,8 +301,10 @@ bool Intake::admit_group() {
 }
 
 void Intake::finish_group(Group group) {
-  check_columns(state_, group, maker_.index());
-  admission_.settle(group);
+  for_group(group.index, [&] {
+    check_columns(state_, group, maker_.index());
+    admission_.settle(group);
+  });
   Credit credit = admission_.hand_over(group.index);
   if (!state_.world.has_slot(group.slot)) return helping_->give_back(std::move(group), std::move(credit));
   if (take_over_) return take_over_->made_here(std::move(group), std::move(credit));

@@ -23,7 +23,7 @@
 
 namespace sluice::engine {
 
-/// The head of a path, step by step: its source, the admission behind it, the rollout if there is one, and the packing. It
+/// The head of a path, step by step: its source, the admission after it, the rollout if there is one, and the packing. It
 /// decides when an iteration begins (the version gate, the reports, the other paths) and ends. Groups are admitted in order, so a
 /// later iteration never takes credit that an earlier one needs. A path that measures begins in the iterations in which it is
 /// due, with its source as it was at first, and passes over the others: then only an end travels along it. Of several ranks each

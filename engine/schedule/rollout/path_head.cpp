@@ -54,7 +54,9 @@ void PathHead::guarded(void (PathHead::*half)()) {
   try {
     (this->*half)();
   } catch (...) {
-    state_.failure.capture(place());
+    WorkPlace where = place();
+    if (named_group_ >= 0) where.first_group = where.last_group = named_group_;
+    state_.failure.capture(where);
     finish_run();
   }
 }

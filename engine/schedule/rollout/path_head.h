@@ -65,11 +65,19 @@ class PathHead : public Stepper {
   /// Makes known what others may ask.
   virtual void show() = 0;
 
-  /// Whose code runs, and of what: named where it fails.
+  /// Whose code runs, and for which groups: named where it fails.
   virtual WorkPlace place() const = 0;
 
   /// Others are told that nothing more comes; once, before `finished`.
   virtual void leave_run() = 0;
+
+  /// Something is done with one group alone, which is the one to name where it fails.
+  template <class Action>
+  void for_group(int64_t index, const Action& action) {
+    named_group_ = index;
+    action();
+    named_group_ = -1;
+  }
 
   /// Of all that it samples from.
   bool has_version(int64_t version) const;
@@ -94,6 +102,7 @@ class PathHead : public Stepper {
   const std::function<void()> finished_;
   std::vector<const VersionGate*> gates_;  // of the trained models that it samples from
   bool finished_run_ = false;
+  int64_t named_group_ = -1;  // see for_group()
   int64_t step_began_ns_ = 0;
   std::atomic<int64_t> seen_pool_held_{0}, seen_pool_used_{0};
 };

@@ -6,7 +6,7 @@
 namespace sluice::engine {
 
 /// How long a rollout works on the tail of its iterations: all groups are in, and fewer than a quarter of as many samples run as
-/// ran at a time. A step then reads all weights for a few tokens. A policy_lag hides it behind the next iteration's samples.
+/// ran at a time. A step then reads all weights for a few tokens. A policy_lag hides it after the next iteration's samples.
 ///
 /// The rollout's executor tells each step; the other functions may be called from any thread.
 class RolloutTail {

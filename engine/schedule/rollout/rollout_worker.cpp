@@ -14,7 +14,7 @@ namespace {
 // Of a rank's budget, at worst, where credit is taken on demand.
 constexpr int64_t kMostInTheMaking = 3;
 
-// What a sample may ask for behind its prompt, whatever its contract says: a simulated one does not know it.
+// What a sample may ask for after its prompt, whatever its contract says: a simulated one does not know it.
 constexpr int64_t kUsualRoom = 17;
 
 // A rollout that does not say how long prompts are may take all at once.
@@ -132,8 +132,10 @@ void RolloutWorker::bring_out() {
 }
 
 void RolloutWorker::give_back(Group group, const Contribution& metrics) {
-  check_columns(state_, group, maker_.index());
-  admission_.settle(group);
+  for_group(group.index, [&] {
+    check_columns(state_, group, maker_.index());
+    admission_.settle(group);
+  });
   Credit credit = admission_.hand_over(group.index);
   ++made_;
   parts_.help.give_back(index_, owners_of_.extract(group.index).mapped(), group, std::move(credit), metrics);

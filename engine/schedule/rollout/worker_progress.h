@@ -13,7 +13,7 @@
 
 namespace sluice::engine {
 
-/// What a rank that only samples does behind iterations that are done with. Where all owners have all groups of an iteration, the
+/// What a rank that only samples does after iterations that are done with. Where all owners have all groups of an iteration, the
 /// memory of the oldest version of the weights is free for the next, which this says at once. And what the rank has measured and
 /// recorded is told to rank 0.
 ///

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "engine/contract/contract_breach.h"
+#include "engine/contract/text_bound.h"
 #include "engine/observe/engine_metrics.h"
 
 namespace sluice::engine {
@@ -15,7 +16,7 @@ namespace {
 // What a rank adds under this name: 1 where it has gradients of the model, else 0.
 std::string gradients_of(const std::string& model) { return "gradients of " + model; }
 
-// What rank 0 adds under this name to the end of an iteration behind which the run is saved.
+// What rank 0 adds under this name to the end of an iteration after which the run is saved.
 constexpr const char* kSaved = "saved";
 
 }  // namespace
@@ -181,8 +182,8 @@ bool NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on, const std:
   return true;
 }
 
-// Behind the steps of a barrier comes one more point at which totals are combined: what end_iteration() reads. What a step has
-// changed of the weights is brought to all ranks behind it. False: it is to be called again, and goes on there.
+// After the steps of a barrier comes one more point at which totals are combined: what end_iteration() reads. What a step has
+// changed of the weights is brought to all ranks after it. False: it is to be called again, and goes on there.
 bool NodeRunner::go_through_steps(const Iteration& iteration, const std::function<void()>& go_on) {
   const int64_t steps = is_barrier() ? plan_.needs.steps : 0;
   go_on_from_meeting(iteration);
@@ -328,10 +329,9 @@ void NodeRunner::pass_over(const Packet& packet, const PassOn& pass_on) {
 
 const ColumnData& NodeRunner::written(const MicroBatch& batch, size_t index) const {
   const ColumnData& data = batch.written_columns()[index];
-  if (data.empty()) {
-    throw_contract_breach("it did not write column '" + state_.column_specs[static_cast<size_t>(plan_.writes[index])].name +
-                          "', which its contract promises");
-  }
+  const ColumnSpec& spec = state_.column_specs[static_cast<size_t>(plan_.writes[index])];
+  if (data.empty()) throw_contract_breach("it did not write column '" + spec.name + "', which its contract promises");
+  check_text_bound(*plan_.type, plan_.needs, spec, data);
   return data;
 }
 

@@ -128,14 +128,14 @@ Workload make_workload(const Plan& plan, const RunFolder& run_folder, const Link
       part.node = absent_node(plan, index);
       continue;
     }
-    NodeResources resources = resources_of(plan, node, workload, run_folder);
-    resources.metrics = part.metrics.get();
-    resources.totals = part.totals.get();
-    resources.outside = workload.outside.get();
-    if (plan.owners() > 1) resources.run_folder.gathered = part.files.get();
-    resources.world = world_of(plan, ranks);
+    part.resources = std::make_unique<NodeResources>(resources_of(plan, node, workload, run_folder));
+    part.resources->metrics = part.metrics.get();
+    part.resources->totals = part.totals.get();
+    part.resources->outside = workload.outside.get();
+    if (plan.owners() > 1) part.resources->run_folder.gathered = part.files.get();
+    part.resources->world = world_of(plan, ranks);
     try {
-      part.node = node.type->make(node.params.get(), resources);
+      part.node = node.type->make(node.params.get(), *part.resources);
     } catch (const UserError& error) {
       add_placed(node, error.problems(), problems);
     }

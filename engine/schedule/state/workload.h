@@ -18,6 +18,7 @@ struct Workload {
     std::unique_ptr<MetricsRecorder> metrics;  // outlives the node, as do the totals
     std::unique_ptr<Totals> totals;
     std::unique_ptr<GatheredFiles> files = std::make_unique<GatheredFiles>();
+    std::unique_ptr<NodeResources> resources;  // likewise, where it stays: a node may keep a reference; null: it is absent
     std::unique_ptr<NodeBase> node;
   };
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
@@ -41,6 +42,28 @@ class Teller final : public Node {
   MetricsRecorder& metrics_;
 };
 
+struct NamerParams {
+  std::vector<std::string> means, moments, families;
+};
+
+class Namer final : public Node {
+ public:
+  static void describe(Contract<NamerParams>& c) {
+    c.type("namer", "declares any metrics");
+    c.param("means", &NamerParams::means).doc("names");
+    c.param("moments", &NamerParams::moments).doc("names");
+    c.param("families", &NamerParams::families).doc("beginnings");
+    c.reads(toy::kDrawn);
+    c.metrics("MEANS", Metric::kMean, "", [](const NamerParams& p) { return p.means; });
+    c.metrics("MOMENTS", Metric::kMoments, "", [](const NamerParams& p) { return p.moments; });
+    c.needs([](const NamerParams& p, NodeNeeds& needs) {
+      for (const std::string& name : p.families) needs.metrics.push_back({.name = name, .is_family = true});
+    });
+  }
+  explicit Namer(const NamerParams&) {}
+  void process(MicroBatch&) override {}
+};
+
 struct RouterTellerParams {
   std::string model;
 };
@@ -64,6 +87,7 @@ class CheckMetrics : public ::testing::Test {
     toy::register_toys(registry_);
     registry_.add<Teller>();
     registry_.add<RouterTeller>();
+    registry_.add<Namer>();
     builder_.budget(64, 16).set("runtime", "cores", int64_t{1}).model("policy", {});
     builder_.node("source", "toy_source", {}, {{"groups_per_iteration", int64_t{8}}});
     builder_.node("rollout", "toy_rollout", {"source"}, {{"model", std::string("policy")}, {"worst_sample_tokens", int64_t{4}}});
@@ -75,6 +99,22 @@ class CheckMetrics : public ::testing::Test {
 
   void add_router_teller(const std::string& name, const std::string& model) {
     builder_.model(model, {}).node(name, "router_teller", {"rollout"}, {{"model", model}});
+  }
+
+  /// What is wrong with a node 'a' that declares these.
+  std::string refusal(const std::string& key, const std::vector<std::string>& names, const std::string& of_means = {}) const {
+    const auto array = [](const std::vector<std::string>& texts) {
+      Array all;
+      for (const std::string& text : texts) all.push_back({text, {}, {}});
+      return all;
+    };
+    PipelineBuilder::Params params{{key, array(names)}};
+    if (!of_means.empty()) params.emplace_back("means", array({of_means}));
+    PipelineBuilder builder = builder_;
+    const CheckResult result = check(builder.node("a", "namer", {"rollout"}, params).build(), registry_);
+    EXPECT_EQ(result.plan.has_value(), !has_errors(result.problems));
+    const auto found = std::ranges::find(result.problems, "metric-unusable", &Problem::kind);
+    return found == result.problems.end() ? "accepted" : found->message;
   }
 
   CheckResult checked() const { return check(builder_.build(), registry_); }
@@ -137,6 +177,34 @@ TEST_F(CheckMetrics, TwoNodesThatRecordOneNameAreRefused) {
   EXPECT_FALSE(result.plan);
   EXPECT_THAT(render(result.problems), AllOf(HasSubstr("'b' records reward/length, which 'a' records too"),
                                              HasSubstr("metrics_prefix = \"b\" in 'b' makes it b/reward/length")));
+}
+
+// A line of metrics.jsonl is JSON, and each name in it a key.
+TEST_F(CheckMetrics, ANameThatCannotBeAKeyIsRefused) {
+  const std::string declares = "type \"namer\" of 'a' declares a metric ";
+  EXPECT_EQ(refusal("means", {""}), declares + "\"\", which cannot be one: it is empty");
+  EXPECT_THAT(refusal("means", {"\xff"}), HasSubstr("it is not UTF-8"));
+  EXPECT_THAT(refusal("moments", {"reward/a b"}), HasSubstr("it has a blank or a control character"));
+  EXPECT_THAT(refusal("means", {"reward//a"}), HasSubstr("a part of it is empty"));
+  EXPECT_THAT(refusal("families", {""}), HasSubstr("it is empty"));
+  EXPECT_EQ(refusal("families", {"reward/a/"}), "accepted");
+}
+
+TEST_F(CheckMetrics, ANameThatANodeGivesTwoMetricsIsRefused) {
+  EXPECT_EQ(refusal("moments", {"reward/x"}, "reward/x"), "accepted");
+  EXPECT_EQ(refusal("moments", {"reward/x"}, "reward/x_mean"),
+            "type \"namer\" of 'a' declares a metric \"reward/x_mean\" in two ways");
+  EXPECT_EQ(refusal("means", {"reward/x", "reward/x"}), "accepted") << "it is one metric";
+}
+
+TEST_F(CheckMetrics, ANameOfTheRunIsRefused) {
+  EXPECT_EQ(refusal("means", {"iteration"}),
+            "type \"namer\" of 'a' declares a metric \"iteration\": \"iteration\" is what the run records itself");
+  for (const char* name : {"policy_version", "policy_lag", "time/iteration_seconds", "time/node/a/busy_seconds",
+                           "time/executor/cpu/busy_seconds", "memory/resident_bytes", "engine/tokens_in_flight_max"})
+    EXPECT_THAT(refusal("means", {name}), HasSubstr("is what the run records itself"));
+  EXPECT_THAT(refusal("families", {"time/"}), HasSubstr("is what the run records itself"));
+  EXPECT_EQ(refusal("means", {"time/of_my_own_seconds"}), "accepted");
 }
 
 TEST_F(CheckMetrics, APrefixPartsThem) {

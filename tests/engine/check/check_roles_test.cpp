@@ -141,8 +141,8 @@ TEST_F(CheckRoles, ARoleWithoutNodesIsReportedBesideOtherProblems) {
 TEST_F(CheckRoles, AnExecutorBehindTheRoleIsCheckedAsAnyOther) {
   on_["score"] = "train/gpu:0";
   on_["values"] = "train/";
-  EXPECT_THAT(problems(), ElementsAre(HasSubstr("executor-unknown: what on has behind the role must be an executor"),
-                                      HasSubstr("executor-unknown: what on has behind the role must be an executor")));
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("executor-unknown: what on has after the role must be an executor"),
+                                      HasSubstr("executor-unknown: what on has after the role must be an executor")));
 }
 
 TEST_F(CheckRoles, NoRoleIsCalledLikeAnExecutor) {

@@ -1,5 +1,9 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "base/error.h"
 #include "engine/check/check.h"
 #include "engine/plan/plan.h"
 #include "tests/engine/known_kinds.h"
@@ -41,6 +45,28 @@ TEST_F(Check, AcceptsTheWholePpoPipelineWithoutAWord) {
   const CheckResult result = checked(ppo_text());
   EXPECT_EQ(render(result.problems), "");
   EXPECT_TRUE(result.plan.has_value());
+}
+
+struct Nothing {};
+
+// Whose code cannot tell what it needs.
+class Needy final : public Node {
+ public:
+  static void describe(Contract<Nothing>& c) {
+    c.type("needy", "needs what is not there");
+    c.needs([](const Nothing&, NodeNeeds&) { throw UserError("there is no server"); });
+  }
+  explicit Needy(const Nothing&) {}
+  void process(MicroBatch&) override {}
+};
+
+TEST_F(Check, WhatTheCodeOfATypeThrowsHasThePlaceOfItsNode) {
+  registry_.add<Needy>();
+  const CheckResult result = checked(ppo_text() + "\n[nodes.needy]\ntype = \"needy\"\ninputs = [\"generate\"]\n");
+  const auto found = std::ranges::find(result.problems, "there is no server", &Problem::message);
+  ASSERT_NE(found, result.problems.end());
+  EXPECT_EQ(found->kind, "setting-unusable");
+  EXPECT_THAT(render(*found), ::testing::HasSubstr("[nodes.needy]"));
 }
 
 TEST_F(Check, ReportsUnrelatedProblemsInOnePass) {
@@ -149,7 +175,7 @@ TEST_F(Check, SaysSoWhenAColumnComesTooLate) {
                         "type = \"values\"\ninputs = [\"generate\"]", "type = \"values\"\ninputs = [\"advantages\"]"));
 }
 
-// The misspelt node might have written anything: what is missing behind it is only a consequence.
+// The misspelt node might have written anything: what is missing after it is only a consequence.
 TEST_F(Check, IsSilentAboutColumnsBehindAnUnknownType) {
   const CheckResult result = checked(ppo("type = \"token_rewards\"", "type = \"token_reward\""));
   EXPECT_EQ(result.problems.size(), 1u);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error.h"
 #include "engine/contract/registry.h"
 #include "tests/engine/known_kinds.h"
 #include "tests/engine/spec_builder.h"
@@ -44,6 +45,19 @@ class Scale final : public Objective {
 
  private:
   ScaleParams params_;
+};
+
+// Whose code looks at what it is given.
+class Picky final : public Objective {
+ public:
+  static void describe(Contract<ScaleParams>& c) {
+    c.type("picky", "a number of its own");
+    c.param("scale", &ScaleParams::scale).doc("the number");
+  }
+  explicit Picky(const ScaleParams& params) {
+    if (params.scale != 7) throw UserError("the scale must be 7", "7 it is");
+  }
+  double value() const override { return 7; }
 };
 
 struct Inner {
@@ -253,6 +267,16 @@ TEST_F(Params, RefusesAComponentWithoutType) { expect_refused("component_untyped
 TEST_F(Params, RefusesParametersOfAComponent) {
   expect_refused("component_params", "objective = { type = \"scale\", scale = -1, shift = 2 }");
 }
+TEST_F(Params, WhatAComponentThrowsHasItsPlace) {
+  registry_.add_component<Objective, Picky>();
+  const Outer outer = bound("count = 0\nobjective = { type = \"picky\", scale = 3 }");
+  EXPECT_EQ(outer.objective.object, nullptr);
+  ASSERT_EQ(problems_.size(), 2u) << "the others are told too";
+  EXPECT_EQ(problems_[1].message, "the scale must be 7");
+  EXPECT_EQ(problems_[1].where.line, 3);
+  expect_known_kinds(problems_);
+}
+
 TEST_F(Params, NamesWhatATableNeeds) { expect_refused("required", "inner = { rat = 0.5 }"); }
 
 TEST_F(Params, NamesTheOwnerWhereThereIsNoPlaceToPointAt) {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "engine/contract/elf_file.h"
 #include "tests/engine/toy_nodes.h"
 #include "tests/source_folder.h"
 
@@ -164,6 +165,41 @@ static void add_nodes(sluice::engine::Registry&) { throw std::runtime_error("no 
 SLUICE_PLUGIN(add_nodes)
 )");
   EXPECT_EQ(refusal(library), "plugin " + library.string() + " failed while it registered its types: no licence");
+}
+
+// Its initialisers run before anything of it is asked.
+TEST_F(Plugin, IsRefusedWhereAnInitialiserOfItThrows) {
+  const std::string thrower = R"(#include <stdexcept>
+struct Thrower { Thrower() { throw WHAT; } };
+static Thrower thrower;
+)";
+  const auto error = compiled("initialiser", edited(thrower, "WHAT", "std::runtime_error(\"no licence\")"));
+  EXPECT_EQ(refusal(error), "plugin " + error.string() + " failed while it was loaded: no licence");
+  const auto number = compiled("number", edited(thrower, "WHAT", "5"));
+  EXPECT_EQ(refusal(number),
+            "plugin " + number.string() + " failed while it was loaded: it threw something that is no std::exception");
+}
+
+TEST_F(Plugin, IsRefusedWhereItDeclaresWhatCouldNotBeReadAgain) {
+  const auto library = compiled("odd", edited(edited(kDoubler, "NAME", "odd"), "c.param(\"reads\"", "c.param(\"a b\""));
+  EXPECT_EQ(refusal(library),
+            "plugin " + library.string() +
+                " failed while it registered its types: node type \"odd\": parameter \"a b\" has a name that is no "
+                "bare key of TOML: letters, digits, _ and -");
+}
+
+// Mapped as its header says it would end the process with SIGBUS at the first look after its end.
+TEST_F(Plugin, IsRefusedWhereItsFileIsCutOff) {
+  const auto library = compiled("whole", edited(kDoubler, "NAME", "whole")), cut = library.parent_path() / "libcut.so";
+  const auto bytes = std::filesystem::file_size(library);
+  EXPECT_FALSE(is_cut_off(library));
+  for (const auto left : {bytes - 1, bytes / 2, bytes / 100, std::uintmax_t{100}}) {
+    std::filesystem::copy_file(library, cut, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::resize_file(cut, left);
+    EXPECT_EQ(refusal(cut), "plugin " + cut.string() + " cannot be loaded: the file is cut off") << left << " of " << bytes;
+  }
+  std::filesystem::resize_file(cut, 10);
+  EXPECT_TRUE(refusal(cut).starts_with("plugin " + cut.string() + " cannot be loaded: ")) << refusal(cut);
 }
 
 TEST_F(Plugin, IsRefusedWhereTheFileIsMissing) {

@@ -149,7 +149,7 @@ TEST(MailedReductions, GiveWhoIsAbandonedNothing) {
   EXPECT_EQ(result(std::move(other)).at(0).numbers.sum.value(), 2) << "the other rank has what it needs";
 }
 
-// What belongs to an iteration behind the last one is over, now and later; all else goes on.
+// What belongs to an iteration after the last one is over, now and later; all else goes on.
 TEST(MailedReductions, GiveWhatIsBehindTheLastIterationNothing) {
   Ranks ranks(2);
   auto last = ranks.combine(0, {.iteration = 4}, {part("a", 1)});

@@ -20,7 +20,7 @@ using toy::RandomPath;
 
 struct Disturbance {
   enum class Kind { kNone, kInterrupt, kInterruptWithoutGrace, kFailure } kind = Kind::kNone;
-  int64_t iteration = 0;  // behind which it comes
+  int64_t iteration = 0;  // after which it comes
 };
 
 class ResumeTest : public ::testing::Test {

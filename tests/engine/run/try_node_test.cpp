@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <stdexcept>
+
 #include "base/error.h"
 
 namespace sluice::engine::try_node_test {
@@ -26,6 +28,8 @@ class Doubler final : public Node {
     c.reads(kIn);
     c.writes(kOut);
     c.iteration_scope_if([](const DoublerParams& p) { return p.barrier; }, "barrier = true");
+    c.metric("first_groups", Metric::kSum, "for tests");
+    c.metric("batches_at_once", Metric::kValue, "for tests");
   }
 
   Doubler(const DoublerParams&, NodeResources& resources) : metrics_(*resources.metrics) {}
@@ -46,6 +50,47 @@ class Doubler final : public Node {
   MetricsRecorder& metrics_;
 };
 
+struct FaultyParams {
+  std::string fault;
+};
+
+// Does something else than its contract says, or what no code of a node should.
+class Faulty final : public Node {
+ public:
+  static void describe(Contract<FaultyParams>& c) {
+    c.type("faulty", "for tests");
+    c.reads(kIn);
+    c.writes(kOut);
+    c.metric("toy/NODE/works", Metric::kSum, "for tests");
+    c.total("works");
+  }
+
+  Faulty(const FaultyParams& params, NodeResources& resources)
+      : fault_(params.fault), name_(resources.node), metrics_(*resources.metrics), totals_(*resources.totals) {}
+
+  void begin_iteration(const Iteration&) override {
+    if (fault_ == "begin throws") throw std::runtime_error("no licence");
+  }
+
+  void process(MicroBatch& batch) override {
+    if (fault_ == "throws") throw std::runtime_error("no licence");
+    if (fault_ == "throws a number") throw 1;
+    if (fault_ != "no column") batch.write(kOut);
+    if (fault_ == "drop") batch.drop_group(0);
+    metrics_.sum(fault_ == "metric" ? "toy/other" : "toy/" + name_ + "/works", 1);
+    totals_.add(fault_ == "total" ? "other" : "works", 1);
+  }
+
+  void end_iteration(const Iteration&) override {
+    if (fault_ == "end throws") throw std::runtime_error("no licence");
+  }
+
+ private:
+  const std::string fault_, name_;
+  MetricsRecorder& metrics_;
+  Totals& totals_;
+};
+
 struct EmptySource final : Source {
   static void describe(Contract<DoublerParams>& c) { c.type("empty_source", "for tests"); }
   explicit EmptySource(const DoublerParams&) {}
@@ -56,6 +101,7 @@ class TryNodeTest : public ::testing::Test {
  protected:
   TryNodeTest() {
     registry_.add<Doubler>();
+    registry_.add<Faulty>();
     registry_.add<EmptySource>();
   }
 
@@ -73,6 +119,18 @@ class TryNodeTest : public ::testing::Test {
             .resources = {},
             .groups = {group(1), group(2), group(3)},
             .groups_per_batch = {}};
+  }
+
+  std::string refusal(const std::string& fault) const {
+    NodeTrial t = trial();
+    t.type = registry_.find("faulty");
+    t.params = std::make_shared<FaultyParams>(FaultyParams{fault});
+    try {
+      try_node(std::move(t));
+    } catch (const UserError& error) {
+      return error.problems().front().message;
+    }
+    return "accepted";
   }
 
   static std::vector<float> out(const NodeOutcome& outcome) {
@@ -121,6 +179,20 @@ TEST_F(TryNodeTest, ColumnOfAnotherTypeIsRefused) {
     group.write(Column<int64_t>{"in", Extent::kSample});
   }
   EXPECT_THROW(try_node(std::move(t)), UserError);
+}
+
+TEST_F(TryNodeTest, WhatItsCodeThrowsIsToldWithItsName) {
+  EXPECT_EQ(refusal(""), "accepted");
+  for (const char* fault : {"begin throws", "throws", "end throws"})
+    EXPECT_EQ(refusal(fault), "node 'faulty' failed: no licence") << fault;
+  EXPECT_EQ(refusal("throws a number"), "node 'faulty' failed: it threw something that is no std::exception");
+}
+
+TEST_F(TryNodeTest, ANodeIsHeldToItsContract) {
+  EXPECT_EQ(refusal("no column"), "it did not write column 'out', which its contract promises");
+  EXPECT_EQ(refusal("drop"), "it drops groups, but its contract does not say that it is a filter");
+  EXPECT_EQ(refusal("metric"), "it records metric 'toy/other', which its contract does not declare");
+  EXPECT_EQ(refusal("total"), "it adds to total 'other', which its contract does not declare");
 }
 
 TEST_F(TryNodeTest, SourceIsRefused) {

@@ -43,7 +43,7 @@ TEST(GraphText, DrawsRolesAsFrames) {
   expect_golden("engine/graph/roles.mmd", mermaid_text(plan));
 }
 
-// Behind one role that does all else, and with a third one.
+// After one role that does all else, and with a third one.
 TEST(GraphText, DrawsFrozenModelsOnRanksOfTheirOwn) {
   Registry registry;
   add_toy_nodes(registry);

@@ -69,7 +69,7 @@ TEST_F(PlanText, SaysWhatARankHasToDo) {
   EXPECT_THAT(plan_text(plan_of(ppo_text())), Not(HasSubstr("  ranks ")));
   EXPECT_FALSE(check(spec_of(text), registry_, 3).plan.has_value());
 }
-// With a role that samples, and behind one that does all else.
+// With a role that samples, and after one that does all else.
 TEST_F(PlanText, SaysWhoseRanksComputePassesOfFrozenModels) {
   std::map<std::string, std::string> on = kOnRoles;
   on["reference"] = "score/cpu:1";

@@ -91,7 +91,7 @@ TEST_F(SampleCreditTest, TheOldestSampleCanHaveAllOfTheBudget) {
 
 TEST_F(SampleCreditTest, NothingCanStepWhileOthersHaveTheBudget) {
   start({0, 0});
-  ASSERT_TRUE(sink_.budget.try_acquire(12));  // behind the rollout
+  ASSERT_TRUE(sink_.budget.try_acquire(12));  // after the rollout
   credit_.set_need({0, 0}, 7);
   EXPECT_THAT(credit_.settle(sink_).preempted, ElementsAre(Key{0, 0}));
   EXPECT_TRUE(credit_.blocked());
