@@ -109,7 +109,7 @@ models::GenerationLimits limits_of(const GenerateParams& params, const SampledWe
   return limits;
 }
 
-// The tokens of a sample that were sampled: all behind the prompt but those that it was given.
+// The tokens of a sample that were sampled: all after the prompt but those that it was given.
 void actions_of(const models::SampleResult& result, int64_t prompt, std::vector<int64_t>& actions) {
   actions.clear();
   const auto tokens = static_cast<int64_t>(result.tokens.size());
@@ -287,7 +287,7 @@ void Generate::go_on(Sink& sink) {
   }
 }
 
-// On demand a reply is read when there is credit for it and the token behind it.
+// On demand a reply is read when there is credit for it and the token after it.
 void Generate::resume(const Turns::Decision& decision) {
   if (on_demand_) {
     const engine::SampleCredit::Key key = key_of(decision.id);

@@ -83,7 +83,7 @@ constexpr auto enum_names(Speculation) {
 /// can send it there again (replay_routes; models/layers/feed_forward/routes.h).
 ///
 /// With an environment a response is several turns of the policy with replies between them
-/// (nodes/rollout/environments/environment.h, docs/multi-turn.md). A reply's tokens go into the context behind the turn and are
+/// (nodes/rollout/environments/environment.h, docs/multi-turn.md). A reply's tokens go into the context after the turn and are
 /// no actions. max_new_tokens bounds turns and replies together; a reply that leaves no room for an action is cut there, and the
 /// sample has finished by length. The sum of its rewards goes to environment_score[S]. Reads label, if there is one.
 ///
@@ -147,7 +147,7 @@ class Generate final : public engine::Rollout {
   /// responses_per_prompt * (prompt + max_new_tokens).
   int64_t worst_tokens(const engine::Group& prompt) const override;
 
-  /// The prompts, and room for the first tokens behind them.
+  /// The prompts, and room for the first tokens after them.
   int64_t least_tokens(const engine::Group& prompt) const override;
 
   void start(engine::Group prompt) override;

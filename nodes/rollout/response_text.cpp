@@ -19,7 +19,7 @@ void ResponseText::push(int64_t id) {
   has_said_ = true;
 }
 
-// The first token of a text may lose its blank, so what waits is decoded behind the token before it.
+// The first token of a text may lose its blank, so what waits is decoded after the token before it.
 std::string ResponseText::if_it_ended_here() const {
   const std::string text = tokenizer_->decode(waiting_);
   if (!has_said_) return text;

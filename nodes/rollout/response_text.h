@@ -34,8 +34,8 @@ class ResponseText {
   const text::Tokenizer* tokenizer_;
   text::StreamDecoder stream_;
   std::string said_;              // sure, whatever follows
-  std::string unsure_;            // what the tokens behind it would be if the text ended here
-  std::vector<int64_t> waiting_;  // those tokens, behind the last that said something
+  std::string unsure_;            // what the tokens after it would be if the text ended here
+  std::vector<int64_t> waiting_;  // those tokens, after the last that said something
   bool has_said_ = false;         // waiting_ begins with that last one
   size_t sure_before_ = 0;        // size of said_ before the last push
   size_t turn_begin_ = 0;

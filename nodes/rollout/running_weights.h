@@ -17,7 +17,7 @@ struct VersionRun {
   int64_t version = 0;
 };
 
-/// The next run, behind the tokens that there are.
+/// The next run, after the tokens that there are.
 void add_version(std::vector<VersionRun>& runs, size_t tokens, int64_t version);
 
 /// The version that sampled a token.

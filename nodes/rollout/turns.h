@@ -76,7 +76,7 @@ class Turns {
     const engine::Group* group = nullptr;
     int64_t index = 0;
     ResponseText text;
-    int64_t tokens = 0;     // behind the prompt
+    int64_t tokens = 0;     // after the prompt
     size_t turn_begin = 0;  // of these, where the turn at hand begins
     int64_t turns = 1;
     double score = 0;

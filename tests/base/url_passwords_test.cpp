@@ -17,5 +17,19 @@ TEST(UrlPasswords, TextWithoutAnyStaysAsItIs) {
     EXPECT_EQ(without_passwords(text), text);
 }
 
+TEST(UrlPasswords, AUrlOfAMessageHasNoQueryEither) {
+  EXPECT_EQ(shown_url("https://host/score?api_key=s3cret#x"), "https://host/score?...");
+  EXPECT_EQ(shown_url("https://u:s3cret@[::1]:80?key=s3cret"), "https://***@[::1]:80?...");
+  EXPECT_EQ(shown_url("http://:s3cret@127.0.0.1:5000/a@b"), "http://***@127.0.0.1:5000/a@b");
+  for (const char* plain : {"http://host", "http://[::1]/a@b", "http://host:80/claude@2024:predict", "", "host"})
+    EXPECT_EQ(shown_url(plain), plain);
+}
+
+TEST(UrlPasswords, OfWhatIsNoUrlNothingIsShownInFrontOfTheLastAt) {
+  EXPECT_EQ(shown_url("http://u:s3/cr?t@host/x"), "http://***@host/x");
+  EXPECT_EQ(shown_url("http://u:s3 cret@ho st/x"), "http://***@ho st/x");
+  for (const char* odd : {"http//u:s3cret@host", "u:s3cret@host", "http:/u:s3cret@host"}) EXPECT_EQ(shown_url(odd), "***@host");
+}
+
 }  // namespace
 }  // namespace sluice::url_passwords_test

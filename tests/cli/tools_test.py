@@ -4,7 +4,7 @@ import json
 import shutil
 import unittest
 
-from support import DONE, ROOT, Case, run
+from support import DONE, FAILED, ROOT, Case, run
 
 EXAMPLE = ROOT / "examples/10_tools"
 WRONG = 78
@@ -55,6 +55,17 @@ class Tools(Case):
         self.assertIn("tools.toml:25:1: error: tool server \"python3 -c", done.stderr)
         self.assertIn("it exited with code 1", done.stderr)
         self.assertIn("its stderr ends with: no numbers", done.stderr)
+
+    def test_a_server_that_answers_nothing_any_more_ends_the_run(self):
+        broken = self.folder / "server.py"
+        broken.write_text((EXAMPLE / "calculator_server.py").read_text().replace("return call(", "sys.exit(3)  # ("))
+        servers = self.servers(["python3", "-S", str(broken)]).replace("start_seconds", "most_breakdowns = 6, start_seconds")
+        done = run("run", EXAMPLE / "tools.toml", "--run-dir", self.folder / "run", "--set", servers)
+        self.assertEqual(done.returncode, FAILED, done.stderr)
+        self.assertIn("the environment failed on turn ", done.stderr)
+        self.assertIn("it exited with code 3; that was its breakdown number 6 in a row", done.stderr)
+        self.assertIn("node 'generate', iteration 0, turn 0 of sample ", done.stderr)
+        self.assertEqual(done.stderr.count(" without an answer so far"), 3)  # the 1st, the 2nd and the 4th
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ void Calculator::describe(engine::Contract<CalculatorParams>& c) {
   c.param("open", &P::open).doc("begins an expression; empty: an expression is all of arithmetic in front of close");
   c.param("close", &P::close).doc("ends an expression, and the turn: a call");
   c.param("prefix", &P::prefix).doc("put before the value");
-  c.param("suffix", &P::suffix).doc("put behind the value");
+  c.param("suffix", &P::suffix).doc("put after the value");
   c.check([](const P& params, engine::Findings& findings) {
     if (params.close.empty()) findings.error("close", "close is empty: nothing could end a call", "close = \"</calc>\"");
   });

@@ -16,14 +16,15 @@ namespace sluice::nodes {
 struct Turn {
   std::string prompt;
   std::string label;            // the reference answer; empty where the prompts have none
-  std::string transcript;       // all behind the prompt so far: turns and replies, this turn last
+  std::string transcript;       // all after the prompt so far: turns and replies, this turn last
   std::string last;             // this turn alone
   std::vector<int64_t> tokens;  // that were sampled in it, with the one that ended it
   bool ended_sequence = false;  // that one is an end of sequence; else a string ended the turn
   int64_t index = 0;            // of this turn: 0 is the sample's first
   int64_t iteration = 0;
-  int64_t group = 0;   // of the iteration
-  int64_t sample = 0;  // of the group; the greedy baseline, if there is one, is that behind the last
+  int64_t group = 0;      // of the iteration
+  int64_t sample = 0;     // of the group; the greedy baseline, if there is one, is that after the last
+  std::string node = {};  // in whose sampling it ended, for messages
   // For who waits for a process or a server, with a limit of its own: go_on() again and again tells the run that this is no
   // stall, and throws where nobody needs the reply any more.
   engine::OutsideWait wait = {};
@@ -31,7 +32,7 @@ struct Turn {
 
 /// What an environment says to a turn.
 struct Reply {
-  std::string text;              // goes into the context behind the turn; not an action of the policy
+  std::string text;              // goes into the context after the turn; not an action of the policy
   bool done = false;             // the sample ends with the turn, and `text` counts for nothing
   std::optional<double> reward;  // finite; a sample's environment_score is their sum
   // By the names of metrics that the environment's contract declares, as means: a metric is the mean over samples of the sum over
@@ -59,7 +60,7 @@ class Environment {
 
   /// May block, and is called by threads of `generate`, never by an executor's: other samples go on meanwhile. It must come back
   /// in bounded time, by a limit of its own: a run that ends waits for the calls that are under way. What it throws ends the run,
-  /// and is told with turn, sample and group in front; what turn.wait throws it passes on.
+  /// and is told with turn, sample and group in front; what turn.wait throws it passes on. No call begins after that.
   virtual Reply reply(const Turn& turn) const = 0;
 
   /// Strings that end a turn in this environment, beside those of `turn_ends`. An end of sequence always does.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
+
 namespace sluice::nodes {
 
 namespace {
@@ -31,6 +33,8 @@ void EnvironmentCalls::ask(uint64_t id, Turn turn) {
   bool needs_thread = false;
   {
     const std::lock_guard lock(mutex_);
+    if (has_failed_) return;
+    turn.node = node_;
     calls_.push_back({id, std::move(turn)});
     needs_thread = static_cast<int64_t>(calls_.size()) > idle_threads_;
   }
@@ -67,9 +71,16 @@ void EnvironmentCalls::work() {
     std::optional<Answer> answered = answer(std::move(call));
     lock.lock();
     if (!answered) continue;
+    if (answered->error) forget_what_has_not_begun();
     answers_.push_back(*std::move(answered));
     answered_.notify_one();
   }
+}
+
+// Under the lock.
+void EnvironmentCalls::forget_what_has_not_begun() {
+  has_failed_ = true;
+  calls_.clear();
 }
 
 // Nothing: nobody needs it.
@@ -77,11 +88,14 @@ std::optional<EnvironmentCalls::Answer> EnvironmentCalls::answer(Call call) cons
   Answer answer{.id = call.id, .turn = std::move(call.turn), .reply = {}, .error = nullptr};
   const engine::OutsideCall call_of_node(outside_, node_, reply_to(answer.turn));
   try {
+    answer.turn.wait.go_on();
     answer.reply = environment_->reply(answer.turn);
   } catch (const engine::WorkDropped&) {
     return std::nullopt;
-  } catch (...) {
+  } catch (const std::exception&) {
     answer.error = std::current_exception();
+  } catch (...) {  // what it says cannot be known, but it is told with its place like the others
+    answer.error = std::make_exception_ptr(UserError("it threw something that is no std::exception"));
   }
   return answer;
 }

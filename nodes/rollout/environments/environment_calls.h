@@ -37,7 +37,8 @@ class EnvironmentCalls {
 
   EnvironmentCalls(const EnvironmentCalls&) = delete;
 
-  /// Where the reply is not needed any more by the time that it would come, there is no answer (Turn::wait).
+  /// Where the reply is not needed any more by the time that the call would begin or end, there is no answer (Turn::wait). Nor is
+  /// there one to what has not begun when a call has failed: that ends the run, and calls may change something outside.
   void ask(uint64_t id, Turn turn);
 
   /// The answers that have come, in any order. Never waits.
@@ -56,6 +57,7 @@ class EnvironmentCalls {
   };
 
   void work();
+  void forget_what_has_not_begun();
   std::optional<Answer> answer(Call call) const;
 
   const std::shared_ptr<const Environment> environment_;
@@ -69,6 +71,7 @@ class EnvironmentCalls {
   std::deque<Call> calls_;
   std::vector<Answer> answers_;
   int64_t idle_threads_ = 0;
+  bool has_failed_ = false;  // a call has; no other begins
   bool ending_ = false;
 };
 

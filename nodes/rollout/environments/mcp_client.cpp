@@ -27,6 +27,8 @@ SubprocessOptions options_of(const ToolServerParams& server) {
           .most_output = kMostMessage};
 }
 
+std::string name_of(const ToolServerParams& server) { return "tool server " + sluice::quoted(join(server.command, " ")); }
+
 std::string string_in(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -115,7 +117,10 @@ ToolAnswer McpClient::call(const std::string& name, const Json& arguments, const
   const auto error = response.result->find("isError");
   const bool failed = error != response.result->end() && error->is_boolean() && error->get<bool>();
   const auto text = text_of_result(*response.result);
-  if (!text) return {.text = "error: the answer of the tool is none of its protocol", .failed = true};
+  if (!text)
+    return {.text = "error: the answer of the tool is none of its protocol",
+            .failed = true,
+            .breakdown = name_of(server_) + ": its answer is none of the protocol"};
   return {.text = *text, .failed = failed};
 }
 
@@ -190,7 +195,7 @@ std::string McpClient::next_line(const AnswerWait& wait) {
 
 void McpClient::fail(const std::string& what, const std::string& help) const {
   Problem problem;
-  problem.message = "tool server " + sluice::quoted(join(server_.command, " ")) + ": " + what;
+  problem.message = name_of(server_) + ": " + what;
   problem.help = help;
   if (const std::string words = last_words_of(process_.errors()); !words.empty())
     problem.notes.push_back("its stderr ends with: " + words);

@@ -26,9 +26,12 @@ std::string shown(const Json& value) {
   return text.size() <= kShownReply ? text : text.substr(0, kShownReply) + "...";
 }
 
+// In lines of a message, which are indented: else their ends would be shown as \n.
 std::string end_of(const std::string& errors) {
-  const std::string_view text = trim(errors);
-  return std::string(text.substr(text.size() - std::min(text.size(), kShownErrors)));
+  const std::string_view text = trim(errors), end = text.substr(text.size() - std::min(text.size(), kShownErrors));
+  std::string lines;
+  for (const std::string& line : split(end, '\n')) lines += "\n          " + line;
+  return lines;
 }
 
 const Json& expect(const Json& value, bool right, const std::string& key, const char* what) {
@@ -41,7 +44,7 @@ void exchange_with(Subprocess& process, Subprocess::Clock::time_point until) {
   Subprocess::exchange({&only, 1}, until);
 }
 
-// Without it a line too many would be taken for the reply to the next turn, and so would each one behind it.
+// Without it a line too many would be taken for the reply to the next turn, and so would each one after it.
 void check_id(int64_t id, const Json& reply, const std::string& line) {
   constexpr const char* kHelp = "each reply has the \"id\" of its turn; write nothing else to stdout";
   const auto found = reply.find("id");
@@ -134,7 +137,7 @@ Reply ProcessEnvironment::reply(const Turn& turn) const {
 void ProcessEnvironment::fail(const Problem& what, const std::string& errors) const {
   Problem problem;
   problem.message = "environment process " + sluice::quoted(join(params_.command, " ")) + ": " + what.message;
-  if (!trim(errors).empty()) problem.notes.push_back("its stderr ends with:\n" + end_of(errors));
+  if (!trim(errors).empty()) problem.notes.push_back("its stderr ends with:" + end_of(errors));
   problem.help = what.help;
   throw UserError(std::move(problem));
 }

@@ -65,9 +65,16 @@ void ToolEnvironment::describe(engine::Contract<ToolEnvironmentParams>& c) {
       .between(1, 1 << 24)
       .unit("bytes")
       .doc("a longer result is cut there, and says so");
+  c.param("most_breakdowns", &P::most_breakdowns)
+      .at_least(0)
+      .harmless()
+      .unit("calls")
+      .doc("of one server, one after the other, that it did not answer: then the run ends; 0: it goes on");
   c.param("chat_variables", &P::chat_variables).doc("what else the chat template is told, as in the source: a JSON object");
   c.metric(kToolCalls, engine::Metric::kMean, "mean calls of tools in a response");
   c.metric(kFailedToolCalls, engine::Metric::kMean, "of these, those that were malformed, of no tool, or answered with an error");
+  c.metric(kBrokenToolCalls, engine::Metric::kMean,
+           "of the calls, those whose server ended, was late, or wrote what is no answer");
   c.check([](const P& params, engine::Findings& findings) {
     if (params.servers.empty())
       findings.error("servers", "servers names no server: there would be no tools",
@@ -87,7 +94,8 @@ std::shared_ptr<const Environment> ToolEnvironment::for_model(std::shared_ptr<co
   text::ToolChat chat(text->chat_template(), format, tool_schemas(first->list()), variables);
   const ToolLimits limits{.workers = params_.workers,
                           .turn = seconds(params_.timeout_seconds),
-                          .result_bytes = static_cast<size_t>(params_.most_result_bytes)};
+                          .result_bytes = static_cast<size_t>(params_.most_result_bytes),
+                          .breakdowns = params_.most_breakdowns};
   return std::make_shared<ToolTurns>(std::move(text), std::move(chat), limits, std::move(first),
                                      [copy = *this] { return copy.servers(); });
 }

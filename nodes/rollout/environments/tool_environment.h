@@ -29,8 +29,9 @@ constexpr auto enum_names(ToolFormat) {
 /// A turn without a call is the model's answer, and ends the sample. After a turn with calls comes what the template writes: the
 /// end of the message, the results, the head of the next. With format = "auto" calls are written as that template writes them.
 /// Servers are started when the run starts: one that cannot be, or says nothing of its tools within start_seconds, ends it there.
-/// Later a server that dies, hangs or answers rubbish is an error that the model reads as the result, and is started again. All
-/// calls of one turn have timeout_seconds together. A result is cut behind most_result_bytes, with a note.
+/// Later a server that dies, hangs or answers rubbish is an error that the model reads as the result, and is started again; where
+/// that is all that comes of most_breakdowns calls in a row, the run ends. All calls of one turn have timeout_seconds together. A
+/// result is cut after most_result_bytes, with a note.
 struct ToolEnvironmentParams {
   ToolFormat format = ToolFormat::kAuto;
   std::vector<ToolServerParams> servers;
@@ -38,6 +39,7 @@ struct ToolEnvironmentParams {
   double timeout_seconds = 30;
   double start_seconds = 60;
   int64_t most_result_bytes = 16384;
+  int64_t most_breakdowns = 50;
   std::string chat_variables;
 };
 

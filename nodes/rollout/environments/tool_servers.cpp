@@ -3,10 +3,18 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/strings.h"
 
 namespace sluice::nodes {
+namespace {
+
+std::string on_one_line(const Problem& problem) {
+  std::string text = problem.message;
+  for (const std::string& note : problem.notes) text += "; " + note;
+  return text;
+}
+
+}  // namespace
 
 ToolServers::ToolServers(std::vector<ToolServerParams> servers, Subprocess::Clock::duration start) : start_(start) {
   for (ToolServerParams& params : servers) servers_.push_back({.params = std::move(params), .client = nullptr});
@@ -45,17 +53,20 @@ ToolAnswer ToolServers::call(const std::string& name, const Json& arguments, con
   if (place == places_.end())
     return {.text = "error: there is no tool " + sluice::quoted(name) + ", the tools are " + names(), .failed = true};
   Server& server = servers_[place->second];
+  ToolAnswer answer;
   try {
     const auto begin = Subprocess::Clock::now();
     McpClient& asked = client(server, wait.outside);
-    return asked.call(name, arguments, {wait.until + (Subprocess::Clock::now() - begin), wait.outside});
+    answer = asked.call(name, arguments, {wait.until + (Subprocess::Clock::now() - begin), wait.outside});
   } catch (const UserError& error) {
     server.client.reset();
-    if (!std::exchange(server.has_failed, true)) log_warning(error.problems().front().message);
     const bool is_late = Subprocess::Clock::now() >= wait.until;
-    return {.text = is_late ? "error: the tool did not answer in time" : "error: the tool broke off without an answer",
-            .failed = true};
+    answer = {.text = is_late ? "error: the tool did not answer in time" : "error: the tool broke off without an answer",
+              .failed = true,
+              .breakdown = on_one_line(error.problems().front())};
   }
+  answer.server = place->second;
+  return answer;
 }
 
 std::string ToolServers::names() const {

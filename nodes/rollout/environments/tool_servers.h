@@ -9,8 +9,8 @@
 
 namespace sluice::nodes {
 
-/// The tools of several servers (mcp_client.h), each a process that the first need of it starts. One that fails is ended, and
-/// started again by the next call of a tool of its; of its first failure a warning tells.
+/// The tools of several servers (mcp_client.h), each a process that the first need of it starts. One that breaks down is ended,
+/// and started again by the next call of a tool of its; the answer tells why.
 class ToolServers final : public ToolSource {
  public:
   /// `start`: the longest that a server may take to start and to say what it has.
@@ -26,7 +26,6 @@ class ToolServers final : public ToolSource {
   struct Server {
     ToolServerParams params;
     std::unique_ptr<McpClient> client;  // null: it is to be started
-    bool has_failed = false;
   };
 
   McpClient& client(Server& server, const engine::OutsideWait& outside = {}) const;

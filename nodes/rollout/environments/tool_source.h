@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +24,9 @@ Json tool_schemas(const std::vector<Tool>& tools);
 /// What came of a call.
 struct ToolAnswer {
   std::string text;
-  bool failed = false;  // the tool says so, or it could not be asked: then `text` says why, to a model
+  bool failed = false;                // the tool says so, or it could not be asked: then `text` says why, to a model
+  std::string breakdown = {};         // why its server gave no answer, to a person; empty: it gave one, or nobody was asked
+  std::optional<size_t> server = {};  // that was asked, of those of the source
 };
 
 /// Until when an answer is waited for, and who hears that it is. What `outside` throws is passed on; then nobody knows what the

@@ -7,10 +7,15 @@
 #include "base/utf8.h"
 
 namespace sluice::nodes {
+namespace {
+
+bool has_broken_down(const ToolAnswer& answer) { return !answer.breakdown.empty(); }
+
+}  // namespace
 
 ToolTurns::ToolTurns(std::shared_ptr<const ModelText> text, text::ToolChat chat, ToolLimits limits,
                      std::unique_ptr<ToolSource> opened, Open open)
-    : text_(std::move(text)), chat_(std::move(chat)), limits_(limits), open_(std::move(open)) {
+    : text_(std::move(text)), chat_(std::move(chat)), limits_(limits), open_(std::move(open)), breakdowns_(limits.breakdowns) {
   idle_.push_back(std::move(opened));
 }
 
@@ -22,10 +27,13 @@ Reply ToolTurns::reply(const Turn& turn) const {
   const text::ParsedTurn parsed = chat_.parse(tokenizer.decode(said), turn.index, end);
   if (parsed.calls.empty()) return {.text = {}, .done = true, .reward = {}};
 
-  std::vector<ToolAnswer> answers = this->answers(parsed.calls, turn.wait);
+  std::vector<ToolAnswer> answers = this->answers(parsed.calls, turn);
   Reply reply{.text = {}, .done = false, .reward = {}};
   reply.counts[kToolCalls] = static_cast<double>(answers.size());
-  reply.counts[kFailedToolCalls] = static_cast<double>(std::ranges::count_if(answers, &ToolAnswer::failed));
+  const auto broken = std::ranges::count_if(answers, has_broken_down),
+             failed = std::ranges::count_if(answers, &ToolAnswer::failed);
+  reply.counts[kFailedToolCalls] = static_cast<double>(failed - broken);
+  reply.counts[kBrokenToolCalls] = static_cast<double>(broken);
   std::vector<text::ToolResult> results;
   for (size_t i = 0; i < answers.size(); ++i)
     results.push_back({.call = parsed.calls[i], .text = shortened(std::move(answers[i].text))});
@@ -34,7 +42,7 @@ Reply ToolTurns::reply(const Turn& turn) const {
 }
 
 // Ends when: all calls were answered, or the time for them has passed: those that are left are then answered so.
-std::vector<ToolAnswer> ToolTurns::answers(const std::vector<text::ToolCall>& calls, const engine::OutsideWait& outside) const {
+std::vector<ToolAnswer> ToolTurns::answers(const std::vector<text::ToolCall>& calls, const Turn& turn) const {
   const auto until = Subprocess::Clock::now() + limits_.turn;
   std::unique_ptr<ToolSource> source = take();
   std::vector<ToolAnswer> answers;
@@ -42,9 +50,11 @@ std::vector<ToolAnswer> ToolTurns::answers(const std::vector<text::ToolCall>& ca
     if (!call.fault.empty())
       answers.push_back({.text = "error: " + call.fault, .failed = true});
     else if (Subprocess::Clock::now() >= until)
-      answers.push_back({.text = "error: the tool did not answer in time", .failed = true});
+      answers.push_back(
+          {.text = "error: the tool did not answer in time", .failed = true, .breakdown = "no time was left for it"});
     else
-      answers.push_back(source->call(call.name, call.arguments, {until, outside}));
+      answers.push_back(source->call(call.name, call.arguments, {until, turn.wait}));
+    breakdowns_.note(answers.back(), turn);
   }
   give_back(std::move(source));
   return answers;

@@ -4,13 +4,15 @@
 
 #include <algorithm>
 #include <deque>
-#include <optional>
 #include <utility>
 
 #include "base/error.h"
 #include "base/no_pipe_signal.h"
-#include "base/strings.h"
+#include "base/url_passwords.h"
 #include "engine/contract/version.h"
+#include "nodes/scorers/http/http_failure.h"
+#include "nodes/scorers/http/http_url.h"
+#include "nodes/scorers/http/trusted_certificates.h"
 
 namespace sluice::nodes {
 namespace {
@@ -18,38 +20,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr size_t kMostBody = 64 << 20;
 constexpr milliseconds kLongestPause{30'000};
-constexpr curl_off_t kLongestWanted = 300;  // seconds
-
-struct UrlDeleter {
-  void operator()(CURLU* url) const { curl_url_cleanup(url); }
-};
-
-std::string part_of(CURLU* url, CURLUPart part) {
-  char* text = nullptr;
-  if (curl_url_get(url, part, &text, 0) != CURLUE_OK) return {};
-  std::string copy(text);
-  curl_free(text);
-  return copy;
-}
-
-bool is_this_machine(const std::string& url) {
-  const std::unique_ptr<CURLU, UrlDeleter> parsed(curl_url());
-  if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return false;
-  const std::string host = small_letters(part_of(parsed.get(), CURLUPART_HOST));
-  return host == "localhost" || host.starts_with("127.") || host == "[::1]";
-}
-
-// As people are told it.
-std::string without_password(const std::string& url) {
-  const std::unique_ptr<CURLU, UrlDeleter> parsed(curl_url());
-  if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return url;
-  if (part_of(parsed.get(), CURLUPART_USER).empty()) return url;
-  curl_url_set(parsed.get(), CURLUPART_USER, nullptr, 0);
-  curl_url_set(parsed.get(), CURLUPART_PASSWORD, nullptr, 0);
-  return part_of(parsed.get(), CURLUPART_URL);
-}
+constexpr curl_off_t kLongestWanted = 300;  // seconds, of Retry-After
 
 // The library's own initialisation; it must come before its first use, and counts.
 class Library {
@@ -57,33 +29,7 @@ class Library {
   Library() { curl_global_init(CURL_GLOBAL_DEFAULT); }
 };
 
-bool may_pass(CURLcode code, long status) {
-  if (code == CURLE_OK) return status == 408 || status == 429 || status >= 500;
-  return code != CURLE_PEER_FAILED_VERIFICATION && code != CURLE_URL_MALFORMAT && code != CURLE_WRITE_ERROR;
-}
-
-// The first bytes of a body, on one line.
-std::string beginning(const std::string& body) {
-  constexpr size_t kMost = 200;
-  std::string text(trim(std::string_view(body).substr(0, kMost)));
-  std::ranges::replace_if(
-      text, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
-  return text.empty() ? "an empty body" : text + (body.size() > kMost ? "..." : "");
-}
-
 }  // namespace
-
-std::string fault_of_url(const std::string& url) {
-  const std::unique_ptr<CURLU, UrlDeleter> parsed(curl_url());
-  const size_t slashes = url.find("://");
-  const bool has_no_host =
-      slashes != std::string::npos && url.find(":///") == slashes;  // curl would take the first folder for it
-  if (has_no_host || curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK) {
-    return sluice::quoted(url) + " is not a url";
-  }
-  const std::string scheme = part_of(parsed.get(), CURLUPART_SCHEME);
-  return scheme == "http" || scheme == "https" ? "" : sluice::quoted(url) + " does not begin with http:// or https://";
-}
 
 class HttpClient::Transfers {
  public:
@@ -103,19 +49,21 @@ class HttpClient::Transfers {
     curl_multi_cleanup(multi_);
   }
 
-  std::vector<HttpReply> post(std::span<const std::string> bodies, const engine::OutsideWait& outside) {
+  void post(std::span<const std::string> bodies, const Take& take, const Retried& retried, const engine::OutsideWait& outside) {
     try {
-      return replies_to(bodies, outside);
+      exchange(bodies, take, retried, outside);
     } catch (...) {
       give_up();
       throw;
     }
+    give_up();
   }
 
  private:
-  std::vector<HttpReply> replies_to(std::span<const std::string> bodies, const engine::OutsideWait& outside) {
+  // Ends when: all replies were taken, nobody needs the others, or `outside` throws.
+  void exchange(std::span<const std::string> bodies, const Take& take, const Retried& retried,
+                const engine::OutsideWait& outside) {
     const NoPipeSignal no_signal;
-    std::vector<HttpReply> replies(bodies.size());
     for (size_t i = 0; i < bodies.size(); ++i) waiting_.push_back({i, next_url_++ % options_.urls.size(), 0, Clock::now()});
     while (!waiting_.empty() || !running_.empty()) {
       outside.go_on();
@@ -124,15 +72,15 @@ class HttpClient::Transfers {
       curl_multi_perform(multi_, &still_running);
       int left = 0;
       while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
-        if (message->msg == CURLMSG_DONE) finish(message->easy_handle, message->data.result, replies);
+        const bool is_end = message->msg == CURLMSG_DONE;
+        if (is_end && !finish(message->easy_handle, message->data.result, take, retried)) return;
       }
       wait();
     }
-    return replies;
   }
 
   void give_up() {
-    for (const auto& transfer : running_) end(*transfer);
+    for (const auto& transfer : running_) close(*transfer);
     running_.clear();
     waiting_.clear();
   }
@@ -153,7 +101,7 @@ class HttpClient::Transfers {
 
   static size_t receive(char* bytes, size_t, size_t count, void* to) {
     auto& transfer = *static_cast<Transfer*>(to);
-    if (transfer.body.size() + count > kMostBody) {
+    if (transfer.body.size() + count > kMostHttpBody) {
       transfer.too_long = true;
       return 0;
     }
@@ -184,6 +132,9 @@ class HttpClient::Transfers {
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
     set(CURLOPT_HTTPHEADER, headers_);
     set(CURLOPT_USERAGENT, user_agent().c_str());
+    set(CURLOPT_ACCEPT_ENCODING, "");  // all that the library can unpack
+    if (!trusted_.file.empty()) set(CURLOPT_CAINFO, trusted_.file.c_str());
+    if (!trusted_.folder.empty()) set(CURLOPT_CAPATH, trusted_.folder.c_str());
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(options_.timeout.count()));
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options_.timeout.count()));
     set(CURLOPT_NOSIGNAL, 1L);
@@ -194,38 +145,51 @@ class HttpClient::Transfers {
     curl_multi_add_handle(multi_, transfer.handle);
   }
 
-  void finish(CURL* handle, CURLcode code, std::vector<HttpReply>& replies) {
-    const auto found = std::ranges::find(running_, handle, [](const auto& transfer) { return transfer->handle; });
-    SLUICE_CHECK(found != running_.end(), "a transfer that nobody started");
-    const std::unique_ptr<Transfer> transfer = std::move(*found);
-    running_.erase(found);
-    long status = 0;
-    curl_off_t wanted = 0;  // Retry-After
-    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
-    curl_easy_getinfo(handle, CURLINFO_RETRY_AFTER, &wanted);
-    end(*transfer);
-
+  // False: nobody needs the other replies.
+  bool finish(CURL* handle, CURLcode code, const Take& take, const Retried& retried) {
+    const std::unique_ptr<Transfer> transfer = taken(handle);
+    const HttpEnd end = end_of(*transfer, code);
+    close(*transfer);
     const Attempt& attempt = transfer->attempt;
-    if (code == CURLE_OK && status >= 200 && status < 300) {
-      replies[attempt.request] = {without_password(options_.urls[attempt.url]), std::move(transfer->body), {}};
-    } else if (may_pass(code, status) && attempt.number < options_.retries) {
-      milliseconds pause = std::min(kLongestPause, options_.first_pause * (int64_t{1} << std::min<size_t>(attempt.number, 20)));
-      const bool goes_there_again = options_.urls.size() == 1;
-      if (goes_there_again) pause = std::max(pause, milliseconds(1000 * std::min(wanted, kLongestWanted)));
+    const std::string& url = options_.urls[attempt.url];
+    if (is_answer(end)) return take(attempt.request, {shown_url(url), end.body, {}});
+    const std::string failure = failure_text(end, url, trusted_);
+    if (may_pass(end) && attempt.number < options_.retries) {
+      const milliseconds pause = pause_behind(attempt, end.wanted);
       waiting_.push_back({attempt.request, (attempt.url + 1) % options_.urls.size(), attempt.number + 1, Clock::now() + pause});
-    } else {
-      replies[attempt.request] = {without_password(options_.urls[attempt.url]), {}, failure_of(*transfer, code, status)};
+      retried({failure, attempt.number + 1, options_.retries - attempt.number, pause});
+      return true;
     }
+    const std::string attempts = attempt.number == 0 ? "" : " (after " + std::to_string(attempt.number + 1) + " attempts)";
+    return take(attempt.request, {shown_url(url), {}, failure + attempts});
   }
 
-  std::string failure_of(const Transfer& transfer, CURLcode code, long status) const {
-    const std::string url = without_password(options_.urls[transfer.attempt.url]);
-    const std::string attempts =
-        transfer.attempt.number == 0 ? "" : " (after " + std::to_string(transfer.attempt.number + 1) + " attempts)";
-    if (transfer.too_long) return url + " answered more than " + human_bytes(kMostBody);
-    if (code == CURLE_OK) return url + " answered " + std::to_string(status) + ": " + beginning(transfer.body) + attempts;
-    const std::string why = transfer.error[0] != '\0' ? transfer.error : curl_easy_strerror(code);
-    return url + ": " + why + attempts;
+  std::unique_ptr<Transfer> taken(CURL* handle) {
+    const auto found = std::ranges::find(running_, handle, [](const auto& transfer) { return transfer->handle; });
+    SLUICE_CHECK(found != running_.end(), "a transfer that nobody started");
+    std::unique_ptr<Transfer> transfer = std::move(*found);
+    running_.erase(found);
+    return transfer;
+  }
+
+  HttpEnd end_of(Transfer& transfer, CURLcode code) const {
+    HttpEnd end{.code = code, .error = transfer.error, .body = std::move(transfer.body), .too_long = transfer.too_long};
+    const char* leads_to = nullptr;
+    curl_off_t wanted = 0;
+    curl_easy_getinfo(transfer.handle, CURLINFO_RESPONSE_CODE, &end.status);
+    curl_easy_getinfo(transfer.handle, CURLINFO_RETRY_AFTER, &wanted);
+    curl_easy_getinfo(transfer.handle, CURLINFO_REDIRECT_URL, &leads_to);
+    end.leads_to = leads_to == nullptr ? "" : leads_to;
+    end.wanted = wanted;
+    end.has_token = !options_.bearer_token.empty();
+    return end;
+  }
+
+  // A pause that a server asks for is kept where the next attempt goes there again.
+  milliseconds pause_behind(const Attempt& attempt, curl_off_t wanted) const {
+    const milliseconds pause = options_.first_pause * (int64_t{1} << std::min<size_t>(attempt.number, 20));
+    const milliseconds asked_for(1000 * std::min(wanted, kLongestWanted));
+    return std::max(std::min(kLongestPause, pause), options_.urls.size() == 1 ? asked_for : milliseconds(0));
   }
 
   // Waits for: news of a transfer, or the time of the next attempt.
@@ -239,14 +203,15 @@ class HttpClient::Transfers {
     if (left.count() > 0) curl_multi_poll(multi_, nullptr, 0, static_cast<int>(left.count()), nullptr);
   }
 
-  void end(const Transfer& transfer) {
+  void close(const Transfer& transfer) {
     curl_multi_remove_handle(multi_, transfer.handle);
     curl_easy_cleanup(transfer.handle);
   }
 
   static std::string user_agent() { return std::string("sluice/") + kVersionText; }
 
-  HttpClientOptions options_;
+  const HttpClientOptions options_;
+  const TrustedCertificates trusted_ = TrustedCertificates::of_environment();
   CURLM* multi_;
   curl_slist* headers_ = nullptr;
   size_t next_url_ = 0;
@@ -265,8 +230,9 @@ HttpClient::HttpClient(HttpClientOptions options) {
 
 HttpClient::~HttpClient() = default;
 
-std::vector<HttpReply> HttpClient::post(std::span<const std::string> bodies, const engine::OutsideWait& wait) {
-  return transfers_->post(bodies, wait);
+void HttpClient::post(std::span<const std::string> bodies, const Take& take, const Retried& retried,
+                      const engine::OutsideWait& wait) {
+  transfers_->post(bodies, take, retried, wait);
 }
 
 }  // namespace sluice::nodes

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "nodes/scorers/http/http_url.h"
 #include "nodes/scorers/milliseconds.h"
 
 namespace sluice::nodes {

@@ -5,6 +5,7 @@
 
 #include "engine/contract/contract.h"
 #include "nodes/scorers/http/http_client.h"
+#include "nodes/scorers/http/http_retries.h"
 
 namespace sluice::nodes {
 
@@ -31,7 +32,7 @@ void check_http(const HttpParams& params, engine::Findings& findings);
 /// With the token from the environment. Throws UserError naming the variable where it is not there.
 HttpClientOptions http_options(const HttpParams& params, const std::string& node);
 
-/// Declares the parameters.
+/// Declares the parameters, and the metric reward/NODE/retries.
 template <class P>
 void describe_http(engine::Contract<P>& c) {
   c.param("urls", &P::urls).required().doc("of the servers; requests go to them in turn");
@@ -49,6 +50,7 @@ void describe_http(engine::Contract<P>& c) {
   c.param("token_variable", &P::token_variable)
       .harmless()
       .doc("environment variable with a bearer token that is sent; empty: none");
+  c.metric("reward/NODE/retries", engine::Metric::kSum, "attempts after the first of requests to servers, where there were any");
   c.check([](const P& params, engine::Findings& findings) { check_http(params, findings); });
 }
 

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <limits>
 
-#include "base/error.h"
 #include "base/json.h"
 #include "base/shown_text.h"
 #include "base/strings.h"
 #include "nodes/columns/column_json.h"
+#include "nodes/scorers/http/answer_json.h"
 #include "nodes/scorers/metric_name.h"
 
 namespace sluice::nodes {
@@ -18,13 +18,26 @@ bool is_score(const Json& value) {
   return value.is_number() && std::abs(value.get<double>()) <= static_cast<double>(std::numeric_limits<float>::max());
 }
 
-// The value that the server gives its score under; null: none.
-const Json* scores_of(const Json& answer, std::initializer_list<const char*> keys) {
+// The first of these members that an answer has; null: none.
+const Json* member_of(const Json& answer, std::initializer_list<const char*> keys) {
   for (const char* key : keys) {
     const auto found = answer.is_object() ? answer.find(key) : answer.end();
     if (found != answer.end() && !found->is_null()) return &*found;
   }
   return nullptr;
+}
+
+std::string fault_of_log_name(const std::string& name) {
+  return name == "retries" ? "a metric named retries, which counts attempts after the first" : fault_of_metric_name(name);
+}
+
+// Why a server's other metrics cannot be recorded; empty: they can, or there are none.
+std::string fault_of_logs(const Json* logs) {
+  if (logs == nullptr || !logs->is_object()) return {};
+  for (const auto& [name, values] : logs->items()) {
+    if (std::string fault = fault_of_log_name(name); !fault.empty()) return fault;
+  }
+  return {};
 }
 
 }  // namespace
@@ -66,9 +79,13 @@ void HttpScorer::process(engine::MicroBatch& batch) {
   std::vector<std::string> requests;
   for (const engine::Range range : ranges) requests.push_back(request(samples, range));
 
-  const std::vector<HttpReply> replies = client_.post(requests, {outside_, batch.iteration()});
   FailedSamples failed;
-  for (size_t r = 0; r < ranges.size(); ++r) take(replies[r], ranges[r], texts, failed);
+  HttpRetries retries(node_, batch.iteration());
+  const auto take = [&](size_t request, const HttpReply& reply) {
+    return this->take(reply, ranges[request], texts, failed) || params_.on_error != OnError::kFail;
+  };
+  client_.post(requests, take, [&](const HttpRetry& retry) { retries.note(retry); }, {outside_, batch.iteration()});
+  retries.record(metrics_);
   failed.settle(params_, node_, batch, texts, metrics_);
   texts.record(metrics_);
 }
@@ -91,44 +108,61 @@ std::string HttpScorer::request(const ScoredSamples& samples, engine::Range rang
                         {"labels", entries_to_json(samples.labels, range)}});
 }
 
-void HttpScorer::take(const HttpReply& reply, engine::Range range, ScoredTexts& texts, FailedSamples& failed) {
-  const auto fail_all = [&](const std::string& what) {
-    for (size_t i = range.begin; i < range.end; ++i) failed.add(i, what);
-  };
-  if (!reply.failure.empty()) return fail_all(reply.failure);
+// False: some of the samples have no score.
+bool HttpScorer::take(const HttpReply& reply, engine::Range range, ScoredTexts& texts, FailedSamples& failed) {
+  bool all = true;
+  const std::vector<Score> scores = scores_of(reply, range.size());
+  for (size_t i = 0; i < range.size(); ++i) {
+    const bool has_score = scores[i].fault.empty();
+    if (has_score)
+      texts.score(range.begin + i) = scores[i].value;
+    else
+      failed.add(range.begin + i, scores[i].fault);
+    all &= has_score;
+  }
+  return all;
+}
+
+std::vector<HttpScorer::Score> HttpScorer::scores_of(const HttpReply& reply, size_t samples) {
+  const auto none = [&](const std::string& why) { return std::vector<Score>(samples, Score{.fault = why}); };
+  if (!reply.failure.empty()) return none(reply.failure);
   constexpr size_t kShown = 200;
   const std::string answered = reply.url + " answered " + shown_text(reply.body, kShown);
-  const Json answer = json_or_discarded(reply.body);
-  if (answer.is_discarded()) return fail_all(answered + ", which is not JSON");
+  const AnswerJson answer = json_of_answer(reply.body);
+  if (!answer.fault.empty()) return none(answered + ", which " + answer.fault);
+  if (params_.format == HttpFormat::kSlime) return {score_of_one(answer.value, answered)};
 
-  if (params_.format == HttpFormat::kSlime) {
-    const Json* score = answer.is_number() ? &answer : scores_of(answer, {"score", "reward"});
-    if (score == nullptr || !is_score(*score)) {
-      return fail_all(answered + ", which is neither a finite number nor an object with one as score or reward");
-    }
-    texts.score(range.begin) = score->get<float>();
-    return;
+  const Json* scores = member_of(answer.value, {"rewards", "scores"});
+  if (scores == nullptr || !scores->is_array()) return none(answered + ", which has no list rewards");
+  if (scores->size() != samples) {
+    return none(answered + ": " + std::to_string(scores->size()) + " rewards for " +
+                plural(static_cast<int64_t>(samples), "sample"));
   }
-  const Json* scores = scores_of(answer, {"rewards", "scores"});
-  if (scores == nullptr || !scores->is_array()) return fail_all(answered + ", which has no list rewards");
-  if (scores->size() != range.size()) {
-    return fail_all(answered + ": " + std::to_string(scores->size()) + " rewards for " +
-                    plural(static_cast<int64_t>(range.size()), "sample"));
-  }
-  for (size_t i = 0; i < range.size(); ++i) {
-    const Json& entry = (*scores)[i];
+  const Json* logs = member_of(answer.value, {"extra_logs"});
+  if (const std::string fault = fault_of_logs(logs); !fault.empty()) return none(reply.url + " answered " + fault);
+  record(logs);
+  return scores_of_list(*scores, answered);
+}
+
+HttpScorer::Score HttpScorer::score_of_one(const Json& answer, const std::string& answered) {
+  const Json* score = answer.is_number() ? &answer : member_of(answer, {"score", "reward"});
+  if (score != nullptr && is_score(*score)) return {.value = score->get<float>()};
+  return {.fault = answered + ", which is neither a finite number nor an object with one as score or reward"};
+}
+
+std::vector<HttpScorer::Score> HttpScorer::scores_of_list(const Json& list, const std::string& answered) {
+  std::vector<Score> scores;
+  for (const Json& entry : list) {
     const Json& score = entry.is_array() && entry.size() == 1 ? entry[0] : entry;
-    if (is_score(score)) {
-      texts.score(range.begin + i) = score.get<float>();
-    } else {
-      failed.add(range.begin + i, answered + ": reward " + std::to_string(i) + " is not a finite number");
-    }
+    scores.push_back(is_score(score)
+                         ? Score{.value = score.get<float>()}
+                         : Score{.fault = answered + ": reward " + std::to_string(scores.size()) + " is not a finite number"});
   }
-  const Json* logs = scores_of(answer, {"extra_logs"});
+  return scores;
+}
+
+void HttpScorer::record(const Json* logs) {
   if (logs == nullptr || !logs->is_object()) return;
-  for (const auto& [name, values] : logs->items()) {
-    if (const std::string fault = fault_of_metric_name(name); !fault.empty()) return fail_all(reply.url + " answered " + fault);
-  }
   for (const auto& [name, values] : logs->items()) {
     for (const Json& value : values.is_array() ? values : Json::array({values})) {
       if (is_score(value)) metrics_.mean("reward/" + node_ + "/" + name, value.get<double>());

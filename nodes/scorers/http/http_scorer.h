@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 #include "nodes/scorers/failed_samples.h"
@@ -37,12 +38,13 @@ constexpr auto enum_names(HttpFormat) {
 ///   batch_size = 64              # samples a request; default: an equal share of the micro-batch to each url
 ///   on_error = "fail"            # "skip", "value", see failed_samples.h
 ///
-/// And the parameters of every scorer (scorer.h) and of those that ask servers (http_params.h). HTTPS and the proxies of the
-/// environment work as they do for curl; this machine itself is never asked through a proxy.
+/// And the parameters of every scorer (scorer.h) and of those that ask servers (http_params.h). Certificates and the proxies of
+/// the environment are as for curl; this machine itself is never asked through a proxy.
 ///
 /// Reads response[S], and prompt[G] and label[G] where they are written; writes score[S]  (S: samples, G: groups). extra_logs of
 /// a server are recorded as NODE/NAME, their mean. A request that fails for good, and an answer that is not one finite number for
-/// each sample, fails the samples of the request; the message names url, status and the beginning of the answer.
+/// each sample, fails the samples of the request; the message names url, status and the beginning of the answer. With on_error =
+/// "fail" the first of them ends the rest.
 struct HttpScorerParams : ScorerParams, OnErrorParams, HttpParams {
   HttpFormat format = HttpFormat::kOpenRlhf;
   std::optional<int64_t> batch_size;
@@ -57,9 +59,18 @@ class HttpScorer final : public engine::Node {
   void process(engine::MicroBatch& batch) override;
 
  private:
+  struct Score {
+    float value = 0;
+    std::string fault = {};  // why there is none; empty: there is
+  };
+
   size_t batch_size(size_t samples) const;
   std::string request(const ScoredSamples& samples, engine::Range range) const;
-  void take(const HttpReply& reply, engine::Range range, ScoredTexts& texts, FailedSamples& failed);
+  bool take(const HttpReply& reply, engine::Range range, ScoredTexts& texts, FailedSamples& failed);
+  std::vector<Score> scores_of(const HttpReply& reply, size_t samples);
+  static Score score_of_one(const Json& answer, const std::string& answered);
+  static std::vector<Score> scores_of_list(const Json& list, const std::string& answered);
+  void record(const Json* logs);
 
   HttpScorerParams params_;
   std::string node_;

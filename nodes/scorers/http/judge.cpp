@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "nodes/columns/column_json.h"
 #include "nodes/columns/columns.h"
+#include "nodes/scorers/http/answer_json.h"
 #include "nodes/sources/conversation.h"
 
 namespace sluice::nodes {
@@ -129,30 +130,43 @@ void Judge::process(engine::MicroBatch& batch) {
   ScoredTexts texts(params_, batch);
   const ScoredSamples samples(texts, batch);
   FailedSamples failed;
+  HttpRetries retries(node_, batch.iteration());
+  const Judged judged{samples, {outside_, batch.iteration()}, texts, failed, retries};
   std::vector<size_t> asked(texts.size());
   std::iota(asked.begin(), asked.end(), size_t{0});
   double asked_again = 0;
-  for (int64_t ask = 1; !asked.empty(); ++ask) {
-    std::vector<std::string> requests;
-    for (const size_t sample : asked) requests.push_back(request(samples, sample));
-    const std::vector<HttpReply> replies = client_.post(requests, {outside_, batch.iteration()});
-    std::vector<size_t> without_verdict;
-    for (size_t i = 0; i < asked.size(); ++i) {
-      const Verdict verdict = verdict_of(replies[i]);
-      if (verdict.fault.empty()) {
-        texts.score(asked[i]) = static_cast<float>(verdict.score);
-      } else if (replies[i].failure.empty() && ask < params_.asks) {
-        without_verdict.push_back(asked[i]);
-      } else {
-        failed.add(asked[i], verdict.fault + (ask > 1 ? " (asked " + std::to_string(ask) + " times)" : ""));
-      }
-    }
-    asked_again += static_cast<double>(without_verdict.size());
-    asked = std::move(without_verdict);
+  for (int64_t time = 1; !asked.empty(); ++time) {
+    asked = ask(asked, time, judged);
+    asked_again += static_cast<double>(asked.size());
   }
   metrics_.sum("reward/" + node_ + "/asked_again", asked_again);
+  retries.record(metrics_);
   failed.settle(params_, node_, batch, texts, metrics_);
   texts.record(metrics_);
+}
+
+// Asks for the time-th time. Gives those that are to be asked again.
+std::vector<size_t> Judge::ask(const std::vector<size_t>& asked, int64_t time, const Judged& judged) {
+  std::vector<std::string> requests;
+  for (const size_t sample : asked) requests.push_back(request(judged.samples, sample));
+  std::vector<size_t> without_verdict;
+  bool has_ended = false;
+  const auto take = [&](size_t i, const HttpReply& reply) {
+    const Verdict verdict = verdict_of(reply);
+    if (verdict.fault.empty()) {
+      judged.texts.score(asked[i]) = static_cast<float>(verdict.score);
+    } else if (reply.failure.empty() && time < params_.asks) {
+      without_verdict.push_back(asked[i]);
+    } else {
+      judged.failed.add(asked[i], verdict.fault + (time > 1 ? " (asked " + std::to_string(time) + " times)" : ""));
+      has_ended = params_.on_error == OnError::kFail;
+    }
+    return !has_ended;
+  };
+  client_.post(
+      requests, take, [&](const HttpRetry& retry) { judged.retries.note(retry); }, judged.wait);
+  std::ranges::sort(without_verdict);  // replies come in any order
+  return has_ended ? std::vector<size_t>() : without_verdict;
 }
 
 std::string Judge::request(const ScoredSamples& samples, size_t sample) const {
@@ -174,12 +188,12 @@ std::string Judge::request(const ScoredSamples& samples, size_t sample) const {
 Verdict Judge::verdict_of(const HttpReply& reply) const {
   if (!reply.failure.empty()) return {.fault = reply.failure};
   constexpr size_t kShown = 200;
-  const Json answer = json_or_discarded(reply.body);
-  const Json* choice = answer.is_discarded() ? nullptr : choice_of(answer);
+  const std::string answered = reply.url + " answered " + shown_text(reply.body, kShown);
+  const AnswerJson answer = json_of_answer(reply.body);
+  if (!answer.fault.empty()) return {.fault = answered + ", which " + answer.fault};
+  const Json* choice = choice_of(answer.value);
   const Json* text = text_of(choice);
-  if (text == nullptr) {
-    return {.fault = reply.url + " answered " + shown_text(reply.body, kShown) + ", which is no chat completion with a text"};
-  }
+  if (text == nullptr) return {.fault = answered + ", which is no chat completion with a text"};
   const auto& said = text->get_ref<const std::string&>();
   try {
     Verdict verdict = was_cut(choice) ? reader_.read_cut(said) : reader_.read(said);

@@ -39,8 +39,8 @@ namespace sluice::nodes {
 /// }} are braces. What a response says is never read as a rubric, but the judge may well believe it.
 ///
 /// Reads response[S], and of prompt[G], label[G] and messages[G] what the rubric names; writes score[S]. A request for each
-/// sample. One that fails for good, and a reply without a verdict after `asks` requests, fails the sample. Nothing is kept from
-/// one request to the next, and the token is written nowhere.
+/// sample. One that fails for good, and a reply without a verdict after `asks` requests, fails the sample; with on_error = "fail"
+/// the first of them ends the rest. Nothing is kept from one request to the next, and the token is written nowhere.
 struct JudgeParams : ScorerParams, OnErrorParams, HttpParams, VerdictParams {
   std::string served_model;
   std::string rubric;
@@ -60,6 +60,16 @@ class Judge final : public engine::Node {
   void process(engine::MicroBatch& batch) override;
 
  private:
+  // The samples of one micro-batch that are being judged.
+  struct Judged {
+    const ScoredSamples& samples;
+    const engine::OutsideWait wait;
+    ScoredTexts& texts;
+    FailedSamples& failed;
+    HttpRetries& retries;
+  };
+
+  std::vector<size_t> ask(const std::vector<size_t>& asked, int64_t time, const Judged& judged);
   std::string request(const ScoredSamples& samples, size_t sample) const;
 
   // Of the reply to one request; its fault says what was answered, or how the request failed.

@@ -9,6 +9,8 @@
 #include "base/json.h"
 #include "base/shown_text.h"
 #include "base/strings.h"
+#include "nodes/columns/score_columns.h"
+#include "nodes/scorers/http/answer_json.h"
 #include "nodes/scorers/scorer.h"
 
 namespace sluice::nodes {
@@ -23,6 +25,10 @@ void check_choices(const VerdictParams& params, engine::Findings& findings) {
     if (plain(choice).empty())
       findings.error("choices", sluice::quoted(choice) + " is no word", "choices = [\"right\", \"wrong\"]");
     if (!seen.insert(plain(choice)).second) findings.error("choices", sluice::quoted(choice) + " is there twice");
+  }
+  for (const double score : params.choice_scores) {
+    if (!(std::abs(score) <= kLargestScore))
+      findings.error("choice_scores", "choice_scores has " + real_text(score) + ", and a score is within -1e38 and 1e38");
   }
   if (params.choices.size() != params.choice_scores.size()) {
     findings.error(params.choices.empty() ? "choice_scores" : "choices",
@@ -49,10 +55,23 @@ size_t length_of_object(std::string_view text) {
   return 0;
 }
 
+// What is said after the thinking, if anything is. A template may have written the <think> into the prompt.
+std::string_view behind_thinking(std::string_view reply) {
+  constexpr std::string_view kEnd = "</think>";
+  const size_t end = reply.rfind(kEnd);
+  if (end == std::string_view::npos) return reply;
+  const std::string_view said = reply.substr(end + kEnd.size());
+  return trim(said).empty() ? reply : said;
+}
+
+// Nothing follows what it thinks.
+bool only_thinks(std::string_view reply) { return trim(behind_thinking(reply)).starts_with("<think>"); }
+
 /// The JSON objects of a reply that are in no other, in order; they may stand between words, formulas, or in fences.
 struct Objects {
   std::vector<Json> whole;
-  bool is_cut = false;  // a brace has no end, so those behind it may be within what was cut off
+  bool is_cut = false;  // a brace has no end, so those after it may be within what was cut off
+  std::string refused;  // why the last one, which is JSON, is none to read a verdict from; empty: it is one
 };
 
 Objects objects_in(std::string_view reply) {
@@ -64,9 +83,10 @@ Objects objects_in(std::string_view reply) {
     const size_t length = length_of_object(reply.substr(begin));
     looked_at += length > 0 ? length : reply.size() - begin;
     found.is_cut |= length == 0;
-    Json object = length > 0 ? json_or_discarded(reply.substr(begin, length)) : Json(Json::value_t::discarded);
-    const bool is_one = object.is_object();
-    if (is_one) found.whole.push_back(std::move(object));
+    AnswerJson object = length > 0 ? json_of_answer(reply.substr(begin, length)) : AnswerJson();
+    const bool is_one = object.value.is_object() || object.is_refused;
+    if (is_one) found.refused = object.fault;
+    if (is_one && !object.is_refused) found.whole.push_back(std::move(object.value));
     begin += is_one ? length : 1;
   }
   return found;
@@ -105,14 +125,15 @@ VerdictReader::VerdictReader(const VerdictParams& params, const std::string& whe
     : params_(params), finder_(params.extract, where) {}
 
 Verdict VerdictReader::read(std::string_view reply) const {
-  if (!params_.field.empty()) return of_field(reply);
-  const auto found = finder_.find(reply);
+  const std::string_view said = behind_thinking(reply);
+  if (!params_.field.empty()) return of_field(said);
+  const auto found = finder_.find(said);
   return found ? of_text(*found) : Verdict{.fault = "has no match of extract"};
 }
 
 Verdict VerdictReader::read_cut(std::string_view reply) const {
   constexpr const char* kCut = "was cut off at max_new_tokens";
-  if (!is_only_one_in(reply)) return {.fault = kCut};
+  if (only_thinks(reply) || !is_only_one_in(behind_thinking(reply))) return {.fault = kCut};
   Verdict verdict = read(reply);
   if (!verdict.fault.empty()) verdict.fault = kCut;
   return verdict;
@@ -131,6 +152,7 @@ bool VerdictReader::is_only_one_in(std::string_view reply) const {
 
 Verdict VerdictReader::of_field(std::string_view reply) const {
   const Objects objects = objects_in(reply);
+  if (!objects.refused.empty()) return {.fault = objects.refused};
   if (objects.whole.empty()) return {.fault = "has no JSON object"};
   const Json* value = nullptr;  // of the last one that has it
   for (const Json& object : objects.whole)
@@ -145,7 +167,7 @@ Verdict VerdictReader::of_field(std::string_view reply) const {
 Verdict VerdictReader::of_text(std::string_view text) const {
   if (params_.choices.empty()) {
     text = trim(text);
-    if (text.starts_with('+')) text.remove_prefix(1);
+    if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
     double number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     const bool is_number = error == std::errc() && end == text.data() + text.size();

@@ -18,6 +18,8 @@ namespace sluice::nodes {
 ///   choice_scores = [1.0, 0.5, 0.0]           # and this is its number
 ///   range = [1, 10]                  # without choices: a number within these two
 ///
+/// What a reply says between <think> and </think> is no verdict, where something follows it.
+///
 /// By default a verdict stands in double brackets, "Rating: [[7]]", as judges are asked for it since Zheng et al. 2023, "Judging
 /// LLM-as-a-Judge with MT-Bench and Chatbot Arena".
 struct VerdictParams {

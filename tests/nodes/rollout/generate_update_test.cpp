@@ -28,7 +28,7 @@ class GenerateUpdates : public ::testing::Test {
  protected:
   GenerateUpdates() : model_(tiny_model(folder_.path(), {.optimizer = models::AdamWOptions(), .readable_versions = 2})) {}
 
-  // Three groups of two responses, of which four run at a time. Version 1 is published behind the seventh step.
+  // Three groups of two responses, of which four run at a time. Version 1 is published after the seventh step.
   std::vector<Group> sample(KvAtUpdate kv, engine::WeightUpdate update = engine::WeightUpdate::kImmediately) {
     GenerateParams params = params_with(/*samples=*/2, /*max_new_tokens=*/20);
     params.ignore_end_of_sequence = params.token_versions = true;

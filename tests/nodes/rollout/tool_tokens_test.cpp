@@ -133,7 +133,7 @@ TEST(ToolTokens, OfEveryTemplateTheActionsAreTheSampledTokensAndTheRestIsWhatThe
     GenerateParams params = params_with(4, 250);
     params.environment.type = "scripted";
     params.environment.object = tool_turns(text, tool_chat, {"never"});
-    params.environment.metrics = {{.name = kToolCalls}, {.name = kFailedToolCalls}};
+    params.environment.metrics = {{.name = kToolCalls}, {.name = kFailedToolCalls}, {.name = kBrokenToolCalls}};
     params.turn_ends = {"("};
     params.ignore_end_of_sequence = true;
     const text::ToolResult failed{.call = {}, .text = "error: the call does not end with )"};

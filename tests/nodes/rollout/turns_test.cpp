@@ -67,7 +67,7 @@ class TurnsTest : public ::testing::Test {
   const std::shared_ptr<LanguageModel> model_ = tiny_model(folder_.path(), {});
 };
 
-// The text of the tokens behind the prompt that are no actions.
+// The text of the tokens after the prompt that are no actions.
 std::string given_text(const Group& group, size_t s, size_t prompt, const text::Tokenizer& tokenizer) {
   const std::vector<int64_t> tokens = tokens_of_sample(group, s);
   const engine::Range actions = group.layout.actions_by_sample()[s];
@@ -317,6 +317,10 @@ TEST_F(TurnsTest, WhatAnEnvironmentThrowsIsToldWithItsPlace) {
   const auto breaking = [](const Turn&) -> Reply { throw std::out_of_range("marbles"); };
   EXPECT_THAT([&] { run(params(1, 100, breaking)); },
               ThrowsMessage<UserError>(::testing::ContainsRegex("sample 0 of group [012]: marbles")));
+  const auto odd = [](const Turn&) -> Reply { throw 3; };
+  EXPECT_THAT([&] { run(params(1, 100, odd)); },
+              ThrowsMessage<UserError>(::testing::ContainsRegex(
+                  "on turn 0 of sample 0 of group [012]: it threw something that is no std::exception")));
 }
 
 TEST_F(TurnsTest, ARewardThatIsNotFiniteIsAnError) {
@@ -335,6 +339,49 @@ TEST(EnvironmentCalls, EndsWithCallsThatNobodyTook) {
     for (uint64_t id = 0; id < 50; ++id) calls.ask(id, {});
   }
   EXPECT_LE(begun, 3);  // what had not begun is forgotten
+}
+
+TEST(EnvironmentCalls, NoneBeginsWhenOneHasFailed) {
+  std::atomic<int> begun = 0;
+  EnvironmentCalls calls(std::make_shared<Scripted>([&](const Turn& turn) {
+    ++begun;
+    if (turn.index == 0) throw UserError("no more marbles");
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return says("");
+  }));
+  for (int64_t index = 0; index < 50; ++index) calls.ask(static_cast<uint64_t>(index), {.index = index});
+  std::vector<EnvironmentCalls::Answer> answers;
+  while (answers.empty()) {
+    calls.wait_for(std::chrono::milliseconds(10));
+    answers = calls.take();
+  }
+  EXPECT_NE(answers.front().error, nullptr);
+  const int begun_before = begun;
+  calls.ask(50, {.index = 50});
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(begun, begun_before);
+  EXPECT_LE(begun, 3);
+}
+
+TEST(EnvironmentCalls, NoneBeginsThatNobodyNeedsAnyMore) {
+  engine::OutsideWork work;
+  std::atomic<int> begun = 0;
+  EnvironmentCalls calls(std::make_shared<Scripted>([&](const Turn&) { return ++begun, says("yes"); }));
+  work.drop_behind(-1);  // the run stops
+  for (uint64_t id = 0; id < 10; ++id) calls.ask(id, {.wait = {&work, 0}});
+  calls.wait_for(std::chrono::milliseconds(200));
+  EXPECT_EQ(begun, 0);
+}
+
+TEST(EnvironmentCalls, ATurnKnowsItsNode) {
+  EnvironmentCalls calls(std::make_shared<Scripted>([](const Turn& turn) { return says(turn.node); }), nullptr, "play");
+  calls.ask(0, {});
+  std::vector<EnvironmentCalls::Answer> answers;
+  while (answers.empty()) {
+    calls.wait_for(std::chrono::milliseconds(10));
+    answers = calls.take();
+  }
+  EXPECT_EQ(answers.front().reply.text, "play");
 }
 
 TEST(EnvironmentCalls, ACallThatIsDroppedHasNoAnswer) {

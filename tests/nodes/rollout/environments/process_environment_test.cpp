@@ -81,6 +81,13 @@ TEST(ProcessEnvironment, AProcessThatDiesIsAnErrorWithTheEndOfItsStderr) {
   EXPECT_THAT([] { reply_of("kill -9 $$"); }, ThrowsMessage<UserError>(HasSubstr("was killed by signal 9")));
 }
 
+TEST(ProcessEnvironment, LinesOfAStderrStayLines) {
+  EXPECT_THAT(
+      [] { reply_of("read line; printf 'Traceback:\\n  File env.py\\nValueError: boom\\n' >&2; exit 1"); },
+      ThrowsMessage<UserError>(AllOf(HasSubstr("ends with:\n          Traceback:\n            File env.py\n          ValueError"),
+                                     ::testing::Not(HasSubstr("\\n          ")))));
+}
+
 TEST(ProcessEnvironment, AProcessThatHangsIsAnErrorWithItsStderr) {
   ProcessEnvironmentParams params = shell("read line; echo '{\"id\": 0}'; echo 'counting marbles' >&2; sleep 1000");
   params.timeout_seconds = 0.3;
@@ -107,7 +114,7 @@ TEST(ProcessEnvironment, TheFirstReplyOfEachProcessMayTakeItsStartLonger) {
   const ProcessEnvironment environment(params);
   for (int process = 0; process < 2; ++process) {
     EXPECT_NO_THROW(environment.reply({}));
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it ends behind its reply
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it ends after its reply
   }
 }
 

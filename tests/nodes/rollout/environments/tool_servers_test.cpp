@@ -77,10 +77,27 @@ def call(name, arguments):
     if starts == 2: time.sleep(1000)
     return text("5")
 )");
-  EXPECT_EQ(call(servers), "error: the tool broke off without an answer");
+  const ToolAnswer broken = servers.call("add", kTwoAndThree, Subprocess::Clock::now() + minutes(1));
+  EXPECT_EQ(broken.text, "error: the tool broke off without an answer");
+  EXPECT_THAT(broken.breakdown, HasSubstr("tool server \"python3 -S server.py\": it exited with code 3"));
+  EXPECT_EQ(broken.server, 0u);
   EXPECT_EQ(call(servers, "add", milliseconds(300)), "error: the tool did not answer in time");
   EXPECT_EQ(call(servers), "5");
   EXPECT_EQ(call(servers), "5");
+}
+
+TEST_F(ToolServersTest, OnlyWhatIsNoAnswerIsABreakdown) {
+  const auto breakdown = [this](const std::string& changes) {
+    ToolServers servers = this->servers(changes);
+    return servers.call("add", kTwoAndThree, Subprocess::Clock::now() + minutes(1)).breakdown;
+  };
+  EXPECT_EQ(breakdown({}), "");
+  EXPECT_EQ(breakdown("def call(name, arguments): return {**text('no numbers'), 'isError': True}\n"), "");
+  EXPECT_EQ(breakdown("def call(name, arguments): say(id=3, error={'code': -32602, 'message': 'no'})\n"), "");
+  EXPECT_THAT(breakdown("def call(name, arguments): return [1]\n"), HasSubstr("its reply to tools/call has no result"));
+  EXPECT_THAT(breakdown("def call(name, arguments): return {'content': 3}\n"), HasSubstr("its answer is none of the protocol"));
+  EXPECT_THAT(breakdown("def call(name, arguments): say(id='3', result=text('5'))\n"),
+              HasSubstr("it answered what nobody asked"));
 }
 
 TEST_F(ToolServersTest, WhatAServerStartedEndsWithIt) {

@@ -24,8 +24,9 @@ class Echo final : public ToolSource {
  public:
   std::vector<Tool> list() override { return {{.name = "echo", .description = {}, .parameters = Json::object()}}; }
   ToolAnswer call(const std::string& name, const Json& arguments, const AnswerWait&) override {
+    if (name == "broken") return {.text = "error", .failed = true, .breakdown = "it is broken", .server = 0};
     if (name != "echo") return {.text = "error: no " + name, .failed = true};
-    return {.text = arguments.value("text", "nothing")};
+    return {.text = arguments.value("text", "nothing"), .server = 0};
   }
 };
 
@@ -84,6 +85,13 @@ TEST_F(ToolTurnsTest, WhatIsWrongWithACallIsItsResult) {
             "<end>[tool]error: \"arguments\" of the call is no object<end>[tool]error: no ehco<end>[tool]hi<end>[assistant]");
   EXPECT_EQ(reply.counts.at(kToolCalls), 3);
   EXPECT_EQ(reply.counts.at(kFailedToolCalls), 2);
+}
+
+TEST_F(ToolTurnsTest, ABreakdownOfAServerIsCountedByItself) {
+  const Reply reply = turns()->reply(turn(call("broken", "{}") + call("ehco", "{}") + call("echo", "{}")));
+  EXPECT_EQ(reply.counts.at(kToolCalls), 3);
+  EXPECT_EQ(reply.counts.at(kFailedToolCalls), 1);
+  EXPECT_EQ(reply.counts.at(kBrokenToolCalls), 1);
 }
 
 TEST_F(ToolTurnsTest, AResultThatIsTooLongIsCutBetweenCharactersWithANote) {

@@ -14,6 +14,7 @@
 namespace sluice::nodes::http_scorer_test {
 namespace {
 
+using namespace std::string_view_literals;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -149,17 +150,84 @@ TEST(HttpScorer, RefusalIsNotTriedAgainAndShown) {
   EXPECT_THAT(server.requests(), SizeIs(1));
 }
 
-TEST(HttpScorer, APasswordIsSentAndNotTold) {
+TEST(HttpScorer, APasswordAndAQueryAreSentAndNotTold) {
   const TestServer server([](const Request&) -> Answer { return {404, "no"}; });
-  const std::string url = server.url();
-  const std::string told = error(params_for({"http://user:secret@" + url.substr(std::string("http://").size())}));
-  EXPECT_THAT(told, HasSubstr(url + " answered 404"));
-  EXPECT_THAT(told, Not(HasSubstr("secret")));
+  const std::string host = server.url().substr(std::string("http://").size());
+  for (const std::string user : {"user", ""}) {
+    const std::string told = error(params_for({"http://" + user + ":secret@" + host + "?api_key=hidden"}));
+    EXPECT_THAT(told, HasSubstr("http://***@" + host + "?... answered 404"));
+    EXPECT_THAT(told, Not(::testing::ContainsRegex("secret|hidden")));
+  }
+  EXPECT_THAT(server.requests()[0].head, AllOf(HasSubstr("?api_key=hidden"), HasSubstr("Authorization: Basic ")));
 }
 
-TEST(HttpScorer, RedirectionIsAnError) {
-  const TestServer server([](const Request&) -> Answer { return {302, ""}; });
-  EXPECT_THAT(error(params_for({server.url()})), HasSubstr("answered 302: an empty body"));
+TEST(HttpScorer, ARedirectionIsAnErrorThatSaysWhereItLeads) {
+  const TestServer server([](const Request&) -> Answer { return {308, "", {}, "Location: /ok?key=hidden\r\n"}; });
+  EXPECT_THAT(error(params_for({server.url()})),
+              HasSubstr("answered 308: redirections are not followed, and this one leads to " + server.url("/ok") + "?..."));
+  const TestServer nowhere([](const Request&) -> Answer { return {302, ""}; });
+  EXPECT_THAT(error(params_for({nowhere.url()})), HasSubstr("answered 302: an empty body"));
+}
+
+TEST(HttpScorer, WhoIsRefusedIsToldOfTheToken) {
+  const TestServer server([](const Request& request) -> Answer { return {request.number == 0 ? 401 : 403, "who?"}; });
+  HttpScorerParams params = params_for({server.url()});
+  EXPECT_THAT(error(params), HasSubstr("answered 401: who?; no token was sent: token_variable names"));
+  params.token_variable = "SLUICE_TEST_TOKEN";
+  ::setenv("SLUICE_TEST_TOKEN", "secret", 1);
+  EXPECT_THAT(error(params), HasSubstr("answered 403: who?; the token that was sent is that of token_variable"));
+  ::unsetenv("SLUICE_TEST_TOKEN");
+}
+
+TEST(HttpScorer, WhatABodySaysSteersNoTerminal) {
+  const TestServer server([](const Request&) -> Answer { return {404, "no \x1b[31m\xc2\x9b"}; });
+  EXPECT_THAT(error(params_for({server.url()})), HasSubstr("answered 404: no  [31m\\u009b"));
+}
+
+TEST(HttpScorer, AnAnswerMayBeCompressed) {
+  // {"rewards":[1,0,0,1]}
+  const std::string_view body =
+      "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x56\x2a\x4a\x2d\x4f\x2c\x4a\x29\x56\xb2\x8a\x36\xd4\x31\x00\x42\xc3\xd8\x5a\x00\xaf\x28\xae\x78\x15\x00\x00\x00"sv;
+  const TestServer server([&](const Request&) -> Answer { return {200, std::string(body), {}, "Content-Encoding: gzip\r\n"}; });
+  EXPECT_THAT(scores(params_for({server.url()})), ElementsAre(1, 0, 0, 1));
+}
+
+TEST(HttpScorer, TheFirstFailureForGoodEndsTheRest) {
+  const TestServer server([](const Request& request) -> Answer {
+    return request.number == 0 ? Answer{400, "no"} : Answer{200, "1", std::chrono::milliseconds(1500)};
+  });
+  HttpScorerParams params = params_for({server.url()}, HttpFormat::kSlime);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(error(params), HasSubstr("answered 400: no"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500)) << "requests under way were waited for";
+}
+
+TEST(HttpScorer, AfterAFailureForGoodNothingIsAsked) {
+  const TestServer server([](const Request&) -> Answer { return {200, "no score"}; });
+  HttpScorerParams params = params_for({server.url()}, HttpFormat::kSlime);
+  params.parallel = 1;
+  EXPECT_THAT(error(params), HasSubstr("which is not JSON"));
+  EXPECT_THAT(server.requests(), SizeIs(1));
+  params.on_error = OnError::kSkip;
+  run(params);
+  EXPECT_THAT(server.requests(), SizeIs(5));
+}
+
+TEST(HttpScorer, TheFirstRetryIsToldAndAllAreCounted) {
+  const TestServer server([](const Request& request) -> Answer {
+    return request.number < 3 ? Answer{503, "no workers"} : graded(request);
+  });
+  HttpScorerParams params = params_for({server.url() + "?key=hidden"});
+  params.retry_seconds = 0.1;
+  ::testing::internal::CaptureStderr();
+  const auto out = run(params);
+  const std::string warnings = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(warnings, HasSubstr("node 'score', iteration 0: " + server.url() +
+                                  "?... answered 503: no workers; this was attempt 1, "
+                                  "up to 5 more follow, the next in 0.1 s\n"));
+  EXPECT_THAT(warnings, Not(HasSubstr("attempt 2")));
+  EXPECT_EQ(out.metrics().at("reward/score/retries"), 3);
+  EXPECT_EQ(run(params).metrics().count("reward/score/retries"), 0);
 }
 
 TEST(HttpScorer, SilenceIsNotWaitedForWithoutEnd) {
@@ -180,7 +248,8 @@ TEST(HttpScorer, WhatIsNotNeededAnyMoreIsNotWaitedFor) {
     work.drop_behind(-1);
   });
   const std::vector<std::string> bodies{"{}", "{}"};
-  EXPECT_THROW(client.post(bodies, {&work, 0}), engine::WorkDropped);
+  const auto take = [](size_t, const HttpReply&) { return true; };
+  EXPECT_THROW(client.post(bodies, take, [](const HttpRetry&) {}, {&work, 0}), engine::WorkDropped);
 }
 
 TEST(HttpScorer, AnswerThatIsNoScoreShowsItsBeginning) {
@@ -196,6 +265,9 @@ TEST(HttpScorer, AnswerThatIsNoScoreShowsItsBeginning) {
   EXPECT_THAT(complaint(R"({"rewards": [1, null, 2, 3]})"), HasSubstr("reward 1 is not a finite number"));
   EXPECT_THAT(complaint(R"({"rewards": [1, 1, 1, 1e39]})"), HasSubstr("reward 3 is not a finite number"));
   EXPECT_THAT(complaint(R"({"rewards": [1, NaN, 2, 3]})"), HasSubstr("not JSON"));
+  EXPECT_THAT(complaint(R"({"rewards": [1, 1, 1, 1e999]})"), HasSubstr("which has a number that is out of range"));
+  EXPECT_THAT(complaint(R"({"rewards": [0, 0, 0, 0], "rewards": [1, 1, 1, 1]})"),
+              HasSubstr("which has the key \"rewards\" twice"));
   EXPECT_THAT(complaint(R"({"score": "high"})", HttpFormat::kSlime), HasSubstr("neither a finite number"));
   EXPECT_THAT(complaint("[1]", HttpFormat::kSlime), HasSubstr("neither a finite number"));
 }
@@ -227,6 +299,10 @@ TEST(HttpScorer, NameOfAMetricThatCannotBeOneIsTheServersFailure) {
     return {200, R"({"rewards": [1, 2, 3, 4], "extra_logs": {"a b": 1}})"};
   });
   EXPECT_THAT(error(params_for({server.url()})), AllOf(HasSubstr(server.url()), HasSubstr("a metric named \"a b\"")));
+  const TestServer counting([](const Request&) -> Answer {
+    return {200, R"({"rewards": [1, 2, 3, 4], "extra_logs": {"retries": 1}})"};
+  });
+  EXPECT_THAT(error(params_for({counting.url()})), HasSubstr("a metric named retries"));
 }
 
 TEST(HttpScorer, TokenComesFromTheEnvironment) {
@@ -259,6 +335,8 @@ TEST(HttpScorer, SettingsAreCheckedBeforeTheRun) {
     return value;
   };
   EXPECT_THAT(Harness::problems({{"urls", urls("ftp://host/x")}}), ElementsAre(HasSubstr("does not begin with http")));
+  EXPECT_THAT(Harness::problems({{"urls", urls("http://u:secret@ho st/?key=hidden")}}),
+              ElementsAre(HasSubstr("\"http://***@ho st/?...\" is not a url")));
   EXPECT_THAT(Harness::problems({{"urls", urls("http://")}}), ElementsAre(HasSubstr("is not a url")));
   EXPECT_THAT(Harness::problems({{"urls", urls("http:///score")}}), ElementsAre(HasSubstr("is not a url")));
   EXPECT_THAT(Harness::problems({{"urls", urls("http://one/score?of=file:///x")}}), SizeIs(0));

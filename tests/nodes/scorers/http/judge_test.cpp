@@ -151,18 +151,38 @@ TEST(Judge, WhatMayPassIsTriedAgainAndARefusalIsShown) {
   });
   EXPECT_THAT(scores(params_for({busy.url()})), ElementsAre(1, 0, 0, 1));
   const TestServer refusing([](const Request&) -> Answer { return {404, "no such model"}; });
-  EXPECT_THAT(error(params_for({refusing.url()})), HasSubstr("answered 404: no such model"));
-  EXPECT_THAT(refusing.requests(), SizeIs(4));  // no verdict is asked for again where none can come
+  JudgeParams params = params_for({refusing.url()});
+  params.parallel = 1;
+  EXPECT_THAT(error(params), HasSubstr("answered 404: no such model"));
+  EXPECT_THAT(refusing.requests(), SizeIs(1)) << "who failed for good was asked on";
+  params.on_error = OnError::kSkip;
+  run(params);
+  EXPECT_THAT(refusing.requests(), SizeIs(5)) << "a verdict was asked for again where none can come";
+}
+
+TEST(Judge, RetriesAreTold) {
+  const TestServer busy([](const Request& request) -> Answer {
+    return request.number < 2 ? Answer{429, "slowly"} : graded(request);
+  });
+  ::testing::internal::CaptureStderr();
+  const auto out = run(params_for({busy.url()}));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("answered 429: slowly; this was attempt 1, up to 5 more follow"));
+  EXPECT_EQ(out.metrics().at("reward/score/retries"), 2);
 }
 
 TEST(Judge, AnswerThatIsNoCompletionShowsItsBeginning) {
   std::string body;
   const TestServer server([&](const Request&) -> Answer { return {200, body}; });
-  for (const char* answer : {"<html>", "[]", R"({"choices": []})", R"({"choices": [{"message": {"content": null}}]})",
-                             R"({"choices": [{"text": "[[1]]"}]})"}) {
+  for (const char* answer :
+       {"[]", R"({"choices": []})", R"({"choices": [{"message": {"content": null}}]})", R"({"choices": [{"text": "[[1]]"}]})"}) {
     body = answer;
     EXPECT_THAT(error(params_for({server.url()})), HasSubstr("which is no chat completion")) << answer;
   }
+  body = "<html>";
+  EXPECT_THAT(error(params_for({server.url()})), HasSubstr("\"<html>\", which is not JSON"));
+  body = "1e999";
+  EXPECT_THAT(error(params_for({server.url()})), HasSubstr("which has a number that is out of range"));
 }
 
 TEST(Judge, TokenComesFromTheEnvironment) {
@@ -207,6 +227,8 @@ TEST(Judge, SettingsAreCheckedBeforeTheRun) {
   EXPECT_THAT(problems({{"request", text("[1]")}}), ElementsAre(HasSubstr("must be a JSON object")));
   EXPECT_THAT(problems({{"choices", {choices}}, {"choice_scores", {scores}}}),
               ElementsAre(HasSubstr("is there twice"), HasSubstr("2 choices and 1 choice score")));
+  EXPECT_THAT(problems({{"choices", {engine::Array{{std::string("Yes")}}}}, {"choice_scores", {engine::Array{{1e40}}}}}),
+              ElementsAre(HasSubstr("choice_scores has 1e+40, and a score is within -1e38 and 1e38")));
   EXPECT_THAT(problems({{"range", {engine::Array{{2.0}, {1.0}}}}}), ElementsAre(HasSubstr("range is not")));
   EXPECT_THAT(problems({{"field", text("a")}, {"extract", text("b")}}), ElementsAre(HasSubstr("no effect beside field")));
   EXPECT_THAT(problems({{"extract", text("(")}}), SizeIs(1));

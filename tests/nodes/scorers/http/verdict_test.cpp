@@ -20,6 +20,7 @@ TEST(Verdict, IsTheLastNumberInDoubleBrackets) {
   EXPECT_EQ(score({}, "At first [[2]], but then: Rating: [[ 7.5 ]]."), 7.5);
   EXPECT_EQ(score({}, "[[-1e2]]"), -100);
   EXPECT_EQ(score({}, "[[+3]]"), 3);
+  EXPECT_THAT(fault({}, "[[+-7]]"), HasSubstr("says \"+-7\", which is no number"));
   EXPECT_THAT(fault({}, "I would say 7."), HasSubstr("no match of extract"));
   EXPECT_THAT(fault({}, "[[7/10]]"), HasSubstr("says \"7/10\", which is no number"));
   EXPECT_THAT(fault({}, "[[nan]]"), HasSubstr("no finite number"));
@@ -72,6 +73,25 @@ TEST(Verdict, OfACutReplyIsTheOnlyOneInIt) {
        {R"({"rating": 4)", R"({"details": {"rating": 1}, "rating": )", R"(As {"rating": 5}? No, {"rating": 6})"})
     EXPECT_THAT(cut({.field = "rating"}, reply).fault, HasSubstr("cut off")) << reply;
   EXPECT_EQ(cut({.field = "rating"}, "{\"rating\": 4} since").score, 4);
+}
+
+TEST(Verdict, WhatIsThoughtIsNoneWhereSomethingFollows) {
+  EXPECT_THAT(fault({}, "<think>[[1]] perhaps, or [[2]]</think> done"), HasSubstr("no match of extract"));
+  EXPECT_EQ(score({}, "<think>[[1]] perhaps</think>\nSo: [[3]]"), 3);
+  EXPECT_EQ(score({}, "[[1]] perhaps</think>[[3]]"), 3);  // the template wrote the <think>
+  EXPECT_EQ(score({.field = "rating"}, R"(<think>{"rating": 1}</think>{"rating": 4})"), 4);
+  EXPECT_EQ(score({}, "<think>[[2]]</think>\n"), 2);
+  const VerdictReader reader({}, "extract");
+  for (const char* cut : {"<think>[[1]] or", "<think>[[1]]</think>"})
+    EXPECT_THAT(reader.read_cut(cut).fault, HasSubstr("cut off"));
+  EXPECT_EQ(reader.read_cut("<think>[[1]] or [[2]]</think>[[3]] since").score, 3);
+}
+
+TEST(Verdict, JsonThatReadersTakeDifferentlyIsNone) {
+  const VerdictParams params{.field = "rating"};
+  EXPECT_THAT(fault(params, R"({"rating": 1, "rating": 9, "of": {"rating": 3}})"), HasSubstr("has the key \"rating\" twice"));
+  EXPECT_THAT(fault(params, R"({"rating": 1e999})"), HasSubstr("has a number that is out of range"));
+  EXPECT_EQ(score(params, R"(It wrote {"a": 1, "a": 2}. {"rating": 4})"), 4);
 }
 
 TEST(Verdict, MayBeAFieldOfJson) {
