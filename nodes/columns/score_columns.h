@@ -7,6 +7,9 @@
 
 namespace sluice::nodes {
 
+/// The largest number, either way, that a setting may make a score of: scores are float32, which ends at 3.4e38.
+constexpr double kLargestScore = 1e38;
+
 /// A column of scores, one a sample, by its name.
 engine::ColumnSpec score_column(const std::string& name);
 

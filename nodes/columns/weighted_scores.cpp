@@ -1,6 +1,7 @@
 #include "nodes/columns/weighted_scores.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/strings.h"
@@ -14,6 +15,11 @@ void check_weighted_scores(const WeightedScoresParams& params, engine::Findings&
     if (!seen.insert(name).second) findings.error("scores", "'" + name + "' is named twice", "give it a larger weight");
   }
   if (params.weights.empty()) return;
+  const auto is_too_large = [](double weight) { return std::abs(weight) > kLargestScore; };
+  const auto large = std::ranges::find_if(params.weights, is_too_large);
+  if (large != params.weights.end())
+    findings.error("weights", "a weight of " + real_text(*large) + " makes scores that no float32 holds",
+                   "weights from -1e38 to 1e38");
   if (params.weights.size() != params.scores.size()) {
     findings.error("weights",
                    plural(static_cast<int64_t>(params.weights.size()), "weight") + " for " +

@@ -11,7 +11,7 @@ namespace sluice::nodes {
 ///
 ///   objective = { type = "gmpo", clip_low = 0.4, clip_high = 0.4 }
 ///
-/// The clip is of logarithms: ratios from exp(-0.4) = 0.67 to exp(0.4) = 1.49 pay. gspo clips behind the mean, by sample. And the
+/// The clip is of logarithms: ratios from exp(-0.4) = 0.67 to exp(0.4) = 1.49 pay. gspo clips after the mean, by sample. And the
 /// parameters of every policy objective (policy_loss.h), of which aggregation is sample_mean by default, as in the paper.
 struct GmpoParams : PolicyLossParams {
   GmpoParams() { aggregation = Aggregation::kSampleMean; }

@@ -10,7 +10,7 @@
 
 namespace sluice::nodes {
 
-/// How far the search for a key has come: where the keys begin among which it is, and what all smaller ones are. Behind the last
+/// How far the search for a key has come: where the keys begin among which it is, and what all smaller ones are. After the last
 /// look `first` is the key itself, or kNone where there is none.
 struct KeysBelow {
   static constexpr double kNone = 0x1p32;  // above every key
@@ -20,7 +20,7 @@ struct KeysBelow {
   double sum = 0;    // of their values
 };
 
-/// Among the numbers that an objective has found, the state of its search is behind `others` of them; a search that has not begun
+/// Among the numbers that an objective has found, the state of its search is after `others` of them; a search that has not begun
 /// is not there.
 KeysBelow search_behind(std::span<const double> found, size_t others);
 
@@ -31,7 +31,7 @@ std::vector<double> with_search(std::span<const double> found, size_t others, co
 
 /// The search for one key among those of all samples of an optimizer step, wherever they are: the smallest at which a condition
 /// on all keys up to it holds. In each of its looks the keys that are left are counted by their next bits, in bins that are the
-/// same everywhere, so the sums of all ranks are those of one; behind the last look the key is found to the bit. A sort would
+/// same everywhere, so the sums of all ranks are those of one; after the last look the key is found to the bit. A sort would
 /// need all keys in one place.
 ///
 /// A key is 32 bits; its value is the float that has them, so that keys of floats from 0 up are in the order of their values.
@@ -43,7 +43,7 @@ void count_keys(int look, const KeysBelow& before, std::span<const uint32_t> key
 /// Whether the key is reached, from number and sum of the values of all keys up to it; false first, then true for all above.
 using KeyReached = std::function<bool(double count, double sum)>;
 
-/// Where the search is behind look `look`.
+/// Where the search is after look `look`.
 KeysBelow narrowed(int look, const KeysBelow& before, std::span<const int64_t> counts, const KeyReached& reached);
 
 /// Keys of floats of either sign in their order; their values are not those of the floats. And the float of such a key.

@@ -18,7 +18,7 @@ struct ObjectiveMetric {
   std::string name;
   Kind kind = Kind::kMean;
   double value = 0;
-  double weight = 1;  // kMean: the number of entries behind `value`
+  double weight = 1;  // kMean: the number of entries after `value`
 };
 
 void record(const std::vector<ObjectiveMetric>& metrics, engine::MetricsRecorder& recorder);

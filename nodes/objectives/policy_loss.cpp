@@ -1,9 +1,9 @@
 #include "nodes/objectives/policy_loss.h"
 
 #include "base/error.h"
+#include "nodes/objectives/checked_losses.h"
 #include "nodes/objectives/kl_estimate.h"
 #include "nodes/objectives/log_ratio.h"
-#include "nodes/objectives/loss_shape.h"
 
 namespace sluice::nodes {
 
@@ -104,7 +104,7 @@ ObjectiveResult PolicyObjective::compute(const ObjectiveInputs& inputs) const {
   if (kept.count() == 0) return {.loss_sum = terms.logprobs.sum(), .count = 0, .metrics = {}};
 
   Surrogate surrogate = this->surrogate(terms);
-  check_loss_shape(surrogate.losses, kept.count(), "action");
+  check_losses(surrogate.losses, terms.logprobs, kept.count(), "action");
   if (terms.old_logprobs.defined()) add_ratio_metrics(terms, surrogate.metrics);
   at::Tensor losses = corrected(surrogate.losses, inputs, terms, surrogate.metrics);
   losses = with_penalties(losses, inputs, terms, surrogate.metrics);

@@ -8,7 +8,7 @@ namespace sluice::nodes {
 
 void Sapo::describe(engine::Contract<SapoParams>& c) {
   using P = SapoParams;
-  c.type("sapo", "surrogate on the probability ratio of each action behind a soft gate");
+  c.type("sapo", "surrogate on the probability ratio of each action after a soft gate");
   c.param("tau_positive", &P::tau_positive).above(0).doc("how fast the gate closes for actions of positive advantage");
   c.param("tau_negative", &P::tau_negative).above(0).doc("the same for the others");
   describe_policy_loss(c);

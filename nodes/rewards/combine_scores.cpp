@@ -1,11 +1,24 @@
 #include "nodes/rewards/combine_scores.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
+#include "base/strings.h"
+#include "nodes/rewards/made_scores.h"
 #include "nodes/scorers/scorer.h"
 
 namespace sluice::nodes {
+namespace {
+
+void check_weighted_sum(const CombineScoresParams& params, engine::Findings& findings) {
+  if (std::ranges::find(params.scores, params.writes) != params.scores.end()) {
+    findings.error("writes", "'" + params.writes + "' is one of the scores that are read",
+                   "let the scorer write another column (its parameter writes)");
+  }
+}
+
+}  // namespace
 
 void CombineScores::describe(engine::Contract<CombineScoresParams>& c) {
   using P = CombineScoresParams;
@@ -14,11 +27,8 @@ void CombineScores::describe(engine::Contract<CombineScoresParams>& c) {
   c.param("writes", &P::writes).doc("the column of the sum");
   c.writes_named(&P::writes, engine::DType::kFloat32, engine::Extent::kSample);
   describe_scores(c);
-  c.check([](const P& params, engine::Findings& findings) {
-    if (std::ranges::find(params.scores, params.writes) == params.scores.end()) return;
-    findings.error("writes", "'" + params.writes + "' is one of the scores that are read",
-                   "let the scorer write another column (its parameter writes)");
-  });
+  describe_counted_samples(c);
+  c.check(check_weighted_sum);
 }
 
 void CombineScores::process(engine::MicroBatch& batch) {
@@ -27,9 +37,7 @@ void CombineScores::process(engine::MicroBatch& batch) {
     const auto scores = finite_scores(batch, params_.scores[k]);  // [S]
     for (size_t s = 0; s < scores.size(); ++s) sums[s] += params_.weight_of(k) * scores[s];
   }
-  auto combined = batch.write(score_column(params_.writes)).entries<float>();  // [S]
-  std::ranges::transform(sums, combined.begin(), [](double sum) { return static_cast<float>(sum); });
-  record_scores(metrics_, params_.writes, combined, group_of_samples(batch.layout()));
+  write_scores(batch, params_.writes, sums, metrics_);
 }
 
 }  // namespace sluice::nodes

@@ -17,8 +17,9 @@ namespace sluice::nodes {
 ///   weights = [1.0, 0.2]                       # one for each; default: all 1
 ///   writes = "score"
 ///
-/// Reads `scores`[S] each; writes score[S]  (S: samples). A score that is not finite is a UserError that names column, group and
-/// sample. To compare each score within its group before they are added: gdpo.
+/// Reads `scores`[S] each, and mask[A] where a node writes it; writes score[S]  (S: samples, A: actions). Masked samples get
+/// their sum and are not recorded. A score that is not finite, or a sum beyond float32, is a UserError that names column, group
+/// and sample. To compare each score within its group before they are added: gdpo.
 struct CombineScoresParams : WeightedScoresParams {
   std::string writes = "score";
 };

@@ -1,8 +1,10 @@
 #include "nodes/rewards/compare_scores.h"
 
 #include <utility>
+#include <vector>
 
 #include "nodes/columns/score_columns.h"
+#include "nodes/rewards/made_scores.h"
 #include "nodes/scorers/scorer.h"
 
 namespace sluice::nodes {
@@ -14,6 +16,7 @@ void CompareScores::describe(engine::Contract<CompareScoresParams>& c) {
   c.param("against", &P::against).doc("column of the scores that are taken to be right");
   c.reads_named(&P::column, engine::DType::kFloat32, engine::Extent::kSample);
   c.reads_named(&P::against, engine::DType::kFloat32, engine::Extent::kSample);
+  describe_counted_samples(c);
   c.check([](const P& params, engine::Findings& findings) {
     if (params.column == params.against)
       findings.error("against", "column and against are the same column", "name two scores, such as \"reward\" and \"score\"");
@@ -29,10 +32,11 @@ void CompareScores::describe(engine::Contract<CompareScoresParams>& c) {
 void CompareScores::process(engine::MicroBatch& batch) {
   const auto judged = batch.read(score_column(params_.column)).entries<const float>();  // [S]
   const auto right = batch.read(score_column(params_.against)).entries<const float>();  // [S]
+  const std::vector<bool> counted = counted_samples(batch);                             // [S]
   for (const engine::Range samples : batch.layout().samples_by_group()) {
     for (size_t a = samples.begin; a < samples.end; ++a) {
       for (size_t b = a + 1; b < samples.end; ++b) {
-        if (right[a] == right[b]) continue;
+        if (right[a] == right[b] || !counted[a] || !counted[b]) continue;
         const auto [better, worse] = right[a] > right[b] ? std::pair(a, b) : std::pair(b, a);
         metrics_.mean(score_metric(params_.column, "accuracy"), judged[better] > judged[worse]    ? 1
                                                                 : judged[better] == judged[worse] ? 0.5

@@ -16,9 +16,9 @@ namespace sluice::nodes {
 ///   column = "reward"        # the scores to judge
 ///   against = "score"        # those that are taken to be right
 ///
-/// Reads `column`[S], `against`[S]. Over all pairs of samples of one group that `against` tells apart: COLUMN_accuracy, the share
-/// that `column` orders alike (an equal pair counts half), and COLUMN_margin, the mean of `column` of the better sample minus
-/// that of the worse. Records nothing where no pair is told apart.
+/// Reads `column`[S], `against`[S], and mask[A] where a node writes it. Over all pairs of samples of one group, none of them
+/// masked, that `against` tells apart: COLUMN_accuracy, the share that `column` orders alike (an equal pair counts half), and
+/// COLUMN_margin, the mean of `column` of the better sample minus that of the worse. Records nothing where no pair is told apart.
 struct CompareScoresParams {
   std::string column;
   std::string against = "score";

@@ -29,8 +29,9 @@ namespace sluice::nodes {
 ///   exceeded = -1.0            # r_e, right or wrong: cut off; unset: nothing special
 ///   least_score = 1.0          # a sample with at least this score is right
 ///
-/// Reads `reads`[S], writes `writes`[S]  (S: samples); tokens count as in length_penalty. A score that is not finite is a
-/// UserError that names column, group and sample.
+/// Reads `reads`[S], and mask[A] where a node writes it; writes `writes`[S]  (S: samples, A: actions); tokens count as in
+/// length_penalty. Masked samples get their reward and are not recorded. A score that is not finite is a UserError that names
+/// column, group and sample.
 struct CosineRewardParams {
   std::string reads = "raw_score";
   std::string writes = "score";

@@ -19,7 +19,8 @@ namespace sluice::nodes {
 ///   most_draws = 3              # replaces what it drops: draws at most 3 x groups_per_iteration groups; 1: replaces nothing
 ///   oversample = 1.25           # draws so many times the groups that are missing, in each round
 ///
-/// Reads score[S]; the groups that it drops do not reach the nodes behind it. With most_draws above 1 the iteration goes on until
+/// Reads score[S], and mask[A] where a node writes it: samples that are masked do not count, and a group of which all are goes.
+/// The groups that it drops do not reach the nodes after it. With most_draws above 1 the iteration goes on until
 /// groups_per_iteration groups were kept; of those that pass, the first ones in the order of the source are kept, whatever the
 /// timing was.
 struct FilterGroupsParams {

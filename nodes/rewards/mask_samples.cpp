@@ -8,6 +8,7 @@
 #include "nodes/columns/dropped_samples.h"
 #include "nodes/columns/finish.h"
 #include "nodes/columns/score_columns.h"
+#include "nodes/scorers/scorer.h"
 
 namespace sluice::nodes {
 
@@ -59,7 +60,7 @@ void MaskSamples::describe(engine::Contract<MaskSamplesParams>& c) {
   c.type("mask_samples", "takes samples out of losses and statistics: the truncated, the worse, the long");
   c.param("truncated", &P::truncated).doc("masks samples that were cut off at max_new_tokens");
   c.param("best_of", &P::best_of).at_least(1).unit("samples").doc("masks all but so many best-scored samples of each group");
-  c.param("least_score", &P::least_score).doc("masks samples with a lower score");
+  c.param("least_score", &P::least_score).between(-kLargestScore, kLargestScore).doc("masks samples with a lower score");
   c.param("most_tokens", &P::most_tokens).at_least(0).unit("tokens").doc("masks samples of more actions");
   c.reads_if([](const P& params) { return params.truncated; }, columns::kFinish);
   c.reads_if(reads_score, columns::kScore);

@@ -9,7 +9,7 @@
 
 namespace sluice::nodes {
 
-/// Takes samples out of the losses and statistics of what trains behind it: their actions get the mask 0, all others 1.
+/// Takes samples out of the losses and statistics of what trains after it: their actions get the mask 0, all others 1.
 ///
 ///   [nodes.mask]
 ///   type = "mask_samples"

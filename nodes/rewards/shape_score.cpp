@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "nodes/columns/score_columns.h"
+#include "nodes/rewards/made_scores.h"
 #include "nodes/scorers/scorer.h"
 
 namespace sluice::nodes {
@@ -39,15 +41,16 @@ void ShapeScore::describe(engine::Contract<ShapeScoreParams>& c) {
           "divides by the standard deviation of the scores of: past: the finished iterations, running: these and this one, "
           "iteration: this one; none: does not");
   c.param("center", &P::center).doc("subtracts the mean of the same scores first");
-  c.param("scale", &P::scale).doc("factor of the result");
-  c.param("offset", &P::offset).doc("added to it");
-  c.param("clip", &P::clip).above(0).doc("the result is kept within -clip and clip; unset: it is not");
+  c.param("scale", &P::scale).between(-kLargestScore, kLargestScore).doc("factor of the result");
+  c.param("offset", &P::offset).between(-kLargestScore, kLargestScore).doc("added to it");
+  c.param("clip", &P::clip).above(0).at_most(kLargestScore).doc("the result is kept within -clip and clip; unset: it is not");
   c.reads_named(&P::reads, engine::DType::kFloat32, engine::Extent::kSample);
   c.writes_named(&P::writes, engine::DType::kFloat32, engine::Extent::kSample);
   c.iteration_scope_if([](const P& params) { return params.normalize == ScoreScale::kRunning; }, "normalize = \"running\"");
   c.iteration_scope_if([](const P& params) { return params.normalize == ScoreScale::kIteration; }, "normalize = \"iteration\"");
   c.total_if([](const P& params) { return params.normalize != ScoreScale::kNone; }, kScoreTotal);
   describe_scores(c);
+  describe_counted_samples(c);
   describe_score_metric(c, "clipped", engine::Metric::kMean, "share of the scores that clip has cut");
   describe_score_metric(c, "norm_mean", engine::Metric::kValue, "the mean that normalize works with");
   describe_score_metric(c, "norm_std", engine::Metric::kValue, "the standard deviation that normalize works with");
@@ -77,12 +80,13 @@ void ShapeScore::note(const engine::MicroBatch& batch) {
   const auto scores = finite_scores(batch, params_.reads);
   if (params_.normalize == ScoreScale::kNone) return;
   ExactMoments& seen = totals_.mine(kScoreTotal);
-  for (const float score : scores) seen.add(score);
+  for (const float score : counted_scores(scores, counted_samples(batch), {0, scores.size()})) seen.add(score);
 }
 
 void ShapeScore::shape(engine::MicroBatch& batch) {
   const auto scores = batch.read(score_column(params_.reads)).entries<float>();  // [S]
-  auto shaped = batch.write(score_column(params_.writes)).entries<float>();      // [S]
+  const std::vector<bool> counted = counted_samples(batch);
+  std::vector<double> shaped;
   const bool known = params_.normalize != ScoreScale::kNone && moments_.count() > 0;
   const double mean = known && params_.center ? moments_.mean() : 0;
   const double deviation = known && moments_.deviation() > 0 ? moments_.deviation() : 1;
@@ -90,12 +94,12 @@ void ShapeScore::shape(engine::MicroBatch& batch) {
   for (size_t s = 0; s < scores.size(); ++s) {
     double score = params_.scale * (scores[s] - mean) / deviation + params_.offset;
     if (params_.clip) {
-      metrics_.mean(score_metric(params_.writes, "clipped"), std::abs(score) > *params_.clip);
+      if (counted[s]) metrics_.mean(score_metric(params_.writes, "clipped"), std::abs(score) > *params_.clip);
       score = std::clamp(score, -*params_.clip, *params_.clip);
     }
-    shaped[s] = static_cast<float>(score);
+    shaped.push_back(score);
   }
-  record_scores(metrics_, params_.writes, shaped, group_of_samples(batch.layout()));
+  write_scores(batch, params_.writes, shaped, metrics_);
   if (!known) return;
   metrics_.value(score_metric(params_.writes, "norm_mean"), moments_.mean());
   metrics_.value(score_metric(params_.writes, "norm_std"), moments_.deviation());

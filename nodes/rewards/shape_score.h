@@ -44,8 +44,9 @@ constexpr auto enum_names(ScoreScale) {
 /// samples, with n - 1, and do not depend on how groups are packed into micro-batches. They are saved with the run. Where
 /// fewer than two scores were seen, or all were equal, the deviation counts as 1.
 ///
-/// Reads `reads`[S], writes `writes`[S]  (S: samples). A score that is not finite is a UserError that names column, group and
-/// sample.
+/// Reads `reads`[S], and mask[A] where a node writes it; writes `writes`[S]  (S: samples, A: actions). Masked samples get their
+/// score and have no part in statistics and metrics. A score that is not finite, or becomes too large for float32, is a UserError
+/// that names column, group and sample.
 struct ShapeScoreParams {
   std::string reads = "raw_score";
   std::string writes = "score";

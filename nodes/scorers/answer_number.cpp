@@ -10,15 +10,6 @@
 namespace sluice::nodes {
 namespace {
 
-bool starts_with_any(std::string_view& text, std::initializer_list<std::string_view> prefixes) {
-  for (const std::string_view prefix : prefixes) {
-    if (!text.starts_with(prefix)) continue;
-    text.remove_prefix(prefix.size());
-    return true;
-  }
-  return false;
-}
-
 // digits * 10^-scale without leading and trailing zeros: "7.25", "0".
 std::string decimal_text(bool negative, std::string digits, int64_t scale) {
   if (scale < 0) digits.append(static_cast<size_t>(-scale), '0'), scale = 0;
@@ -61,23 +52,11 @@ std::optional<std::string> fraction_text(bool negative, const std::string& above
   return decimal_text(negative, digits, places);
 }
 
-bool take_sign(std::string_view& text) {
-  const bool negative = starts_with_any(text, {"-", "\u2212"});
-  if (!negative) starts_with_any(text, {"+"});
-  text = trim(text);
-  return negative;
-}
-
 }  // namespace
 
 std::optional<std::string> canonical_number(std::string_view text) {
   text = trim(text);
-  bool negative = take_sign(text);
-  if (starts_with_any(text, {"\\$", "$", "\u20ac", "\u00a3", "\u00a5"})) {
-    text = trim(text);
-    if (!negative) negative = take_sign(text);  // "$-5" as well as "-$5"
-  }
-
+  const bool negative = take_sign_and_currency(text);
   const std::string whole = take_integer(text);
   std::optional<std::string> number;
   const std::string denominator = whole.empty() ? std::string() : take_denominator(text);

@@ -32,18 +32,16 @@ void FailedSamples::settle(const OnErrorParams& params, const std::string& node,
   if (failed_.empty()) return;
   const auto first = std::ranges::min_element(failed_, {}, &std::pair<size_t, std::string>::first);
   const std::string name = name_of(first->first, batch, texts);
+  const std::string several = plural(static_cast<int64_t>(failed_.size()), "sample") + " of " + std::to_string(texts.size()) +
+                              " could not be scored, the first of them " + name;
   if (params.on_error == OnError::kFail) {
-    const auto alike = std::ranges::count(failed_, first->second, &std::pair<size_t, std::string>::second);
-    const std::string several = alike > 1 ? plural(alike, "sample") + ", the first of them " : "";
     throw UserError({.where = {},
                      .message = first->second,
-                     .notes = {"it was to score " + several + name},
+                     .notes = {failed_.size() == 1 ? "it was to score " + name : several},
                      .help = "on_error = \"skip\" or \"value\" goes on without the scores of such samples"});
   }
   metrics.sum("reward/" + node + "/failed_samples", static_cast<double>(failed_.size()));
-  log_warning("node '" + node + "', iteration " + std::to_string(batch.iteration()) + ": " +
-              plural(static_cast<int64_t>(failed_.size()), "sample") + " of " + std::to_string(texts.size()) +
-              " could not be scored, the first of them " + name + ": " + first->second);
+  log_warning("node '" + node + "', iteration " + std::to_string(batch.iteration()) + ": " + several + ": " + first->second);
 
   std::vector<bool> scored(texts.size(), true);
   for (const auto& [sample, what] : failed_) scored[sample] = false;

@@ -10,6 +10,7 @@
 #include "engine/contract/node.h"
 #include "nodes/columns/columns.h"
 #include "nodes/columns/dropped_samples.h"
+#include "nodes/columns/score_columns.h"
 #include "nodes/scorers/scorer.h"
 #include "text/unicode/function_ref.h"
 
@@ -46,7 +47,9 @@ void describe_on_error(engine::Contract<P>& c) {
       .doc(
           "a sample that could not be scored: fail: ends the run, skip: is masked, so it has no part in losses and "
           "statistics, value: scores error_value");
-  c.param("error_value", &P::error_value).doc("with on_error = \"value\": the score of a sample that could not be scored");
+  c.param("error_value", &P::error_value)
+      .between(-kLargestScore, kLargestScore)
+      .doc("with on_error = \"value\": the score of a sample that could not be scored");
   c.check([](const P& params, engine::Findings& findings) {
     if (params.on_error != OnError::kValue && findings.changed("error_value")) {
       findings.without_effect("error_value", "error_value has no effect without on_error = \"value\"");

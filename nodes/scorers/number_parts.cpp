@@ -2,10 +2,37 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 
 #include "base/strings.h"
 
 namespace sluice::nodes {
+namespace {
+
+bool take_any(std::string_view& text, std::initializer_list<std::string_view> prefixes) {
+  for (const std::string_view prefix : prefixes) {
+    if (!text.starts_with(prefix)) continue;
+    text.remove_prefix(prefix.size());
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool take_sign(std::string_view& text) {
+  const bool negative = take_any(text, {"-", "\u2212"});
+  if (!negative) take_any(text, {"+"});
+  text = trim(text);
+  return negative;
+}
+
+bool take_sign_and_currency(std::string_view& text) {
+  const bool negative = take_sign(text);
+  if (!take_any(text, {"\\$", "$", "\u20ac", "\u00a3", "\u00a5"})) return negative;
+  text = trim(text);
+  return negative || take_sign(text);
+}
 
 std::string_view take_digits(std::string_view& text) {
   const auto end = std::ranges::find_if_not(text, is_digit);

@@ -23,24 +23,33 @@ Ranking of_pair(const SamplePair& pair) {
           .pairs = {{.better = chosen_first ? size_t{0} : size_t{1}, .worse = chosen_first ? size_t{1} : size_t{0}}}};
 }
 
-Ranking of_all(size_t group, Range samples, std::span<const float> scores) {
-  Ranking ranking{.group = group, .samples = std::vector<size_t>(samples.size()), .pairs = {}};
-  std::iota(ranking.samples.begin(), ranking.samples.end(), samples.begin);
-  for (size_t a = 0; a < samples.size(); ++a) {
-    for (size_t b = 0; b < samples.size(); ++b) {
+Ranking of_all(size_t group, std::vector<size_t> samples, std::span<const float> scores) {
+  Ranking ranking{.group = group, .samples = std::move(samples), .pairs = {}};
+  for (size_t a = 0; a < ranking.samples.size(); ++a) {
+    for (size_t b = 0; b < ranking.samples.size(); ++b) {
       if (scores[ranking.samples[a]] > scores[ranking.samples[b]]) ranking.pairs.push_back({a, b});
     }
   }
   return ranking;
 }
 
+std::vector<size_t> counted(const Layout& layout, std::span<const float> mask, Range samples) {
+  std::vector<size_t> all(samples.size());
+  std::iota(all.begin(), all.end(), samples.begin);
+  return mask.empty() ? all : samples_that_count(layout, mask, all);
+}
+
 }  // namespace
 
-std::vector<Ranking> rankings_by_score(const Layout& layout, std::span<const float> scores, Comparison comparison) {
+std::vector<Ranking> rankings_by_score(const Layout& layout, std::span<const float> scores, std::span<const float> mask,
+                                       Comparison comparison) {
   const std::vector<Range> samples = layout.samples_by_group();
+  const std::vector<SamplePair> pairs = mask.empty() ? pairs_by_score(layout, scores) : pairs_with_actions(layout, scores, mask);
   std::vector<Ranking> rankings;
-  for (const SamplePair& pair : pairs_by_score(layout, scores)) {
-    rankings.push_back(comparison == Comparison::kBestAndWorst ? of_pair(pair) : of_all(pair.group, samples[pair.group], scores));
+  for (const SamplePair& pair : pairs) {
+    rankings.push_back(comparison == Comparison::kBestAndWorst
+                           ? of_pair(pair)
+                           : of_all(pair.group, counted(layout, mask, samples[pair.group]), scores));
   }
   return rankings;
 }

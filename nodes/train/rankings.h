@@ -36,8 +36,10 @@ struct Ranking {
   std::vector<Pair> pairs;      // at least one
 };
 
-/// Of each group that has two different scores. `scores` [S]. Throws UserError for a score that is not finite.
-std::vector<Ranking> rankings_by_score(const engine::Layout& layout, std::span<const float> scores, Comparison comparison);
+/// Of each group that has two different scores. `scores` [S]; `mask` [A]: samples of which no action has a weight are passed
+/// over; empty: none is. Throws UserError for a score that is not finite.
+std::vector<Ranking> rankings_by_score(const engine::Layout& layout, std::span<const float> scores, std::span<const float> mask,
+                                       Comparison comparison);
 
 /// How rankings are computed in passes of at most `limit` tokens.
 struct RankingPasses {

@@ -6,7 +6,7 @@
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
 #include "nodes/models/model_parts.h"
-#include "nodes/objectives/loss_shape.h"
+#include "nodes/objectives/checked_losses.h"
 #include "nodes/train/gradient_in_parts.h"
 #include "nodes/train/optimizer_step.h"
 #include "nodes/train/pair_metrics.h"
@@ -95,7 +95,7 @@ at::Tensor TrainDpo::loss_of(const engine::MicroBatch& batch, const PairedSample
 
 at::Tensor TrainDpo::losses(const PreferenceInputs& inputs) {
   const PreferenceTerms terms = params_.objective.object->compute(inputs);
-  check_loss_shape(terms.losses, inputs.chosen.lengths.numel(), "pair");
+  check_losses(terms.losses, inputs.chosen.policy, inputs.chosen.lengths.numel(), "pair");
   const auto pairs = static_cast<double>(terms.losses.numel());
   for (const auto& [name, value] : preference_metrics(inputs, terms)) metrics_.mean(name, value, pairs);
   if (params_.nll_coefficient == 0) return terms.losses;

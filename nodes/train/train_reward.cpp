@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nodes/columns/columns.h"
+#include "nodes/columns/mask.h"
 #include "nodes/columns/score_columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
@@ -46,6 +47,7 @@ void TrainReward::describe(engine::Contract<TrainRewardParams>& c) {
       .at_least(0)
       .doc("weight of the squared sum of a pair's two rewards, which keeps them around 0; usual is 0.01");
   c.reads(columns::kTokens, columns::kScore);
+  c.reads_if_written(columns::kMask);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     needs.least_samples = 2;
     if (params.compare != Comparison::kPlackettLuce) needs.choices.push_back({{kMargin.spec()}, false});
@@ -74,7 +76,7 @@ void TrainReward::begin_iteration(const engine::Iteration& iteration) {
 
 void TrainReward::process(engine::MicroBatch& batch) {
   const std::vector<Ranking> rankings =
-      rankings_by_score(batch.layout(), finite_scores(batch, columns::kScore.name), params_.compare);
+      rankings_by_score(batch.layout(), finite_scores(batch, columns::kScore.name), mask_of(batch), params_.compare);
   record_rankings(metrics_, rankings, batch.groups());
   if (rankings.empty()) return;
   model_->enter_slot(batch.slot());

@@ -1,5 +1,5 @@
 """Scorers and environments that are other programs, and go wrong at some call: the run ends soon, names the node, leaks nothing, leaves
-no process behind and goes on from its last checkpoint once the fault is gone."""
+no process after and goes on from its last checkpoint once the fault is gone."""
 
 import http.server
 import json

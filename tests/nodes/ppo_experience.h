@@ -47,7 +47,7 @@ inline TrainPpoParams reinforce() {
   return params;
 }
 
-// Fills an action column of all groups from `entries`, one behind the other.
+// Fills an action column of all groups from `entries`, one after the other.
 inline void fill(std::vector<engine::Group>& groups, const engine::Column<float>& column, const std::vector<float>& entries) {
   auto next = entries.begin();
   for (engine::Group& group : groups) {

@@ -92,7 +92,7 @@ inline std::vector<int64_t> tokens_of(const std::vector<engine::Group>& groups) 
   return all;
 }
 
-/// Of sample s of a group: prompt and all behind it.
+/// Of sample s of a group: prompt and all after it.
 inline std::vector<int64_t> tokens_of_sample(const engine::Group& group, size_t s) {
   const engine::Range range = group.layout.tokens_by_sample()[s];
   const auto tokens = group.read(columns::kTokens).subspan(range.begin, range.size());

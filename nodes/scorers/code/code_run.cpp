@@ -8,7 +8,9 @@
 #include "base/json.h"
 #include "base/strings.h"
 #include "nodes/columns/column_json.h"
+#include "nodes/scorers/code/code_answers.h"
 #include "nodes/scorers/embedded.h"
+#include "nodes/scorers/exact_json.h"
 
 namespace sluice::nodes {
 namespace {
@@ -62,7 +64,7 @@ class CallsRun final : public CodeRun {
       : CodeRun(limits, task),
         problem_(*solution.problem),
         process_(start_solution(sandbox, limits_text(), "calls", solution.code, (limits.output_bytes + 1) * task.tests + kSaid)) {
-    process_->send(dump_json(Json{{"function", problem_.function}, {"arguments", problem_.arguments}}) + "\n");
+    process_->send(text_of_exact(Json{{"function", problem_.function}, {"arguments", problem_.arguments}}) + "\n");
     process_->end_input();
   }
 
@@ -73,7 +75,7 @@ class CallsRun final : public CodeRun {
     while (const auto line = process_->take_line()) {
       next_deadline();
       if (!std::exchange(loaded_, true)) continue;
-      const Json value = line->size() <= limits_.output_bytes ? json_or_discarded(*line) : Json(Json::value_t::discarded);
+      const Json value = line->size() <= limits_.output_bytes ? exact_json(*line) : Json(Json::value_t::discarded);
       passed[answered_] = !value.is_discarded() && same_value(value, problem_.values[answered_]);
       if (++answered_ == task().tests || (limits_.stop_at_fail && !passed[answered_ - 1])) return false;
     }

@@ -19,7 +19,7 @@ struct CodeLimits {
   int64_t processes = 32;
   size_t output_bytes = 1 << 20;  // what a program writes, or a solution answers in a test
   size_t parallel = 1;            // runs
-  bool stop_at_fail = true;       // tests of a solution behind one that fails need not run
+  bool stop_at_fail = true;       // tests of a solution after one that fails need not run
 };
 
 /// A solution, and the tests it is for, which outlive the runs.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "nodes/columns/columns.h"
+#include "nodes/scorers/code/code_block.h"
 #include "nodes/scorers/code/code_runs.h"
 #include "nodes/scorers/milliseconds.h"
 
@@ -63,7 +64,7 @@ void CodeTests::describe(engine::Contract<CodeTestsParams>& c) {
   describe_labels(c, problem_reader);
   describe_score_metric(
       c, "tests_passed", engine::Metric::kMean,
-      "mean share of the tests that pass; with score_by = \"all\" those behind the first that fails may not run");
+      "mean share of the tests that pass; with score_by = \"all\" those after the first that fails may not run");
 }
 
 CodeTests::CodeTests(const CodeTestsParams& params, engine::NodeResources& resources)

@@ -42,10 +42,10 @@ constexpr auto enum_names(ScoreBy) { return std::array{std::pair{ScoreBy::kAll, 
 ///
 /// And the parameters of every scorer (scorer.h). Reads response[S], label[G]; writes score[S]  (S: samples, G: groups). The code
 /// is that of code_of(), the label that of CodeProblem. Metric: tests_passed, the mean share of the tests that pass (with
-/// score_by = "all" tests behind the first that fails may not be run, and count as failed).
+/// score_by = "all" tests after the first that fails may not be run, and count as failed).
 ///
 /// A program must end by itself with exit code 0 and have written what it should. Statements and calls of a sample run one after
-/// the other, with one process for the solution: one that ends it, takes too long or writes too much fails those behind it too.
+/// the other, with one process for the solution: one that ends it, takes too long or writes too much fails those after it too.
 /// Nothing is judged in a process that the solution can reach (code_run.h); what that means for statements is in docs/scorers.md.
 /// What a solution does, or fails to do, costs it its score and nothing else. A label without tests is a UserError that names the
 /// group; so is, before anything runs, a machine on which the sandbox does not work (sandbox.h).

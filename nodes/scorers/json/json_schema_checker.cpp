@@ -1,6 +1,6 @@
 #include "nodes/scorers/json/json_schema_checker.h"
 
-#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -11,7 +11,10 @@
 #include <valijson/validator.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
+#include "nodes/scorers/exact_json.h"
+#include "nodes/scorers/json/json_schema_checks.h"
 #include "nodes/scorers/json/json_schema_document.h"
 
 namespace sluice::nodes {
@@ -20,51 +23,39 @@ namespace {
 using nlohmann::json;
 using valijson::adapters::NlohmannJsonAdapter;
 
-using TextCheck = std::function<bool(const std::string&)>;
-
-// Values that are no strings are none of its business.
-class TextConstraint final : public valijson::constraints::PolyConstraint {
+// A keyword that json_schema_checks.h checks, as the library knows constraints.
+class OwnConstraint final : public valijson::constraints::PolyConstraint {
  public:
-  explicit TextConstraint(TextCheck check) : check_(std::make_shared<const TextCheck>(std::move(check))) {}
+  explicit OwnConstraint(ValueCheck check) : check_(std::make_shared<const ValueCheck>(std::move(check))) {}
 
   bool validate(const valijson::adapters::Adapter& target, const std::vector<std::string>&,
                 valijson::ValidationResults*) const override {
-    return !target.isString() || (*check_)(target.asString());
+    return (*check_)(target);
   }
 
  private:
-  Constraint* cloneInto(void* place) const override { return new (place) TextConstraint(*this); }
-  size_t sizeOf() const override { return sizeof(TextConstraint); }
+  Constraint* cloneInto(void* place) const override { return new (place) OwnConstraint(*this); }
+  size_t sizeOf() const override { return sizeof(OwnConstraint); }
 
-  std::shared_ptr<const TextCheck> check_;
+  std::shared_ptr<const ValueCheck> check_;
 };
 
-class TextConstraintBuilder final : public valijson::ConstraintBuilder {
+class OwnConstraintBuilder final : public valijson::ConstraintBuilder {
  public:
-  explicit TextConstraintBuilder(std::function<TextCheck(const std::string&)> check_of) : check_of_(std::move(check_of)) {}
+  explicit OwnConstraintBuilder(std::string keyword) : keyword_(std::move(keyword)) {}
 
-  valijson::constraints::Constraint* make(const valijson::adapters::Adapter& value) const override {
-    return new TextConstraint(check_of_(value.asString()));
+  valijson::constraints::Constraint* make(const valijson::adapters::Adapter& argument) const override {
+    return new OwnConstraint(check_of(keyword_, argument));
   }
 
  private:
-  std::function<TextCheck(const std::string&)> check_of_;
+  std::string keyword_;
 };
-
-TextCheck pattern_check(const std::string& pattern) {
-  auto regex = std::make_shared<const text::Regex>(schema_pattern(pattern));
-  return [regex](const std::string& text) { return !regex->find_all(text).empty(); };
-}
-
-TextCheck format_check(const std::string& format) {
-  return [format](const std::string& text) { return has_format(text, format); };
-}
 
 json document_of(const std::filesystem::path& path) {
   try {
-    json document = read_json(path);
-    make_integers(document);
-    return document;
+    read_json(path);  // says what is wrong, and where
+    return exact_json(read_file(path), WholeFloats::kBecomeIntegers);
   } catch (const UserError& error) {
     const Problem& problem = error.problems().front();
     if (!problem.where.known()) throw;
@@ -82,8 +73,8 @@ struct JsonSchemaChecker::Schema {
 JsonSchemaChecker::JsonSchemaChecker(const std::filesystem::path& path) : schema_(std::make_unique<Schema>()) {
   json document = document_of(path);
   valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
-  parser.addConstraintBuilder(kPatternCheck, new TextConstraintBuilder(pattern_check));  // the parser owns them
-  parser.addConstraintBuilder(kFormatCheck, new TextConstraintBuilder(format_check));
+  for (const char* keyword : kOwnKeywords)
+    parser.addConstraintBuilder(own_name(keyword), new OwnConstraintBuilder(keyword));  // the parser owns it
   try {
     prepare_schema(document);
     parser.populateSchema(NlohmannJsonAdapter(document), schema_->schema);
@@ -97,13 +88,9 @@ JsonSchemaChecker::JsonSchemaChecker(const std::filesystem::path& path) : schema
 JsonSchemaChecker::~JsonSchemaChecker() = default;
 
 bool JsonSchemaChecker::accepts(std::string_view text) const {
-  json value;
-  try {
-    value = parse_json(text, "the response");
-  } catch (const UserError&) {
-    return false;
-  }
-  make_integers(value);
+  const Json read = exact_json(text, WholeFloats::kBecomeIntegers);
+  if (read.is_discarded()) return false;
+  const json value = read;  // its objects in the order of their keys
   return valijson::Validator().validate(schema_->schema, NlohmannJsonAdapter(value), nullptr);
 }
 

@@ -11,7 +11,7 @@ namespace sluice::nodes {
 /// Refused, because it would be ignored or could not be checked safely: keywords of later drafts (prefixItems,
 /// unevaluatedProperties, dependentRequired, ...), patternProperties, formats other than date, time and date-time, $ref to
 /// another document or to something that is no schema, references that lead back to themselves, keywords one typing error away
-/// from a real one. 1.0 is an integer.
+/// from a real one. 1.0 is an integer; integers of any size are exact.
 class JsonSchemaChecker {
  public:
   /// Throws UserError naming the file when it cannot be read, is no JSON, or no schema that can be checked.

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <vector>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "nodes/scorers/exact_json.h"
+#include "nodes/scorers/json/json_schema_checks.h"
 
 namespace sluice::nodes {
 namespace {
@@ -107,6 +108,12 @@ const Keyword* find_keyword(std::string_view name) {
   throw UserError("at " + sluice::quoted("#" + place) + ": " + what, help);
 }
 
+std::string big_integer(const json& value) {
+  return value.is_string() ? std::string(big_integer_in(std::string_view(value.get_ref<const std::string&>()))) : std::string();
+}
+
+bool is_text(const json& value) { return value.is_string() && big_integer(value).empty(); }
+
 std::string below(const std::string& place, const std::string& key) { return (json::json_pointer(place) / key).to_string(); }
 
 // One pass over all schemas of a document, then one over what they refer to.
@@ -160,11 +167,12 @@ class Preparation {
 
   static void require_number(const Keyword& keyword, const json& value, const std::string& place) {
     if (keyword.takes == Takes::kAny) return;
-    if (!value.is_number()) refuse(place, "a number is expected");
-    const auto number = value.get<double>();
-    if (keyword.takes == Takes::kPositive && number <= 0) refuse(place, "a number above 0 is expected");
-    if (keyword.takes == Takes::kCount && (number < 0 || number != std::floor(number)))
-      refuse(place, "an integer of at least 0 is expected");
+    const std::string digits = big_integer(value);
+    if (!value.is_number() && digits.empty()) refuse(place, "a number is expected");
+    const bool negative = value.is_number() ? value.get<double>() < 0 : digits.starts_with('-');
+    if (keyword.takes == Takes::kPositive && (negative || value == 0)) refuse(place, "a number above 0 is expected");
+    if (keyword.takes == Takes::kCount && (negative || !value.is_number_integer()))
+      refuse(place, "an integer of at least 0 is expected, below 2^63");
   }
 
   static void refuse_typing_error(const std::string& key, const std::string& place) {
@@ -187,26 +195,37 @@ class Preparation {
   }
 
   void rename_checks(json& schema, const std::string& place) {
-    for (const auto& [keyword, renamed] : {std::pair{"pattern", kPatternCheck}, std::pair{"format", kFormatCheck}}) {
+    for (const char* keyword : kOwnKeywords) {
       const auto found = schema.find(keyword);
       if (found == schema.end()) continue;
-      if (!found->is_string()) refuse(place, std::string(keyword) + " must be a string");
-      check(keyword, found->get<std::string>(), place);
-      schema[renamed] = *found;
+      check(keyword, *found, place);
+      schema[own_name(keyword)] = *found;
       schema.erase(keyword);
     }
   }
 
-  static void check(std::string_view keyword, const std::string& value, const std::string& place) {
-    if (keyword == "format") {
-      if (!is_known_format(value)) {
-        refuse(place, "format " + sluice::quoted(value) + " is not checked",
-               "date, time and date-time are; a pattern can stand in");
-      }
-      return;
-    }
+  static void check(std::string_view keyword, const json& value, const std::string& place) {
+    if (keyword == "type") return check_type(value, place);
+    if (keyword == "enum" && !value.is_array()) refuse(place, "enum must be a list");
+    if (keyword == "uniqueItems" && !value.is_boolean()) refuse(place, "uniqueItems must be true or false");
+    if (keyword != "pattern" && keyword != "format") return;
+    if (!is_text(value)) refuse(place, std::string(keyword) + " must be a string");
+    if (keyword == "pattern") return check_pattern(value.get<std::string>(), place);
+    const std::string format = value.get<std::string>();
+    if (is_known_format(format)) return;
+    refuse(place, "format " + sluice::quoted(format) + " is not checked", "date, time and date-time are; a pattern can stand in");
+  }
+
+  static void check_type(const json& value, const std::string& place) {
+    const json types = value.is_array() ? value : json::array({value});
+    const bool known =
+        std::ranges::all_of(types, [](const json& type) { return is_text(type) && is_type(type.get_ref<const std::string&>()); });
+    if (!known) refuse(place, "type must be " + sluice::quoted("object") + " or another type of JSON, or a list of these");
+  }
+
+  static void check_pattern(const std::string& pattern, const std::string& place) {
     try {
-      schema_pattern(value);
+      schema_pattern(pattern);
     } catch (const UserError& error) {
       refuse(place, error.problems().front().message);
     }
@@ -247,16 +266,6 @@ class Preparation {
 };
 
 }  // namespace
-
-void make_integers(json& value) {
-  constexpr double kExact = 9007199254740992;  // 2^53
-  if (value.is_structured()) {
-    for (json& inner : value) make_integers(inner);
-  } else if (value.is_number_float()) {
-    const double number = value.get<double>();
-    if (std::abs(number) <= kExact && number == std::floor(number)) value = static_cast<int64_t>(number);
-  }
-}
 
 void prepare_schema(json& root) { Preparation(root).run(); }
 

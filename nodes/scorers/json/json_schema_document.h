@@ -8,15 +8,8 @@
 
 namespace sluice::nodes {
 
-/// Numbers without a fraction become integers: to JSON Schema 1.0 and 1 are the same number.
-void make_integers(nlohmann::json& value);
-
-/// The keywords under which prepare_schema() leaves `pattern` and `format`.
-inline constexpr const char* kPatternCheck = "\x01pattern";
-inline constexpr const char* kFormatCheck = "\x01format";
-
-/// Goes through a draft 7 schema, refuses what JsonSchemaChecker refuses, and renames `pattern` and `format`: the library would
-/// check them with std::regex, which overflows the stack on a long text. Throws UserError with a JSON pointer to the place.
+/// Goes through a draft 7 schema that exact_json() read, refuses what JsonSchemaChecker refuses, and renames kOwnKeywords to
+/// own_name(). Throws UserError with a JSON pointer to the place.
 void prepare_schema(nlohmann::json& root);
 
 /// The regular expression of a `pattern`, which is written in the language of ECMA 262. Throws UserError when it is not valid.

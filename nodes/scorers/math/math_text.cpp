@@ -12,7 +12,7 @@ namespace {
 
 using Replacement = std::pair<std::string_view, std::string_view>;
 
-constexpr std::array<Replacement, 16> kSymbols{{
+constexpr std::array<Replacement, 37> kSymbols{{
     {"{,}", ","},
     {"~", " "},
     {"\u2212", "-"},  // minus sign
@@ -29,6 +29,27 @@ constexpr std::array<Replacement, 16> kSymbols{{
     {"\u00b3", "^3"},
     {"\u2248", "="},  // almost equal
     {"\uff05", "%"},  // full width
+    {"\u03c0", "\\pi "},
+    {"\u221a", "\\sqrt "},
+    {"\u221e", "\\infty "},
+    {"\u00f7", "\\div "},
+    {"\u00b1", "\\pm "},
+    {"\u2213", "\\mp "},
+    {"\u2264", "\\le "},
+    {"\u2265", "\\ge "},
+    {"\u2260", "\\ne "},
+    {"\u2192", "\\to "},
+    {"\u21d2", "\\Rightarrow "},
+    {"\u00bd", "\\frac{1}{2}"},
+    {"\u2153", "\\frac{1}{3}"},
+    {"\u2154", "\\frac{2}{3}"},
+    {"\u00bc", "\\frac{1}{4}"},
+    {"\u00be", "\\frac{3}{4}"},
+    {"\u2155", "\\frac{1}{5}"},
+    {"\u215b", "\\frac{1}{8}"},
+    {"\u215c", "\\frac{3}{8}"},
+    {"\u215d", "\\frac{5}{8}"},
+    {"\u215e", "\\frac{7}{8}"},
 }};
 
 constexpr std::array<Replacement, 9> kEscapes{{
@@ -50,6 +71,12 @@ constexpr std::array<Replacement, 30> kCommands{{
     {"texttt", " "},      {"mathrm", " "},     {"mathbf", " "},     {"mathit", " "},       {"mathsf", " "}, {"mathtt", " "},
     {"mbox", " "},        {"boldsymbol", " "}, {"bf", " "},         {"operatorname", " "}, {"quad", " "},   {"qquad", " "},
 }};
+
+// Commands that are a value, or make one of what follows: a number beside them is a factor.
+constexpr std::array<std::string_view, 28> kValues{"\\frac",  "\\sqrt",  "\\pi",    "\\ln",    "\\log", "\\exp",    "\\sin",
+                                                   "\\cos",   "\\tan",   "\\infty", "\\div",   "\\pm",  "\\mp",     "\\alpha",
+                                                   "\\beta",  "\\gamma", "\\delta", "\\theta", "\\phi", "\\lambda", "\\mu",
+                                                   "\\sigma", "\\omega", "\\rho",   "\\binom", "\\cot", "\\sec",    "\\csc"};
 
 template <size_t N>
 const Replacement* find(const std::array<Replacement, N>& table, std::string_view what) {
@@ -88,6 +115,8 @@ std::string_view command_at(std::string_view text) {
   const auto end = std::find_if_not(text.begin() + 1, text.end(), is_letter);
   return text.substr(0, static_cast<size_t>(end - text.begin()));
 }
+
+bool is_value_command(std::string_view text) { return std::ranges::find(kValues, command_at(text)) != kValues.end(); }
 
 Braces braces_at(std::string_view text) {
   if (!text.starts_with('{')) return {};

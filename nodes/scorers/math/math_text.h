@@ -10,16 +10,20 @@ namespace sluice::nodes {
 /// dollar sign. Nothing when there is none, or when its braces do not close: the response was cut off. A view into `text`.
 std::optional<std::string_view> last_boxed(std::string_view text);
 
-/// The line behind the last ####, or the next one that is not blank. Nothing when there is none.
+/// The line after the last ####, or the next one that is not blank. Nothing when there is none.
 std::optional<std::string_view> after_hashes(std::string_view text);
 
-/// The same text with what LaTeX and Unicode have several ways for written in one, so that numbers can be read from it:
-/// \dfrac and \tfrac are \frac; \times, \cdot, and their Unicode forms are *; \text{...} and its like lose the command; spacing
-/// commands go; a minus sign is -, any currency sign $, a degree sign stays; \approx is =.
+/// The same text with what LaTeX and Unicode have several ways for written in one, so that numbers can be read from it: \dfrac
+/// and \tfrac are \frac; \times, \cdot, and their Unicode forms are *; \text{...} and its like lose the command; spacing commands
+/// go; a minus sign is -, any currency sign $, a degree sign stays; \approx is =; the signs of one half, pi, roots, plus or minus
+/// and relations are the commands of LaTeX.
 std::string plain_math(std::string_view text);
 
 /// The first word of `text` where it is a command of LaTeX (`\frac`), else nothing.
 std::string_view command_at(std::string_view text);
+
+/// Whether that is a command which is a value, or makes one of what follows (\pi, \sqrt): a number beside it is a factor.
+bool is_value_command(std::string_view text);
 
 /// The {...} at the front of a text.
 struct Braces {

@@ -10,38 +10,6 @@ namespace {
 
 constexpr int64_t kMostChoices = 26;
 
-// What may stand in front of a letter, and what behind it at the end. One repetition, so that no run of blanks can be cut in two.
-constexpr const char* kBefore = R"((?:[\s*_"'`$({\[]|\\\(|\\(?:text|textbf|mathrm|mathbf)\b|(?i:option|choice)\b)*)";
-constexpr const char* kBehind = R"([\s*_"'`$)}\].:]*)";
-// Of ASCII: letters of other scripts stand beside an answer without a blank.
-constexpr const char* kNoWordBefore = R"((?<![A-Za-z0-9_'\\]))";
-constexpr const char* kNoWordBehind = R"((?![A-Za-z0-9_']))";
-
-text::Regex regex_of(const std::string& pattern) { return {pattern, "type \"multiple_choice\""}; }
-
-std::string letters(char first, int64_t choices) {
-  return std::string("[") + first + "-" + static_cast<char>(first + choices - 1) + "]";
-}
-
-std::string capital(int64_t choices) { return letters('A', choices); }
-std::string any_case(int64_t choices) { return "(?:" + letters('A', choices) + "|" + letters('a', choices) + ")"; }
-
-// The letter behind "answer is": a small one only where it cannot be a word of a sentence.
-std::string answer_pattern(int64_t choices) {
-  const std::string small = letters('a', choices);
-  return R"((?i:\banswer(?!\s+(?:choices|options)))[^\n]{0,60}?(?:(?i:\bis\b)|:|=))" + std::string(kBefore) + "(" +
-         capital(choices) + kNoWordBehind + R"(|(?<=\())" + small + R"((?=\))|)" + small + R"((?=[^\w\n]*(?:\n|\z))))";
-}
-
-std::string correct_pattern(int64_t choices) {
-  return kNoWordBefore + ("(" + capital(choices)) + R"re()[*_)"'`\]}]*\s+(?i:is\s+(?:the\s+)?(?:correct|right|best|true)))re";
-}
-
-// A and I in front of a small letter are words of English.
-std::string standing_pattern(int64_t choices) {
-  return kNoWordBefore + ("((?![AI] [a-z])" + capital(choices)) + ")" + kNoWordBehind;
-}
-
 // The letter that stands last, as a capital.
 std::optional<char> last_match(std::initializer_list<const text::Regex*> patterns, std::string_view text) {
   std::optional<size_t> last;
@@ -50,16 +18,16 @@ std::optional<char> last_match(std::initializer_list<const text::Regex*> pattern
     if (!matches.empty() && (!last || matches.back().begin > *last)) last = matches.back().begin;
   }
   if (!last) return std::nullopt;
-  const char letter = text[*last];
-  return letter >= 'a' ? static_cast<char>(letter - 'a' + 'A') : letter;
+  return capital_of(text[*last]);
 }
 
 }  // namespace
 
 LabelLetters::LabelLetters(int64_t choices)
     : choices_(choices),
-      alone_(regex_of(R"(\A)" + std::string(kBefore) + "(" + any_case(choices) + ")" + kBehind + R"(\z)")),
-      leading_(regex_of(R"(\A)" + std::string(kBefore) + "(" + any_case(choices) + R"()[*_}]*[).:\]])")) {}
+      alone_(
+          choice_regex(R"(\A)" + std::string(kBeforeLetter) + "(" + letter_of_any_case(choices) + ")" + kBehindLetter + R"(\z)")),
+      leading_(choice_regex(R"(\A)" + std::string(kBeforeLetter) + "(" + letter_of_any_case(choices) + R"()[*_}]*[).:\]])")) {}
 
 char LabelLetters::operator()(const std::string& label) const {
   check_label(label);
@@ -88,9 +56,7 @@ MultipleChoice::MultipleChoice(const MultipleChoiceParams& params, engine::NodeR
     : params_(params),
       node_(resources.node),
       of_label_(params.choices),
-      answer_is_(regex_of(answer_pattern(params.choices))),
-      is_correct_(regex_of(correct_pattern(params.choices))),
-      standing_alone_(regex_of(standing_pattern(params.choices))),
+      in_sentences_(params.choices),
       metrics_(*resources.metrics) {}
 
 void MultipleChoice::process(engine::MicroBatch& batch) {
@@ -116,8 +82,7 @@ std::optional<char> MultipleChoice::choice_of_response(std::string_view response
     const auto box = last_boxed(response);
     return box ? of_label_.find(*box) : std::nullopt;
   }
-  if (const auto letter = last_match({&answer_is_, &is_correct_}, response)) return letter;
-  return last_match({&standing_alone_}, response);
+  return in_sentences_.find(response);
 }
 
 }  // namespace sluice::nodes

@@ -7,6 +7,7 @@
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 #include "nodes/scorers/failed_samples.h"
+#include "nodes/scorers/math/choice_finder.h"
 #include "nodes/scorers/scorer.h"
 #include "text/unicode/oniguruma.h"
 
@@ -25,10 +26,8 @@ namespace sluice::nodes {
 ///
 /// 1. all of it, where it is a letter alone: `B`, `(b).`, `**B**`;
 /// 2. the last \boxed{...}, read like a label; a box with anything else in it chooses nothing;
-/// 3. the last of `answer ... is B` and `answer: B` (no further than 60 characters on the same line; a small letter only at the
-///    line's end or in parentheses), and `B is correct` (right, best, true, the correct one);
-/// 4. the last capital letter that stands alone. An A or I in front of a word in small letters is none: it is an article or
-/// pronoun.
+/// 3. the letter that its sentences settle on, as ChoiceFinder says: `the answer is B`, `B is correct`, else the last one that
+///    stands alone and is not ruled out. Of `A or B` none is chosen.
 ///
 /// Letters beyond `choices` are not seen. Emphasis, quotes, dollar signs, brackets and \text{} around a letter do not matter.
 /// Reads response[S], label[G]; writes score[S]  (S: samples, G: groups). A response that chooses nothing scores 0, and so does
@@ -73,9 +72,7 @@ class MultipleChoice final : public engine::Node {
   const MultipleChoiceParams params_;
   const std::string node_;
   const LabelLetters of_label_;
-  const text::Regex answer_is_;
-  const text::Regex is_correct_;
-  const text::Regex standing_alone_;
+  const ChoiceFinder in_sentences_;
   engine::MetricsRecorder& metrics_;
 };
 

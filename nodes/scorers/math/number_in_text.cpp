@@ -4,147 +4,27 @@
 #include <array>
 #include <string>
 
+#include "nodes/scorers/math/magnitude.h"
 #include "nodes/scorers/math/math_text.h"
+#include "nodes/scorers/math/number_sign.h"
+#include "nodes/scorers/math/unit_text.h"
 #include "nodes/scorers/number_parts.h"
 
 namespace sluice::nodes {
 namespace {
 
-constexpr size_t kMostDigits = 400;
-constexpr std::string_view kFraction = "\\frac";
-constexpr std::string_view kUnitLetters = "ghlmsACFJKLNVW";
-constexpr std::string_view kBlanks = " \t\r\n\v\f";
-
-// Commands that are a value, or make one of what follows: a number beside them is a factor.
-constexpr std::array<std::string_view, 28> kValues{"\\frac",  "\\sqrt",  "\\pi",    "\\ln",    "\\log", "\\exp",    "\\sin",
-                                                   "\\cos",   "\\tan",   "\\infty", "\\div",   "\\pm",  "\\mp",     "\\alpha",
-                                                   "\\beta",  "\\gamma", "\\delta", "\\theta", "\\phi", "\\lambda", "\\mu",
-                                                   "\\sigma", "\\omega", "\\rho",   "\\binom", "\\cot", "\\sec",    "\\csc"};
-
 bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
 
-std::string_view without_blanks(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  return text;
+// 1.2.3, 1/2/25 and 12:30 go on so.
+bool goes_on(std::string_view rest) {
+  return rest.size() > 1 && (rest[0] == '.' || rest[0] == '/' || rest[0] == ':') && is_digit(rest[1]);
 }
 
-bool is_value_command(std::string_view text) { return std::ranges::find(kValues, command_at(text)) != kValues.end(); }
-
-// The one-letter word at the front of `text`, or 0.
-char single_letter(std::string_view text) {
-  if (text.empty() || !is_letter(text[0]) || (text.size() > 1 && is_letter(text[1]))) return 0;
-  return text[0];
-}
-
-// ^2, but not the degrees of ^\circ.
-bool is_power(std::string_view text) {
-  return text.starts_with('^') && !text.starts_with("^\u00b0") && !text.starts_with("^{\u00b0");
-}
-
-bool is_proper(const Rational& fraction) { return fraction.above < fraction.below; }
-
-std::optional<Rational> quotient(const Rational& above, const Rational& below) {
-  if (below.above.is_zero()) return std::nullopt;
-  return above / below;
-}
-
-// A signed decimal and nothing else.
-std::optional<Rational> simple_number(std::string_view text) {
-  text = without_blanks(text);
-  const bool negative = text.starts_with('-');
-  if (negative) text.remove_prefix(1);
-  const std::string whole = take_integer(text);
-  const std::string_view decimals = take_decimals(text);
-  const size_t digits = whole.size() + decimals.size();
-  if (digits == 0 || digits > kMostDigits || !without_blanks(text).empty()) return std::nullopt;
-  const Rational value = Rational::decimal(whole + std::string(decimals), static_cast<int64_t>(decimals.size()));
-  return negative ? -value : value;
-}
-
-// {3} or the 3 of \frac34, and what is left of the text behind it.
-std::string_view take_argument(std::string_view& text) {
-  text = without_blanks(text);
-  const Braces braces = braces_at(text);
-  const std::string_view inside = braces.closed       ? text.substr(1, braces.length - 2)
-                                  : braces.length > 0 ? std::string_view()
-                                                      : text.substr(0, 1);
-  text.remove_prefix(std::max(braces.length, inside.size()));
-  return inside;
-}
-
-// \frac{3}{4}; of one whose parts are no numbers everything is taken.
-std::optional<Rational> take_fraction_command(std::string_view& text) {
-  text.remove_prefix(kFraction.size());
-  const auto above = simple_number(take_argument(text));
-  const auto below = simple_number(take_argument(text));
-  return above && below ? quotient(*above, *below) : std::nullopt;
-}
-
-// The 10^8 of 1.5 * 10^{8}.
-std::optional<int64_t> take_power_of_ten(std::string_view& text) {
-  std::string_view rest = without_blanks(text);
-  if (!rest.starts_with('*') && !rest.starts_with('x')) return std::nullopt;
-  rest = without_blanks(rest.substr(1));
-  if (!rest.starts_with("10^")) return std::nullopt;
-  rest.remove_prefix(3);
-  const bool braces = rest.starts_with('{');
-  if (braces) rest.remove_prefix(1);
-  const bool negative = rest.starts_with('-');
-  if (negative) rest.remove_prefix(1);
-  const std::string_view digits = take_digits(rest);
-  if (digits.empty() || digits.size() > 4 || (braces && !rest.starts_with('}'))) return std::nullopt;
-  text = rest.substr(braces ? 1 : 0);
-  const int64_t exponent = std::stoll(std::string(digits));
-  return negative ? -exponent : exponent;
-}
-
-// The fraction of a mixed number, behind its integer.
-std::optional<Rational> take_mixed(std::string_view& text) {
-  std::string_view rest = without_blanks(text);
-  std::optional<Rational> fraction;
-  if (command_at(rest) == kFraction) {
-    fraction = take_fraction_command(rest);
-  } else if (text.size() > 1 && text[0] == ' ' && is_digit(text[1])) {
-    const std::string above(take_digits(rest));
-    if (!rest.starts_with('/')) return std::nullopt;
-    rest.remove_prefix(1);
-    const std::string below(take_digits(rest));
-    if (std::max(above.size(), below.size()) > kMostDigits) return std::nullopt;
-    fraction = quotient(Rational::decimal(above, 0), Rational::decimal(below, 0));
-  }
-  if (!fraction || fraction->negative || fraction->above.is_zero() || !is_proper(*fraction)) return std::nullopt;
-  text = rest;
-  return fraction;
-}
-
-// A number without its sign; takes at least its first digits also where it is none.
-std::optional<Rational> take_magnitude(std::string_view& text) {
-  if (command_at(text) == kFraction) return take_fraction_command(text);
-  const std::string whole = take_integer(text);
-  const std::string_view decimals = take_decimals(text);
-  const size_t digits = whole.size() + decimals.size();
-  if (digits == 0 || digits > kMostDigits) return std::nullopt;
-
-  const auto scale = static_cast<int64_t>(decimals.size());
-  int64_t exponent = take_exponent(text);
-  if (exponent == 0) exponent = take_power_of_ten(text).value_or(0);
-  if (std::abs(exponent) > kLargestExponent) return std::nullopt;
-  const Rational value = Rational::decimal(whole + std::string(decimals), scale - exponent);
-  if (exponent != 0 || scale != 0) return value;
-
-  if (const auto fraction = take_mixed(text)) return value + *fraction;
-  const std::string denominator = take_denominator(text);
-  if (denominator.empty()) return value;
-  if (denominator.size() > kMostDigits) return std::nullopt;
-  return quotient(value, Rational::decimal(denominator, 0));
-}
-
-// What follows makes another thing of the number: a version, a date, a power, a factor.
+// What follows makes another thing of the number: a version, a date, a time, a power, a factor.
 bool is_spoiled_by(std::string_view rest) {
-  if (rest.size() > 1 && (rest[0] == '.' || rest[0] == '/') && is_digit(rest[1])) return true;
+  if (goes_on(rest)) return true;
   if (rest.starts_with('_')) return true;
-  const char letter = single_letter(rest);
-  if (letter != 0 && kUnitLetters.find(letter) == std::string_view::npos) return true;
+  if (begins_with_variable(rest)) return true;
   rest = without_blanks(rest);
   if (is_power(rest)) return true;
   return is_value_command(rest);
@@ -160,49 +40,31 @@ bool take_percent(std::string_view& text) {
   return false;
 }
 
-struct Sign {
-  bool negative = false;
-  bool part_of_name = false;  // GPT-4
-};
-
-// The sign of a number that begins at `at`, with a currency sign before or behind it.
-Sign sign_before(std::string_view text, size_t at) {
-  const auto before = [&](size_t end) { return end == 0 ? '\0' : text[end - 1]; };
-  const auto is_sign = [](char c) { return c == '-' || c == '+'; };
-  size_t begin = at;
-  bool negative = false, is_signed = false;
-  const auto take_sign = [&] {
-    if (is_signed || !is_sign(before(begin))) return;
-    is_signed = true;
-    negative = before(begin) == '-';
-    --begin;
-  };
-  take_sign();
-  const bool currency = before(begin) == '$';
-  if (currency) --begin;
-  take_sign();
-  if (!is_signed) return {};
-  const char left = before(begin);
-  if (!currency && is_letter(left)) return {.part_of_name = true};
-  const bool subtracts = is_word(left) || is_sign(left) || left == ')' || left == ']' || left == '}' || left == '%';
-  return {.negative = negative && !subtracts};
+// 3 *, but not the emphasis of **5**.
+bool ends_with_product(std::string_view before) {
+  const size_t last = before.find_last_not_of(kBlanks);
+  return last != std::string_view::npos && before[last] == '*' && (last == 0 || before[last - 1] != '*');
 }
 
 // Goes through a text from left to right and reads every number on its way.
 class NumberScan {
  public:
-  explicit NumberScan(std::string_view text) : text_(text) {}
-
-  std::optional<NumberInText> last() {
+  explicit NumberScan(std::string_view text) : text_(text) {
     while (at_ < text_.size()) {
-      if (starts_number()) {
-        if (auto number = take_number()) last_ = std::move(number);
-      } else {
+      if (starts_number())
+        take_number();
+      else
         skip();
-      }
     }
-    return last_;
   }
+
+  const std::optional<NumberInText>& last() const { return last_; }
+
+  /// It is the only number, and nothing else has digits that are not those of a name.
+  bool is_single() const { return last_ && count_ == 1 && !other_digits_; }
+
+  std::string_view before_last() const { return text_.substr(0, begin_); }
+  std::string_view behind_last() const { return text_.substr(end_); }
 
  private:
   std::string_view rest() const { return text_.substr(at_); }
@@ -215,18 +77,23 @@ class NumberScan {
     return here.size() > 1 && here[0] == '.' && is_digit(here[1]) && !after_word;
   }
 
-  std::optional<NumberInText> take_number() {
+  void take_number() {
     const Sign sign = sign_before(text_, at_);
     std::string_view here = rest();
     auto value = take_magnitude(here);
-    if (is_spoiled_by(here) || sign.part_of_name) value.reset();
-    if (here.size() > 1 && (here[0] == '.' || here[0] == '/') && is_digit(here[1])) {
-      here.remove_prefix(std::min(here.find_first_not_of("./0123456789"), here.size()));
-    }
+    if (is_spoiled_by(here) || (is_power_of_ten(here) && ends_with_product(text_.substr(0, sign.begin)))) value.reset();
+    if (goes_on(here)) here.remove_prefix(std::min(here.find_first_not_of("./:0123456789"), here.size()));
     const bool percent = take_percent(here);
     go_to(here);
-    if (!value) return std::nullopt;
-    return NumberInText{sign.negative ? -*value : *value, percent};
+    if (sign.part_of_name) return;
+    if (!value) return void(other_digits_ = true);
+    last_ = NumberInText{sign.negative ? -*value : *value, percent};
+    begin_ = sign.begin, end_ = at_, ++count_;
+  }
+
+  // What was taken up to `behind` has an exponent, so that it is a factor of what stands before a sign of multiplication.
+  bool is_power_of_ten(std::string_view behind) const {
+    return text_.substr(at_, text_.size() - behind.size() - at_).starts_with("10^");
   }
 
   // A word, a command with what it is applied to, an exponent or index, or one character.
@@ -241,11 +108,19 @@ class NumberScan {
       if (value) skip_argument();
     } else {
       ++at_;
-      if (here[0] == '^' || here[0] == '_') skip_argument();
+      if (here[0] == '^') skip_argument();
+      if (here[0] == '_') skip_index();
     }
   }
 
+  // What a command or an exponent is applied to.
   void skip_argument() {
+    const size_t from = at_;
+    skip_index();
+    other_digits_ = other_digits_ || std::ranges::any_of(text_.substr(from, at_ - from), is_digit);
+  }
+
+  void skip_index() {
     std::string_view here = without_blanks(rest());
     const size_t braces = braces_at(here).length;
     here.remove_prefix(braces);
@@ -259,16 +134,52 @@ class NumberScan {
   std::string_view text_;
   size_t at_ = 0;
   std::optional<NumberInText> last_;
+  size_t begin_ = 0, end_ = 0;  // of the last
+  size_t count_ = 0;
+  bool other_digits_ = false;
 };
 
+// Whether an operator makes a number a part of something: x - 3, 3!, but not = 5.
+bool ends_with_operator(std::string_view before) {
+  const size_t last = before.find_last_not_of(kBlanks);
+  if (last == std::string_view::npos) return false;
+  return ends_with_product(before) || std::string_view("+-/^|").find(before[last]) != std::string_view::npos;
+}
+
+bool begins_with_operator(std::string_view behind) {
+  const std::string_view rest = without_blanks(behind);
+  if (rest.starts_with('*')) return !rest.starts_with("**");
+  return !rest.empty() && std::string_view("+-/^=|!:").find(rest[0]) != std::string_view::npos;
+}
+
+// <answer> and </b> are tags.
+bool has_relation(std::string_view text) {
+  constexpr std::array<std::string_view, 8> kRelations{"\\le", "\\leq", "\\lt", "\\ge", "\\geq", "\\gt", "\\ne", "\\neq"};
+  bool in_tag = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i);
+    const bool opens_tag = rest[0] == '<' && rest.size() > 1 && (is_letter(rest[1]) || rest[1] == '/');
+    if (std::ranges::find(kRelations, command_at(rest)) != kRelations.end()) return true;
+    if ((rest[0] == '<' && !opens_tag) || (rest[0] == '>' && !in_tag)) return true;
+    in_tag = opens_tag || (in_tag && (is_letter(rest[0]) || rest[0] == '/'));
+  }
+  return false;
+}
+
+// (1), but not (1)(2).
+bool is_parenthesized(std::string_view text) {
+  return text.size() > 2 && text.starts_with('(') && text.find_first_of("()", 1) == text.size() - 1 && text.ends_with(')');
+}
+
 std::string_view without_decoration(std::string_view text) {
-  constexpr std::string_view kBefore = " \t\r\n\v\f$*\"'`", kBehind = " \t\r\n\v\f$*\"'`.,;:!?";
+  constexpr std::string_view kBefore = " \t\r\n\v\f$*\"'`", kBehind = " \t\r\n\v\f$*\"'`.,;:?";
   constexpr int kMostLayers = 8;  // of braces
   for (int layer = 0; layer < kMostLayers; ++layer) {
     text.remove_prefix(std::min(text.find_first_not_of(kBefore), text.size()));
     text.remove_suffix(text.size() - (text.find_last_not_of(kBehind) + 1));  // npos + 1 is 0
     const Braces braces = braces_at(text);
-    if (!braces.closed || braces.length != text.size()) break;
+    const bool in_braces = braces.closed && braces.length == text.size();
+    if (!in_braces && !is_parenthesized(text)) break;
     text = text.substr(1, text.size() - 2);
   }
   return text;
@@ -283,44 +194,20 @@ std::string_view right_side(std::string_view text) {
   return several ? std::string_view() : text.substr(last + 1);
 }
 
-// The exponent of a unit: m2, m^2, s^{-1}.
-bool is_unit_exponent(std::string_view rest, size_t at) {
-  while (at > 0 && (rest[at - 1] == '^' || rest[at - 1] == '{' || rest[at - 1] == '-')) --at;
-  return at > 0 && (is_letter(rest[at - 1]) || rest[at - 1] == '}');
-}
-
-bool is_unit(std::string_view rest) {
-  const size_t first = rest.find_first_not_of(" \t\r\n\v\f{}()");
-  if (first == std::string_view::npos) return true;
-  if (is_power(rest.substr(first))) return false;
-  const char letter = single_letter(rest.substr(first));
-  if (letter != 0 && kUnitLetters.find(letter) == std::string_view::npos) return false;
-  for (size_t i = first; i < rest.size(); ++i) {
-    const char c = rest[i];
-    if (is_digit(c) && !is_digit(rest[i - (i > 0)]) && !is_unit_exponent(rest, i)) return false;
-    if (c == '-' && (i == 0 || (!is_letter(rest[i - 1]) && rest[i - 1] != '^' && rest[i - 1] != '{'))) return false;
-    if (std::string_view("\\=<>+*").find(c) != std::string_view::npos) return false;
-  }
-  return true;
-}
-
-bool take_sign(std::string_view& text) {
-  const bool negative = text.starts_with('-');
-  if (negative || text.starts_with('+')) text = without_blanks(text.substr(1));
-  return negative;
-}
-
 }  // namespace
 
 std::optional<NumberInText> last_number(std::string_view text) { return NumberScan(text).last(); }
 
+std::optional<NumberInText> single_number(std::string_view text) {
+  const NumberScan scan(text);
+  if (!scan.is_single() || has_relation(text)) return std::nullopt;
+  if (ends_with_operator(scan.before_last()) || begins_with_operator(scan.behind_last())) return std::nullopt;
+  return scan.last();
+}
+
 std::optional<NumberInText> whole_number(std::string_view text) {
   text = without_decoration(right_side(without_decoration(text)));
-  bool negative = take_sign(text);
-  if (text.starts_with('$')) {
-    text = without_blanks(text.substr(1));
-    if (!negative) negative = take_sign(text);
-  }
+  const bool negative = take_sign_and_currency(text);
   const auto value = take_magnitude(text);
   if (!value || is_spoiled_by(text)) return std::nullopt;
   const bool percent = take_percent(text);

@@ -1,9 +1,12 @@
 #include "nodes/scorers/math/numeric_match.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/strings.h"
 #include "nodes/columns/columns.h"
 #include "nodes/scorers/math/math_text.h"
+#include "nodes/scorers/number_parts.h"
 
 namespace sluice::nodes {
 namespace {
@@ -37,6 +40,14 @@ Rational value_of(const NumberInText& number, PercentMeaning percent) {
   return scaled ? number.value / Rational{.above = Natural(100)} : number.value;
 }
 
+// The number that a label marks, though it is not all of the label.
+std::optional<NumberInText> marked_number(std::string_view label, NumberPlace answer) {
+  const auto line = after_hashes(label);
+  if (last_boxed(label) || !line || std::ranges::none_of(*line, is_digit)) return find_number(label, answer);
+  if (auto number = read_whole(line)) return number;
+  return single_number(plain_math(*line));
+}
+
 // What labels hold, as a reader of describe_labels().
 class ReferenceNumbers {
  public:
@@ -45,7 +56,12 @@ class ReferenceNumbers {
   Rational operator()(const std::string& label) const {
     check_label(label);
     const auto number = number_of_label(label, place_);
-    if (!number) throw UserError("holds no number", "answer says where it is looked for; exact_match compares texts");
+    if (!number) {
+      const bool has_digits = std::ranges::any_of(label, is_digit);
+      throw UserError(
+          has_digits ? "holds more than one number, or one that is a part of something else" : "holds no number",
+          "a label is one number, with a unit or without, or marks it with #### or \\boxed{}; exact_match compares texts");
+    }
     return value_of(*number, percent_);
   }
 
@@ -64,7 +80,7 @@ Rational as_written(double value) {
 
 std::optional<NumberInText> number_of_label(std::string_view label, NumberPlace answer) {
   if (auto number = read_whole(label)) return number;
-  return find_number(label, answer);
+  return last_boxed(label) || after_hashes(label) ? marked_number(label, answer) : single_number(plain_math(label));
 }
 
 void NumericMatch::describe(engine::Contract<NumericMatchParams>& c) {
@@ -72,7 +88,7 @@ void NumericMatch::describe(engine::Contract<NumericMatchParams>& c) {
   c.type("numeric_match", "1 where the number of the response is that of the label, else 0");
   c.param("answer", &P::answer)
       .doc(
-          "where the number stands: boxed: in the last \\boxed{...}, hash: behind the last ####, last_number: anywhere, auto: "
+          "where the number stands: boxed: in the last \\boxed{...}, hash: after the last ####, last_number: anywhere, auto: "
           "the "
           "first of these that is there");
   c.param("tolerance", &P::tolerance).between(0, kLargestTolerance).doc("numbers this far apart are equal");

@@ -33,19 +33,19 @@ constexpr auto enum_names(PercentMeaning) {
 ///   [nodes.score]
 ///   type = "numeric_match"
 ///   inputs = ["generate"]
-///   answer = "auto"            # "boxed": the last \boxed{...}; "hash": the line behind the last ####; "last_number"
+///   answer = "auto"            # "boxed": the last \boxed{...}; "hash": the line after the last ####; "last_number"
 ///   tolerance = 0.0            # numbers this far apart are equal
 ///   relative_tolerance = 0.0   # likewise, as a share of the label's number; either is enough
 ///   percent = "ignore"         # 50% is 50; "scale": 0.5
 ///
 /// And the parameters of every scorer (scorer.h). What counts as a number is said in number_in_text.h; everything is exact:
-/// 0.1 + 0.2 is 0.3, and 9007199254740993 is not 9007199254740992. What stands in a box or behind #### must be a number as a
-/// whole, with a unit or not. "auto" takes the last \boxed{...} if there is one, whatever is in it; else what is behind the last
-/// #### if that is a number; else the last number of the text. A label is that number if it is one as a whole, and else read in
-/// the same way.
+/// 0.1 + 0.2 is 0.3, and 9007199254740993 is not 9007199254740992. What stands in a box or after #### must be a number as a
+/// whole, with a unit or not. "auto" takes the last \boxed{...} if there is one, whatever is in it; else what is after the last
+/// #### if that is a number; else the last number of the text. A label is that number if it is one as a whole; else, where it has
+/// a box or ####, it is read like a response; else it must have a single number (single_number()).
 ///
 /// Reads response[S], label[G]; writes score[S]  (S: samples, G: groups). A response without a number scores 0. A label without
-/// one is a UserError that names the group: nothing could ever match it.
+/// one, or with several, is a UserError that names the group: nothing could match it, or what should not.
 struct NumericMatchParams : ScorerParams {
   NumberPlace answer = NumberPlace::kAuto;
   double tolerance = 0;

@@ -75,6 +75,19 @@ Natural operator*(const Natural& a, const Natural& b) {
   return product;
 }
 
+// As on paper: of each digit on its way the divisor is taken away as often as it fits.
+Natural operator%(const Natural& a, const Natural& b) {
+  SLUICE_CHECK(!b.is_zero(), "division by zero");
+  Natural rest;
+  for (size_t limb = a.limbs_.size(); limb-- > 0;) {
+    for (uint64_t power = kBase / 10; power > 0; power /= 10) {
+      rest = rest * Natural(10) + Natural(static_cast<uint32_t>(a.limbs_[limb] / power % 10));
+      while (rest >= b) rest = rest - b;
+    }
+  }
+  return rest;
+}
+
 std::strong_ordering operator<=>(const Natural& a, const Natural& b) {
   if (a.limbs_.size() != b.limbs_.size()) return a.limbs_.size() <=> b.limbs_.size();
   return std::lexicographical_compare_three_way(a.limbs_.rbegin(), a.limbs_.rend(), b.limbs_.rbegin(), b.limbs_.rend());
@@ -108,6 +121,11 @@ std::strong_ordering operator<=>(const Rational& a, const Rational& b) {
   const Rational difference = a - b;
   if (difference.above.is_zero()) return std::strong_ordering::equal;
   return difference.negative ? std::strong_ordering::less : std::strong_ordering::greater;
+}
+
+bool is_multiple(const Rational& number, const Rational& divisor) {
+  SLUICE_CHECK(!divisor.above.is_zero(), "division by zero");
+  return ((number.above * divisor.below) % (number.below * divisor.above)).is_zero();
 }
 
 bool operator==(const Rational& a, const Rational& b) { return (a <=> b) == std::strong_ordering::equal; }

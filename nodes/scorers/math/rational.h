@@ -21,6 +21,7 @@ class Natural {
   friend Natural operator+(const Natural& a, const Natural& b);
   friend Natural operator-(const Natural& a, const Natural& b);  // a >= b
   friend Natural operator*(const Natural& a, const Natural& b);
+  friend Natural operator%(const Natural& a, const Natural& b);  // b is not 0
   friend std::strong_ordering operator<=>(const Natural& a, const Natural& b);
   friend bool operator==(const Natural& a, const Natural& b) = default;
 
@@ -48,6 +49,9 @@ Rational operator-(const Rational& a, const Rational& b);
 Rational operator*(const Rational& a, const Rational& b);
 Rational operator/(const Rational& a, const Rational& b);  // b is not 0
 std::strong_ordering operator<=>(const Rational& a, const Rational& b);
+
+/// Whether it is an integer times `divisor`, which is not 0.
+bool is_multiple(const Rational& number, const Rational& divisor);
 bool operator==(const Rational& a, const Rational& b);
 
 }  // namespace sluice::nodes

@@ -204,6 +204,8 @@ def number(value):
         value = float(value)
     except OverflowError:
         value = math.inf if value > 0 else -math.inf
+    except ValueError:  # the signaling NaN of decimal
+        value = math.nan
     if not abs(value) <= LARGEST:
         reason = "" if value != value or math.isinf(value) else f", and no number may be larger than {LARGEST:.4g}"
         raise Unusable(f"it returned {value} for this sample{reason}")
@@ -238,18 +240,20 @@ class Result:
             self.metrics.setdefault(name, []).append(value)
 
     def put(self, index, value):
-        """One sample: a number, or a dictionary with one."""
-        try:
-            if isinstance(value, dict):
-                key = next((k for k in ("score", "reward", "rewards") if k in value), None)
-                if key is None:
-                    raise Unusable("it returned a dictionary without score or reward")
-                self.scores[index] = number(value[key])
-                self.add_metrics(metrics_of(value, (key,)))
-            else:
-                self.scores[index] = number(value)
-        except Unusable as wrong:
-            self.errors.append([index, str(wrong)])
+        """One sample: a number, or a dictionary with one. Whatever is wrong with it, it is this sample that has no score."""
+        wrong = value if isinstance(value, BaseException) else value_or_error(lambda: self.take(index, value))
+        if wrong is not None:
+            self.errors.append([index, described(wrong)])
+
+    def take(self, index, value):
+        if not isinstance(value, dict):
+            self.scores[index] = number(value)
+            return
+        key = next((k for k in ("score", "reward", "rewards") if k in value), None)
+        if key is None:
+            raise Unusable("it returned a dictionary without score or reward")
+        self.scores[index] = number(value[key])
+        self.add_metrics(metrics_of(value, (key,)))
 
     def put_all(self, values):
         values = plain(values)
@@ -267,18 +271,12 @@ class Result:
 # ---- calling it ----
 
 
-def objects_of(labels):
-    """The labels as dictionaries, where every one is a JSON object; else None."""
-    objects = []
-    for label in labels:
-        try:
-            value = json.loads(label) if label.lstrip().startswith("{") else None
-        except ValueError:
-            value = None
-        if not isinstance(value, dict):
-            return None
-        objects.append(value)
-    return objects
+def object_in(label):
+    """The label as a dictionary, where it is the text of a JSON object; else None."""
+    try:
+        return json.loads(label) if label.lstrip().startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def accepted(function, arguments):
@@ -288,21 +286,27 @@ def accepted(function, arguments):
     return {name: value for name, value in arguments.items() if name in names}
 
 
-def arguments_of_samples(function, form, request, data_source):
-    """For functions of one sample: their keyword arguments, a dictionary a sample."""
-    prompts, responses, labels = request["prompts"], request["responses"], request["labels"]
-    objects = objects_of(labels)
-    for i, response in enumerate(responses):
-        if form == "response":
-            yield accepted(function, {"prompt": prompts[i], "response": response, "label": labels[i]})
-        elif form == "compute_score":
-            row = objects[i] if objects and "ground_truth" in objects[i] else {}
-            extra = {"index": request["groups"][i], "prompt": prompts[i]}
-            extra.update(row.get("extra_info") or {})
-            yield accepted(function, {"data_source": row.get("data_source", data_source), "solution_str": response,
-                                      "ground_truth": row.get("ground_truth", labels[i]), "extra_info": extra})
-        else:
-            yield {"args": types.SimpleNamespace(), "sample": slime_sample(request, i)}
+def arguments_of_sample(function, form, request, data_source, i):
+    """For functions of one sample: their keyword arguments."""
+    prompt, response, label = request["prompts"][i], request["responses"][i], request["labels"][i]
+    if form == "response":
+        return accepted(function, {"prompt": prompt, "response": response, "label": label})
+    if form == "compute_score":
+        return accepted(function, verl_arguments(request, data_source, i))
+    return {"args": types.SimpleNamespace(), "sample": slime_sample(request, i)}
+
+
+def verl_arguments(request, data_source, i):
+    label = request["labels"][i]
+    row = object_in(label) or {}
+    if "ground_truth" not in row:
+        row = {}
+    extra = row.get("extra_info") or {}
+    if not isinstance(extra, dict):
+        raise Unusable(f"extra_info of its label is a value of type {type(extra).__name__} instead of an object")
+    return {"data_source": row.get("data_source", data_source), "solution_str": request["responses"][i],
+            "ground_truth": row.get("ground_truth", label),
+            "extra_info": {"index": request["groups"][i], "prompt": request["prompts"][i], **extra}}
 
 
 def slime_sample(request, i):
@@ -321,30 +325,39 @@ def value_of(returned):
 
 
 def call_one_by_one(function, form, request, data_source, result):
-    calls = list(arguments_of_samples(function, form, request, data_source))
+    samples = range(len(request["responses"]))
+
+    def started(index):
+        seed_for(request, index)
+        return function(**arguments_of_sample(function, form, request, data_source, index))
 
     async def one(index):
-        seed_for(request, index)
-        return await function(**calls[index])
+        try:
+            return await started(index)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # as value_or_error()
+            return error
 
     async def all_of_them():
-        return await asyncio.gather(*(one(index) for index in range(len(calls))), return_exceptions=True)
+        return await asyncio.gather(*(one(index) for index in samples))
 
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):
         values = asyncio.run(all_of_them())
     else:
-        values = []
-        for index, arguments in enumerate(calls):
-            seed_for(request, index)
-            try:
-                values.append(value_of(function(**arguments)))
-            except Exception as error:
-                values.append(error)
+        values = [value_or_error(lambda: value_of(started(index))) for index in samples]
     for index, value in enumerate(values):
-        if isinstance(value, Exception):
-            result.errors.append([index, described(value)])
-        else:
-            result.put(index, value)
+        result.put(index, value)
+
+
+def value_or_error(call):
+    """What it returns, or raises: also sys.exit(), and what packages raise at the end of a timeout."""
+    try:
+        return call()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return error
 
 
 def trl_texts(request):
@@ -362,16 +375,13 @@ def arguments_of_batch(function, form, request, data_source, result):
         queries = [prompt + response for prompt, response in zip(prompts, responses)]
         return {"queries": queries, "prompts": prompts, "labels": labels}
     if form == "compute_scores":
-        rows = list(arguments_of_samples(lambda **all: None, "compute_score", request, data_source))
+        rows = [verl_arguments(request, data_source, i) for i in range(len(responses))]
         return {"data_sources": [row["data_source"] for row in rows], "solution_strs": responses,
                 "ground_truths": [row["ground_truth"] for row in rows], "extra_infos": [row["extra_info"] for row in rows]}
     if form == "samples":
         return {"args": types.SimpleNamespace(), "samples": [slime_sample(request, i) for i in range(len(responses))]}
     arguments = {**trl_texts(request), "label": labels}
-    objects = objects_of(labels)
-    if objects:
-        shared = [key for key in objects[0] if all(key in row for row in objects) and key not in arguments]
-        arguments.update({key: [row[key] for row in objects] for key in shared})
+    arguments.update({key: column for key, column in columns_of(labels, function).items() if key not in arguments})
     missing = [name for name in columns_needed(function) if name not in arguments]
     if len(missing) > 1:
         raise Unusable(f"needs the columns {', '.join(missing)}; only prompts, completions and label are there, and the keys of a "
@@ -381,6 +391,24 @@ def arguments_of_batch(function, form, request, data_source, result):
     arguments["log_extra"] = lambda *_, **__: None
     arguments["log_metric"] = lambda name, value: result.add_metrics(metrics_of({name: value}, ()))
     return arguments
+
+
+def columns_of(labels, function):
+    """The columns of a function in TRL's form that labels hold which are JSON objects: the keys that all of them have."""
+    objects = [object_in(label) for label in labels]
+    is_object = [row is not None for row in objects]
+    takes_columns = takes_any_keyword(function) or any(p.name not in (*TRL_KNOWN, "label") for p in parameters_of(function))
+    if not all(is_object):
+        if any(is_object) and takes_columns:
+            raise Unusable(f"the label of sample {is_object.index(True)} of its batch is a JSON object and that of sample "
+                           f"{is_object.index(False)} is none: the keys of labels are columns where all of them are objects")
+        return {}
+    needed = [name for name in columns_needed(function) if any(name in row for row in objects)]
+    for name in needed:
+        lacking = [i for i, row in enumerate(objects) if name not in row]
+        if lacking:
+            raise Unusable(f"needs the column {name}, which the label of sample {lacking[0]} of its batch does not have")
+    return {key: [row[key] for row in objects] for key in objects[0] if all(key in row for row in objects)}
 
 
 def call_with_all(function, form, request, data_source, result):
@@ -433,10 +461,15 @@ def described(error):
     for frame in traceback.extract_tb(error.__traceback__):
         if frame.filename.startswith(folder + os.sep):
             place = f" ({os.path.relpath(frame.filename, folder)}:{frame.lineno})"
-    if isinstance(error, SyntaxError) and error.filename:
+    if isinstance(error, SyntaxError) and isinstance(error.filename, str):
         place = f" ({os.path.basename(error.filename)}:{error.lineno})"
     traceback.print_exception(type(error), error, error.__traceback__)
-    return f"{type(error).__name__}: {error}"[:LONGEST] + place
+    return f"{type(error).__name__}: {text_of(error)}"[:LONGEST] + place
+
+
+def text_of(error):
+    text = value_or_error(lambda: str(error))
+    return text if isinstance(text, str) else f"its own text raised {type(text).__name__}"
 
 
 def main():
@@ -454,11 +487,8 @@ def main():
         return
     say({"ready": {"function": name, "form": form}})
     for line in requests:
-        try:
-            reply = score(function, form, json.loads(line), data_source)
-        except Exception as error:
-            reply = {"failure": described(error)}
-        say(reply)
+        reply = value_or_error(lambda: score(function, form, json.loads(line), data_source))
+        say({"failure": described(reply)} if isinstance(reply, BaseException) else reply)
 
 
 if __name__ == "__main__":

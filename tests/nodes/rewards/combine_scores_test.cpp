@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
+#include "tests/temporary_folder.h"
 
 namespace sluice::nodes::combine_scores_test {
 namespace {
@@ -53,6 +54,32 @@ TEST(CombineScores, ScoreThatIsNotFiniteNamesColumnGroupAndSample) {
   }
 }
 
+// A scorer that skips leaves the mean of the group's others as the score.
+TEST(CombineScores, MaskedSamplesAreNotRecorded) {
+  const auto sample = [](float exact, float mask) { return scored(exact, 0).actions(columns::kMask, {mask, mask}); };
+  const auto out =
+      NodeHarness<CombineScores>(kBoth).run({GroupOf{sample(1, 1), sample(5, 0)}, GroupOf{sample(0, 1), sample(4, 1)}});
+  EXPECT_THAT(out[columns::kScore], Near({1, 5, 0, 4}));
+  EXPECT_NEAR(out.metrics().at("reward/score_mean"), 5.0 / 3, 1e-9);
+  EXPECT_EQ(out.metrics().at("reward/score_zero_variance"), 0);  // of the second group alone
+}
+
+// Its score is as real as that of others.
+TEST(CombineScores, ResponseWithoutTokensIsRecordedBesideAMask) {
+  const auto empty = scored(1, 0).actions(columns::kMask, {}), masked = scored(0, 0).actions(columns::kMask, {0});
+  const auto out = NodeHarness<CombineScores>(kBoth).run({GroupOf{empty, masked}});
+  EXPECT_EQ(out.metrics().at("reward/score_mean"), 1);
+}
+
+TEST(CombineScores, SumBeyondFloat32NamesColumnGroupAndSample) {
+  CombineScoresParams params = kBoth;
+  params.weights = {1e38, 0};
+  EXPECT_THAT(message_of<UserError>([&] {
+                NodeHarness<CombineScores>(params).run({GroupOf{scored(1, 0)}, GroupOf{scored(3, 0), scored(-4, 0)}});
+              }),
+              HasSubstr("column 'score' would be -4e+38 for sample 1 of group 1"));
+}
+
 TEST(CombineScores, RefusesSettingsThatDoNotFit) {
   const auto problems = [](std::vector<std::string> scores, std::vector<double> weights, std::string writes = "score") {
     engine::Array names, numbers;
@@ -64,6 +91,7 @@ TEST(CombineScores, RefusesSettingsThatDoNotFit) {
   EXPECT_THAT(problems({"a", "a"}, {}), ElementsAre(HasSubstr("'a' is named twice")));
   EXPECT_THAT(problems({"a", "b"}, {}, "b"), ElementsAre(HasSubstr("'b' is one of the scores")));
   EXPECT_THAT(problems({"a", "b"}, {0, 0}), ElementsAre(HasSubstr("every weight is 0")));
+  EXPECT_THAT(problems({"a", "b"}, {1, 1e39}), ElementsAre(HasSubstr("a weight of 1e+39")));
   EXPECT_THAT(problems({}, {}), ElementsAre(HasSubstr("no score to add")));
   EXPECT_THAT(problems({"a", "b"}, {0, 1}), IsEmpty());
 }

@@ -28,5 +28,12 @@ TEST(CompareScores, PairsThatAreNotToldApartDoNotCount) {
   EXPECT_TRUE(metrics_of({{sample(1, 3), sample(1, 5)}, {sample(0, 2)}}).empty());
 }
 
+TEST(CompareScores, PairsWithAMaskedSampleDoNotCount) {
+  const auto masked = [](Sample made, float mask) { return made.actions(columns::kMask, {mask}); };
+  const auto found = metrics_of({{masked(sample(1, 3), 1), masked(sample(0, 1), 1), masked(sample(0.5, 9), 0)}});
+  EXPECT_EQ(found.at("reward/reward_accuracy"), 1);
+  EXPECT_EQ(found.at("reward/reward_margin"), 2);
+}
+
 }  // namespace
 }  // namespace sluice::nodes::compare_scores_test

@@ -52,6 +52,18 @@ TEST(CosineReward, WhatIsRightIsForLeastScoreToSay) {
   EXPECT_NEAR(run(params, 0.5f, {0}).metrics().at("reward/score_right"), 1, 1e-12);
 }
 
+TEST(CosineReward, MaskedSamplesAreNotRecorded) {
+  const auto sample = [](float score, std::vector<float> mask) {
+    return Sample().value(kRawScore, score).actions(columns::kMask, std::move(mask));
+  };
+  const auto out = NodeHarness<CosineReward>({.max_tokens = 2})
+                       .run({{sample(1, {1, 1}), sample(0, {0, 0}), sample(1, {1, 0}), sample(0, {1})}});
+  EXPECT_THAT(out[columns::kScore], Near({0.5, -0.5, 0.5, -0.75}));
+  EXPECT_NEAR(out.metrics().at("reward/score_mean"), (0.5 + 0.5 - 0.75) / 3, 1e-9);
+  EXPECT_NEAR(out.metrics().at("reward/score_right"), 2.0 / 3, 1e-9);
+  EXPECT_NEAR(out.metrics().at("reward/score_exceeded"), 2.0 / 3, 1e-9);
+}
+
 TEST(CosineReward, RefusesSettingsThatDoNotFit) {
   const auto problems = [](std::vector<std::pair<std::string, engine::Value>> keys) {
     keys.push_back({"max_tokens", {int64_t{10}}});
@@ -59,6 +71,7 @@ TEST(CosineReward, RefusesSettingsThatDoNotFit) {
   };
   EXPECT_THAT(problems({}), IsEmpty());
   EXPECT_THAT(problems({{"reads", {std::string("score")}}}), ElementsAre(HasSubstr("the column that is read")));
+  EXPECT_THAT(problems({{"exceeded", {-1e39}}}), ElementsAre(HasSubstr("exceeded must be a number from -1e+38 to 1e+38")));
   EXPECT_THAT(problems({{"wrong_long", {0.5}}}), ElementsAre(HasSubstr("as much reward as a right one")));
 }
 

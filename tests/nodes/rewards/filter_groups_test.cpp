@@ -39,6 +39,19 @@ TEST(FilterGroups, AMeanReachesTheBoundThatIsWrittenLikeIt) {
   EXPECT_THAT(dropped({.drop_equal_scores = false, .most_mean_score = 0.3}, {{0.3f, 0.3f}, {0.3f, 0.4f}}), ElementsAre(1));
 }
 
+// Of a group whose only other score is masked nothing can be learned.
+TEST(FilterGroups, MaskedSamplesDoNotCount) {
+  const auto sample = [](float score, float mask) {
+    return Sample().actions(columns::kMask, {mask}).value(columns::kScore, score);
+  };
+  const std::vector<GroupOf> groups = {{sample(1, 1), sample(1, 1), sample(0, 0)},
+                                       {sample(1, 1), sample(0, 1), sample(0, 0)},
+                                       {sample(1, 0), sample(0, 0), sample(0, 0)}};
+  EXPECT_THAT(NodeHarness<FilterGroups>().run(groups).dropped_groups(), ElementsAre(0, 2));
+  const FilterGroupsParams mean{.drop_equal_scores = false, .least_mean_score = 0.5};
+  EXPECT_THAT(NodeHarness<FilterGroups>(mean).run(groups).dropped_groups(), ElementsAre(2));
+}
+
 TEST(FilterGroups, JudgesEachMicroBatchByItself) {
   NodeHarness<FilterGroups> harness;
   harness.resources().node = "useful";

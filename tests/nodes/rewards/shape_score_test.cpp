@@ -6,6 +6,7 @@
 #include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/saved_state.h"
+#include "tests/temporary_folder.h"
 
 namespace sluice::nodes::shape_score_test {
 namespace {
@@ -148,6 +149,25 @@ TEST(ShapeScore, ScoreThatIsNotFiniteIsRefused) {
   EXPECT_THROW(shaped({.normalize = ScoreScale::kRunning}, {1, INFINITY}), UserError);
 }
 
+// statistics.stdev([1, 3]) = 1.41421356; the masked 50 changes neither it nor the mean.
+TEST(ShapeScore, MaskedSamplesHaveNoPartInStatistics) {
+  const auto sample = [](float score, float mask) { return Sample().value(kRawScore, score).actions(columns::kMask, {mask}); };
+  const ShapeScoreParams params{.normalize = ScoreScale::kIteration, .center = true, .clip = 5};
+  const auto out = NodeHarness<ShapeScore>(params).run({{sample(1, 1), sample(50, 0), sample(3, 1)}});
+  EXPECT_THAT(out[columns::kScore], Near({-0.70710678, 5, 0.70710678}));
+  EXPECT_NEAR(out.metrics().at("reward/score_norm_mean"), 2, 1e-9);
+  EXPECT_NEAR(out.metrics().at("reward/score_norm_std"), 1.41421356, 1e-8);
+  EXPECT_NEAR(out.metrics().at("reward/score_mean"), 0, 1e-6);
+  EXPECT_EQ(out.metrics().at("reward/score_clipped"), 0);
+}
+
+TEST(ShapeScore, ScoreThatBecomesTooLargeNamesItsSample) {
+  EXPECT_THAT(message_of<UserError>([] {
+                shaped({.scale = 1e38}, {1, 40});
+              }),
+              HasSubstr("column 'score' would be 4e+39 for sample 0 of group 1"));
+}
+
 TEST(ShapeScore, RefusesSettingsThatDoNothing) {
   const auto problems = &NodeHarness<ShapeScore>::problems;
   EXPECT_THAT(problems({}), ElementsAre(HasSubstr("every score stays as it is")));
@@ -155,6 +175,7 @@ TEST(ShapeScore, RefusesSettingsThatDoNothing) {
   EXPECT_THAT(problems({{"scale", {0.0}}}), ElementsAre(HasSubstr("makes all scores equal")));
   EXPECT_THAT(problems({{"clip", {1.0}}, {"reads", {std::string("score")}}}),
               ElementsAre(HasSubstr("is the column that is read")));
+  EXPECT_THAT(problems({{"offset", {1e39}}}), ElementsAre(HasSubstr("offset must be a number from -1e+38 to 1e+38")));
   EXPECT_THAT(problems({{"normalize", {std::string("past")}}}), IsEmpty());
 }
 

@@ -52,7 +52,7 @@ TEST(RewardModel, ScoresDoNotDependOnHowGroupsArePacked) {
 }
 
 // Characters are tokens, from '!' = 2 on; a space is 1 and the end of sequence 0. The value of a step is that of the token which
-// ends it, so it is what `values` says of the action behind it.
+// ends it, so it is what `values` says of the action after it.
 TEST(RewardModel, StepsHaveTheValueOfTheTokenThatEndsThem) {
   const TinyFolder folder;
   const testing::Models models{{"critic", tiny_model(folder.path(), {.value_head = true})}};

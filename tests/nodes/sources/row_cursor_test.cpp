@@ -44,7 +44,7 @@ class RowSources : public ::testing::Test {
 
   std::unique_ptr<T> open() { return std::make_unique<T>(params_, resources_); }
 
-  // The prompts of an iteration that draws `count` groups; none behind the end of the data.
+  // The prompts of an iteration that draws `count` groups; none after the end of the data.
   static std::vector<std::string> iteration(T& source, int64_t index, int64_t count) {
     std::vector<std::string> prompts;
     source.begin_iteration({.index = index});

@@ -99,6 +99,19 @@ TEST_F(TrainRewardTest, PlackettAndLuceSayHowLikelyTheWholeOrderIs) {
   EXPECT_NEAR(metric(metrics, "reward_model/loss"), (loss(r[1] - r[0]) - std::log(order)) / 2, 1e-5);
 }
 
+// As where its score is made up, since its scorer could not score it.
+TEST_F(TrainRewardTest, MaskedSamplesAreNotCompared) {
+  const TinySample first{{5, 17, 42, 8}, 2}, masked{{5, 17, 9}, 1}, last{{5, 17, 42, 33}, 1};
+  for (const Comparison comparison : {Comparison::kBestAndWorst, Comparison::kAllPairs, Comparison::kPlackettLuce}) {
+    engine::Group with = scored({first, masked, last}, {0, 100, 1});
+    std::ranges::copy(std::vector<float>{1, 1, 0, 1}, with.write(columns::kMask).begin());
+    const engine::MetricRow found = compare(trainable(0), comparison, {with});
+    EXPECT_EQ(metric(found, "preference/pairs"), 1);
+    EXPECT_NEAR(metric(found, "reward_model/loss"),
+                metric(compare(trainable(0), comparison, {scored({first, last}, {0, 1})}), "reward_model/loss"), 1e-6);
+  }
+}
+
 TEST_F(TrainRewardTest, EqualScoresAreNotCompared) {
   const auto model = trainable(0);
   const auto r = rewards(model);

@@ -27,7 +27,7 @@ using testing::Samples;
 using testing::TinyFolder;
 using testing::TinyOptions;
 
-/// Ranks [0, asking) ask, those behind them answer, each with each.
+/// Ranks [0, asking) ask, those after them answer, each with each.
 class RanksApart {
  public:
   RanksApart(const TinyFolder& folder, const TinyOptions& options, int asking, int answering)

@@ -113,7 +113,7 @@ void iterate(LanguageModel& model, int64_t begin, int64_t end) {
   }
 }
 
-// Iterations [0, end), and the checkpoint behind the last, taken where the engine takes it.
+// Iterations [0, end), and the checkpoint after the last, taken where the engine takes it.
 void iterate_and_save(LanguageModel& model, int64_t end, const fs::path& folder, FileSystem& files = unsynced_disk()) {
   iterate(model, 0, end - 1);
   train(model, end - 1);

@@ -32,7 +32,7 @@ using ::testing::IsEmpty;
 /// acknowledged.
 class ObedientPublications final : public engine::Publications {
  public:
-  /// Behind so many acknowledgements there is no memory for another one.
+  /// After so many acknowledgements there is no memory for another one.
   explicit ObedientPublications(int64_t acknowledgements = 1000) : left_(acknowledgements) {}
 
   std::unique_ptr<engine::Publication> publication(engine::PublicationLayout layout,

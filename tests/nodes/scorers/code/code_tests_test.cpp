@@ -67,6 +67,19 @@ TEST_F(CodeTestsTest, FunctionsAndMethodsAreCalled) {
   EXPECT_EQ(score(R"({"fn_name": "f", "inputs": [[1]], "outputs": [[1, 2]]})", "def f(a): return (a, 2)"), 1);
 }
 
+// The values of Python: of these the first one passed, or the right one did not.
+TEST_F(CodeTestsTest, ValuesOfFunctionsAreComparedAsAWhole) {
+  const std::string pair = R"({"fn_name": "f", "inputs": [[9]], "outputs": [[0, 1]]})";
+  EXPECT_EQ(score(pair, "def f(t): return 0"), 0);
+  EXPECT_EQ(score(pair, "def f(t): return [0, 1]"), 1);
+  EXPECT_EQ(score(R"({"fn_name": "f", "inputs": [["x"]], "outputs": ["100"]})", "def f(t): return '100'"), 1);
+  const std::string big =
+      R"({"fn_name": "f", "inputs": [[1000000000000000000000000000000]], "outputs": [1000000000000000000000000000001]})";
+  EXPECT_EQ(score(big, "def f(n): return n + 1"), 1);
+  EXPECT_EQ(score(big, "def f(n): return n"), 0);
+  EXPECT_EQ(score(R"({"fn_name": "f", "inputs": [[1]], "outputs": [0.3]})", "def f(n): return 0.1 + 0.2"), 1);
+}
+
 // It ended the program: such a value is destroyed level by level.
 TEST_F(CodeTestsTest, AnAnswerThatNestsWithoutEndFails) {
   params.output_kb = 1024;

@@ -71,6 +71,65 @@ TEST_F(JsonSchemaTest, KeywordsMeanWhatTheDraftSays) {
   EXPECT_FALSE(accepts("false", "1"));
 }
 
+// From the test suite of JSON Schema, draft 7, optional/bignum.json and float-overflow.json; and numbers that are the same double.
+TEST_F(JsonSchemaTest, IntegersAreExactWhateverTheirSize) {
+  for (const char* integer :
+       {"12345678910111213141516171819202122232425262728293031", "18446744073709551616", "18446744073709551615",
+        "-12345678910111213141516171819202122232425262728293031", "1e30", "1.5e2"}) {
+    EXPECT_TRUE(accepts(R"({"type": "integer"})", integer)) << integer;
+    EXPECT_TRUE(accepts(R"({"type": "number"})", integer)) << integer;
+    EXPECT_FALSE(accepts(R"({"type": "string"})", integer)) << integer;
+  }
+  EXPECT_FALSE(accepts(R"({"type": "integer"})", "1.5"));
+  EXPECT_FALSE(accepts(R"({"type": "integer"})", R"("18446744073709551616")"));
+  EXPECT_TRUE(accepts(R"({"maximum": 18446744073709551615})", "18446744073709551600"));
+  EXPECT_TRUE(accepts(R"({"minimum": -18446744073709551615})", "-18446744073709551600"));
+  EXPECT_FALSE(accepts(R"({"maximum": 9007199254740992})", "9007199254740993"));
+  EXPECT_FALSE(accepts(R"({"exclusiveMinimum": 18446744073709551615})", "18446744073709551615"));
+  EXPECT_FALSE(accepts(R"({"enum": [9007199254740993]})", "9007199254740992"));
+  EXPECT_FALSE(accepts(R"({"const": 18446744073709551616})", "18446744073709551617"));
+  EXPECT_FALSE(accepts(R"({"const": 18446744073709551616})", R"("18446744073709551616")"));
+  EXPECT_TRUE(accepts(R"({"const": {"a": [1e30]}})", R"({"a": [1000000000000000000000000000000]})"));
+  EXPECT_FALSE(accepts(R"({"maximum": 0})", "18446744073709551615"));  // read as a signed number it is -1
+}
+
+TEST_F(JsonSchemaTest, MultiplesAreThoseOfTheDecimalsThatAreWritten) {
+  EXPECT_TRUE(accepts(R"({"multipleOf": 0.01})", "4.02"));
+  EXPECT_FALSE(accepts(R"({"multipleOf": 0.01})", "4.021"));
+  EXPECT_TRUE(accepts(R"({"multipleOf": 0.0001})", "0.0075"));
+  EXPECT_FALSE(accepts(R"({"multipleOf": 2})", "2.5"));
+  EXPECT_TRUE(accepts(R"({"multipleOf": 3})", "123456789012345678901234567890"));  // the sum of its digits is 135
+  EXPECT_FALSE(accepts(R"({"multipleOf": 3})", "123456789012345678901234567891"));
+  EXPECT_TRUE(accepts(R"({"multipleOf": 0.5, "type": "integer"})", "1e308"));
+}
+
+TEST_F(JsonSchemaTest, LengthsAreOfTexts) {
+  EXPECT_FALSE(accepts(R"({"minLength": 2})", "\"\u4f60\""));
+  EXPECT_TRUE(accepts(R"({"minLength": 30})", "18446744073709551616"));
+}
+
+// From the test suite, uniqueItems.json.
+TEST_F(JsonSchemaTest, ItemsAreUniqueByTheirValue) {
+  const char* unique = R"({"uniqueItems": true})";
+  for (const char* list : {"[1, true]", "[0, false]", R"([1, "1"])", R"([{"a": 1}, {"a": 2}])", R"(["[1]", [1]])",
+                           "[[1], [true]]", "5", "[9007199254740992, 9007199254740993]", "[]"}) {
+    EXPECT_TRUE(accepts(unique, list)) << list;
+  }
+  for (const char* list :
+       {"[1.0, 1.00, 1]", R"([{"a": 1, "b": 2}, {"b": 2, "a": 1}])", "[[1, [2]], [1, [2]]]", "[null, 1, null]"}) {
+    EXPECT_FALSE(accepts(unique, list)) << list;
+    EXPECT_TRUE(accepts(R"({"uniqueItems": false})", list)) << list;
+  }
+}
+
+// Each compared with every other one took half a minute.
+TEST_F(JsonSchemaTest, ManyItemsAreComparedInNoTime) {
+  std::string list = "[0";
+  for (int i = 1; i < 200'000; ++i) list += "," + std::to_string(i);
+  EXPECT_TRUE(accepts(R"({"uniqueItems": true})", list + "]"));
+  EXPECT_FALSE(accepts(R"({"uniqueItems": true})", list + ",0]"));
+}
+
 TEST_F(JsonSchemaTest, ReferencesMayDescribeTrees) {
   const char* tree = R"({"$ref": "#/definitions/node", "definitions":
     {"node": {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#/definitions/node"}}}}}})";
@@ -128,7 +187,12 @@ TEST_F(JsonSchemaTest, LastJsonBlockCounts) {
 TEST_F(JsonSchemaTest, SchemaThatCannotBeUsedIsFoundBeforeTheRun) {
   EXPECT_THAT(refusal("{\n  \"type\": }"), HasSubstr("answer.schema.json:2:11: invalid JSON"));
   EXPECT_THAT(refusal("[]"), HasSubstr("a schema must be an object"));
-  EXPECT_THAT(refusal(R"({"type": "strin"})"), HasSubstr("is no JSON schema"));
+  EXPECT_THAT(refusal(R"({"type": "strin"})"), HasSubstr("type must be \"object\" or another type of JSON"));
+  EXPECT_THAT(refusal(R"({"type": 5})"), HasSubstr("type must be"));
+  EXPECT_THAT(refusal(R"({"enum": 5})"), HasSubstr("enum must be a list"));
+  EXPECT_THAT(refusal(R"({"uniqueItems": 1})"), HasSubstr("uniqueItems must be true or false"));
+  EXPECT_THAT(refusal(R"({"maxItems": 18446744073709551616})"), HasSubstr("an integer of at least 0 is expected, below 2^63"));
+  EXPECT_THAT(refusal(R"({"required": "a"})"), HasSubstr("is no JSON schema"));
   EXPECT_THAT(refusal(R"({"minLength": "many"})"), HasSubstr("at \"#/minLength\": a number is expected"));
   EXPECT_THAT(refusal(R"({"minLength": "1"})"), HasSubstr("a number is expected"));
   EXPECT_THAT(refusal(R"({"maximum": "5"})"), HasSubstr("at \"#/maximum\": a number is expected"));

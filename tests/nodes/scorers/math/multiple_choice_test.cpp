@@ -49,6 +49,38 @@ TEST(MultipleChoice, ElseTakesTheLastLetterThatStandsAlone) {
   EXPECT_EQ(chosen("B, as I said", 10), 'B');        // a pronoun
 }
 
+TEST(MultipleChoice, LettersThatAreRuledOutAreNotChosen) {
+  for (const char* response :
+       {"The answer is definitely not B.", "The answer isn't B", "The answer isn\u2019t B", "not (B)", "It cannot be B",
+        "B is not the answer.", "I am sure that B is wrong.", "neither B nor C", "anything except option B"}) {
+    EXPECT_EQ(chosen(response), 0) << response;
+  }
+  for (const char* response : {"The answer is not A but B", "It's B, not D", "Not A, so B",
+                               "The answer is neither A nor C; it is B.", "B. Option C fails.", "I take B rather than A",
+                               "A is wrong, C is clearly incorrect, D isn't it, and B?", "B, since **A** is not"}) {
+    EXPECT_EQ(chosen(response), 'B') << response;
+  }
+}
+
+TEST(MultipleChoice, SeveralLettersAreNoChoice) {
+  for (const char* response : {"The answer is A or B", "The answer is A and B.", "A or B", "B, C or D", "Answer: **A** and **B**",
+                               "The answer is A, B, and C", "A/B", "Options: A, B, C, D", "Either (A) or (B)"}) {
+    EXPECT_EQ(chosen(response), 0) << response;
+  }
+  for (const char* response : {"The answer is B, A is wrong", "The answer is B and C is wrong", "A or B? B.", "Answer: B or B",
+                               "The answer is B and A dog is an animal", "Between A and C I take B"}) {
+    EXPECT_EQ(chosen(response), 'B') << response;
+  }
+}
+
+TEST(MultipleChoice, ReadsVerdictsOfLines) {
+  EXPECT_EQ(chosen("A: wrong\nB: right\nC: wrong\nD: wrong"), 'B');
+  EXPECT_EQ(chosen("- (A) false\n- (B) **true**\n"), 'B');
+  EXPECT_EQ(chosen("A: wrong\nB: wrong"), 0);
+  EXPECT_EQ(chosen("A: true\nB: true"), 0);
+  EXPECT_EQ(chosen("B) False"), 'B');  // the text of the choice
+}
+
 TEST(MultipleChoice, WordsAreNoLetters) {
   for (const char* response : {"", "Because", "A dog", "the answer is a dog", "ABCD", "B2", "Answer: none", "C's", "x"}) {
     EXPECT_EQ(chosen(response), 0) << response;
@@ -57,7 +89,7 @@ TEST(MultipleChoice, WordsAreNoLetters) {
 
 TEST(MultipleChoice, LettersBeyondTheChoicesAreNotSeen) {
   EXPECT_EQ(chosen("B or E", 4), 'B');
-  EXPECT_EQ(chosen("B or E", 5), 'E');
+  EXPECT_EQ(chosen("B, then E", 5), 'E');
 }
 
 TEST(MultipleChoice, LabelMayHaveTheTextOfTheChoice) {
@@ -82,6 +114,9 @@ TEST(MultipleChoice, ReadsLongRunsOfBlanksInOnePass) {
   const std::string blanks(100'000, ' ');
   EXPECT_EQ(chosen("answer:" + blanks + "B"), 'B');
   EXPECT_EQ(chosen("answer:" + blanks + "none"), 0);
+  EXPECT_EQ(chosen("not" + blanks + "B"), 0);
+  EXPECT_EQ(chosen("A" + blanks + "or" + blanks + "B"), 0);
+  EXPECT_EQ(chosen("B" + blanks + "is" + blanks + "x"), 'B');
 }
 
 TEST(MultipleChoice, ResponseThatIsNotUtf8ChoosesNothing) { EXPECT_EQ(chosen("\xff B"), 0); }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "tests/nodes/reference_cases.h"
 #include "tests/nodes/scorers/text_groups.h"
+#include "tests/temporary_folder.h"
 
 namespace sluice::nodes::numeric_match_test {
 namespace {
@@ -57,6 +58,36 @@ TEST(NumericMatch, LabelIsANumberOrReadLikeAResponse) {
   }
   EXPECT_EQ(score(place(NumberPlace::kBoxed), R"(\boxed{5})", "5"), 1);
   EXPECT_EQ(score({}, "-5", "- 5"), 1);
+}
+
+TEST(NumericMatch, LabelOfWhichSeveralNumbersCouldBeMeantIsRefused) {
+  for (const char* label : {"(3,4)", "1 000 000", "100,00", "3!", "\u00b15", "1,5", "12:30", "x > 7", "3 m 20 cm", "3 or 4",
+                            R"(\boxed{3 or 4})", "so it is\n#### 3 or 4"}) {
+    const std::string said = message_of<UserError>([&] { score({}, "1", label); });
+    EXPECT_THAT(said, HasSubstr("holds more than one number, or one that is a part of something else")) << label;
+    EXPECT_THAT(said, HasSubstr("or marks it with ####")) << label;
+  }
+  EXPECT_EQ(score({}, "1.5", "1\u00bd"), 1);
+  EXPECT_EQ(score({}, "5,000,000", "5 million"), 1);
+}
+
+// What a mathematician says of these.
+TEST(NumericMatch, ReadsResponsesAsPeopleDo) {
+  const std::vector<std::pair<const char*, const char*>> right = {
+      {"-3", "The answer is - 3."}, {"-7", "5 - 12 = - 7"},
+      {"-3", "= \u2212 3"},         {"0.5", "\u00bd"},
+      {"5000000", "5 million"},     {"1000", R"(\boxed{10^3})"},
+      {"1", R"(\boxed{(1)})"},      {"100", R"(\boxed{100\;\text{m}\cdot\text{s}^{-1}})"}};
+  for (const auto& [label, response] : right) EXPECT_EQ(score({}, response, label), 1) << response;
+  const std::vector<std::pair<const char*, const char*>> wrong = {{"3", "The answer is - 3."},
+                                                                  {"3", R"(\boxed{3!})"},
+                                                                  {"3", R"(\boxed{3\text{ or }4})"},
+                                                                  {"3", "3\u03c0"},
+                                                                  {"5", "\u00b15"},
+                                                                  {"5", R"(\boxed{\pm 5})"},
+                                                                  {"5", "5 million"},
+                                                                  {"30", "12:30"}};
+  for (const auto& [label, response] : wrong) EXPECT_EQ(score({}, response, label), 0) << response;
 }
 
 TEST(NumericMatch, ToleranceIsTheDecimalThatIsWritten) {

@@ -25,6 +25,20 @@ TEST(Natural, IsOrderedByItsValueNotByItsDigits) {
   EXPECT_EQ(Natural(4294967295u), Natural("4294967295"));
 }
 
+TEST(Natural, HasRests) {
+  // From bc: 10^30 % 123456789012
+  EXPECT_EQ(Natural::power_of_ten(30) % Natural("123456789012"), Natural("62754248128"));
+  EXPECT_EQ(Natural(17) % Natural(5), Natural(2));
+  EXPECT_TRUE((Natural() % Natural(5)).is_zero());
+}
+
+TEST(Rational, MultiplesAreExact) {
+  EXPECT_TRUE(is_multiple(decimal("402", 2), decimal("1", 2)));
+  EXPECT_FALSE(is_multiple(decimal("4021", 3), decimal("1", 2)));
+  EXPECT_TRUE(is_multiple(-decimal("6"), decimal("3")));
+  EXPECT_FALSE(is_multiple(decimal("25", 1), decimal("2")));
+}
+
 TEST(Rational, SumsOfDecimalsAreExact) {
   EXPECT_EQ(decimal("1", 1) + decimal("2", 1), decimal("3", 1));  // 0.1 + 0.2 = 0.3
   EXPECT_EQ(decimal("1") / decimal("3") + decimal("1") / decimal("6"), decimal("5", 1));

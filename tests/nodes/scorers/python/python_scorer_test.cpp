@@ -5,49 +5,17 @@
 
 #include "base/error.h"
 #include "nodes/columns/columns.h"
-#include "tests/nodes/node_harness.h"
-#include "tests/temporary_folder.h"
+#include "tests/nodes/scorers/python/python_file.h"
 
 namespace sluice::nodes::python_scorer_test {
 namespace {
 
+using python_file::group;
+using python_file::Scorer;
+using python_file::sums;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-GroupOf group(const std::string& prompt, const std::string& label, const std::vector<std::string>& responses) {
-  const auto sample = [&](size_t i) { return Sample().value(columns::kResponse, responses.at(i)); };
-  GroupOf made = responses.size() == 1   ? GroupOf{sample(0)}
-                 : responses.size() == 2 ? GroupOf{sample(0), sample(1)}
-                                         : GroupOf{sample(0), sample(1), sample(2)};
-  return made.value(columns::kPrompt, prompt).value(columns::kLabel, label);
-}
-
-// Two groups: 2+2 with right and wrong, 2+3 with wrong and right.
-std::vector<GroupOf> sums() { return {group("2+2=", "4", {"4", "5"}), group("2+3=", "5", {"4", "5"})}; }
-
-// A scorer with a file of this text.
-class Scorer {
- public:
-  explicit Scorer(const std::string& source) { params.file = folder_.write("reward.py", source); }
-
-  Output run(std::vector<GroupOf> groups, std::vector<size_t> groups_per_batch = {}) const {
-    NodeHarness<PythonScorer> harness(params);
-    harness.resources().node = "score";
-    harness.resources().seed = 3;
-    return harness.run(std::move(groups), std::move(groups_per_batch));
-  }
-  std::vector<float> scores() const { return run(sums())[columns::kScore]; }
-  std::string error() const {
-    return message_of<UserError>([&] { scores(); });
-  }
-  std::filesystem::path folder() const { return folder_.path(); }
-
-  PythonScorerParams params;
-
- private:
-  TemporaryFolder folder_;
-};
 
 // ---- conventions ----
 
@@ -362,8 +330,24 @@ TEST(PythonScorer, FailureNamesTheSampleAndShowsItsText) {
 TEST(PythonScorer, WrongCountIsAnError) {
   EXPECT_THAT(Scorer("def reward_func(queries, prompts, labels): return [1, 2, 3]").error(),
               AllOf(HasSubstr("it returned 3 scores for 4 samples"),
-                    HasSubstr("it was to score 4 samples, the first of them sample 0 of group 0, \"4\"")));
+                    HasSubstr("4 samples of 4 could not be scored, the first of them sample 0 of group 0, \"4\"")));
   EXPECT_THAT(Scorer("def reward_func(queries, prompts, labels): return None").error(), HasSubstr("NoneType"));
+}
+
+// Two failures whose texts differ, as by milliseconds, are two failed samples.
+TEST(PythonScorer, EveryFailedSampleIsCountedWhateverItsWords) {
+  const Scorer scorer("def f(response):\n  if response != 'fine': raise TimeoutError(response)\n  return 1\n");
+  EXPECT_THAT(message_of<UserError>([&] {
+                scorer.run({group("", "", {"after 31 ms", "fine", "after 32 ms"})});
+              }),
+              AllOf(HasSubstr("TimeoutError: after 31 ms"),
+                    HasSubstr("2 samples of 3 could not be scored, the first of them sample 0 of group 0, \"after 31 ms\"")));
+}
+
+TEST(PythonScorer, ErrorValueBeyondFloat32IsRefused) {
+  EXPECT_THAT(NodeHarness<PythonScorer>::problems(
+                  {{"file", {std::string("/etc/passwd")}}, {"on_error", {std::string("value")}}, {"error_value", {1e39}}}),
+              ElementsAre(HasSubstr("error_value must be a number from -1e+38 to 1e+38")));
 }
 
 TEST(PythonScorer, WhatIsNoFiniteNumberIsAnError) {
