@@ -70,7 +70,7 @@ class ByteReader {
 
   std::string_view rest() { return raw(rest_.size()); }
 
-  void expect_end() const { SLUICE_CHECK(rest_.empty(), "bytes behind the end"); }
+  void expect_end() const { SLUICE_CHECK(rest_.empty(), "bytes after the end"); }
 
  private:
   std::string_view rest_;

@@ -68,6 +68,7 @@ struct Birth {
   int input, output, errors, report;
   bool shares_terminal;
   const cpu_set_t* cores;  // null: those of this process
+  sigset_t blocked;
   const int* inherited;
   size_t inherited_count;
   bool changes_user;
@@ -127,9 +128,7 @@ bool prepare(const Birth& birth) {
 
 [[noreturn]] void be_born(const Birth& birth) {
   if (prepare(birth)) {
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::sigprocmask(SIG_SETMASK, &birth.blocked, nullptr);
     ::execve(birth.program, birth.arguments, birth.environment);
   }
   const int error = errno;
@@ -157,6 +156,13 @@ cpu_set_t set_of(const std::vector<int>& cores) {
   CPU_ZERO(&set);
   for (const int core : cores) CPU_SET(core, &set);
   return set;
+}
+
+sigset_t signals_of(const std::vector<int>& numbers) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : numbers) sigaddset(&signals, number);
+  return signals;
 }
 
 }  // namespace
@@ -198,6 +204,7 @@ Launched launch(const std::filesystem::path& program, const SubprocessOptions& o
       .report = report.end(Pipe::kWrite),
       .shares_terminal = shared,
       .cores = options.cores.empty() ? nullptr : &cores,
+      .blocked = signals_of(options.blocked),
       .inherited = options.inherited.data(),
       .inherited_count = options.inherited.size(),
       .changes_user = options.user.has_value(),

@@ -12,7 +12,7 @@ inline constexpr size_t kFoldedAtOnce = 256;
 /// Whether this processor multiplies polynomials of 64 bits, eight at a time (AVX-512 and VPCLMULQDQ).
 bool can_fold_crc32c();
 
-/// What the register of CRC-32C becomes behind these bytes, some but none of kFoldedAtOnce: 64 bytes in some cycles, where the
+/// What the register of CRC-32C becomes after these bytes, some but none of kFoldedAtOnce: 64 bytes in some cycles, where the
 /// processor's own instruction takes 8 bytes in one. Only where can_fold_crc32c().
 ///
 /// Source: Gopal et al. 2009, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel), section

@@ -139,7 +139,7 @@ double ExactSum::value() const {
 void ExactSum::write(ByteWriter& bytes) const {
   ExactSum size = *this;
   const bool negative = size.carry_to_size();
-  size_t first = 0, last = kChunks;  // behind the last one
+  size_t first = 0, last = kChunks;  // after the last one
   while (last > 0 && size.chunks_[last - 1] == 0) --last;
   while (first < last && size.chunks_[first] == 0) ++first;
   unsigned flags = 0;

@@ -31,7 +31,7 @@ void rename_or_fail(const std::filesystem::path& from, const std::filesystem::pa
 /// Throws UserError. Quiet where the file system has no syncs of this kind (EINVAL).
 void sync_or_fail(int descriptor, const std::filesystem::path& path, FileSystem& files);
 
-/// `path` with an ending behind its name: a neighbour on the same disk. A slash at the end of `path` does not count.
+/// `path` with an ending after its name: a neighbour on the same disk. A slash at the end of `path` does not count.
 std::filesystem::path beside(const std::filesystem::path& path, const char* ending);
 
 /// Removes what an operation that failed leaves behind; a failure to do so is not reported, the first one is being.

@@ -8,7 +8,7 @@ namespace sluice {
 /// A stretch of a flat buffer.
 struct FloatRange {
   int64_t begin = 0;
-  int64_t end = 0;  // behind the last one
+  int64_t end = 0;  // after the last one
 
   int64_t size() const { return end - begin; }
   bool operator==(const FloatRange&) const = default;

@@ -7,7 +7,7 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kLongestPart = 240;  // file systems take 255 bytes; endings such as ".tmp" come behind it
+constexpr size_t kLongestPart = 240;  // file systems take 255 bytes; endings such as ".tmp" come after it
 
 bool has_control_character(std::string_view text) {
   return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7F; });

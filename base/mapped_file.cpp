@@ -46,7 +46,7 @@ void MappedFile::drop(size_t begin, size_t end) const {
   SLUICE_CHECK(begin <= end && end <= size_, "bytes outside of the file");
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   begin -= begin % page;
-  end -= end % page;  // a page that goes on behind `end` may be needed next
+  end -= end % page;  // a page that goes on after `end` may be needed next
   // It only advises: where the system does not follow, the pages stay until it needs them.
   if (end > begin) ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
 }

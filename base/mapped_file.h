@@ -27,7 +27,7 @@ class MappedFile {
   /// is in memory at a time.
   void for_each_piece(const std::function<void(std::string_view piece)>& visit) const;
 
-  /// Gives the memory behind bytes [begin, end) back to the system. They can still be read, from the disk or its cache.
+  /// Gives the memory after bytes [begin, end) back to the system. They can still be read, from the disk or its cache.
   void drop(size_t begin, size_t end) const;
 
  private:

@@ -29,7 +29,7 @@ class OpenFile {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Bytes that it had when it was opened; what is written behind them is not read.
+  /// Bytes that it had when it was opened; what is written after them is not read.
   uint64_t size() const { return size_; }
 
   /// The bytes from `begin` on, as many as `into` has; all of them are within size().

@@ -68,7 +68,7 @@ std::string escaped(uint32_t code) {
   }
 }
 
-// How many bytes the character at the begin of `text` has; 0: they are not UTF-8.
+// How many bytes the character at the beginning of `text` has; 0: they are not UTF-8.
 size_t character_bytes(std::string_view text) {
   for (size_t bytes = 1; bytes <= std::min<size_t>(4, text.size()); ++bytes) {
     if (is_utf8(text.substr(0, bytes))) return bytes;

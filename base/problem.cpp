@@ -68,7 +68,7 @@ std::string excerpt(const Problem& problem) {
     if (i < caret) carets += glyphs[i].text == "\t" ? "\t" : std::string(glyphs[i].width, ' ');
     if (i >= caret && i < caret_end) carets += std::string(glyphs[i].width, '^');
   }
-  if (caret >= end) carets += '^';  // behind the last character
+  if (caret >= end) carets += '^';  // after the last character
   if (end < glyphs.size()) line += "...";
   if (!problem.caret.empty()) carets += " " + shown(problem.caret);
 

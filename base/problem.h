@@ -37,7 +37,7 @@ struct Problem {
   std::string kind = {};  // stable id for programs, as "column-not-written"; not shown. Empty: outside of a check
   SourceSpan where;
   std::string message;             // one line, without place and without a full stop
-  std::string caret;               // written behind the carets; may be empty
+  std::string caret;               // written after the carets; may be empty
   std::vector<std::string> notes;  // facts, one line each
   std::string help;                // the remedy; may be empty
   Severity severity = Severity::kError;

@@ -4,7 +4,7 @@
 
 namespace sluice {
 
-/// The file of this program, behind all links. Empty where the system does not tell.
+/// The file of this program, after all links. Empty where the system does not tell.
 std::filesystem::path program_path();
 
 /// The folder of what comes with the program, `../share/sluice` from its own: an installed tree and a build tree both have it,

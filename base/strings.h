@@ -33,7 +33,7 @@ std::string plural(int64_t count, std::string_view noun);
 std::string human_bytes(double bytes);
 std::string human_bytes(std::integral auto bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-/// 3.14 for two digits behind the point.
+/// 3.14 for two digits after the point.
 std::string fixed(double value, int digits);
 
 /// "12 %": a share in whole percents; 0 % of nothing.

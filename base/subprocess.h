@@ -35,6 +35,7 @@ struct SubprocessOptions {
   std::optional<uid_t> user;                            // to run as, with the group of that number and no other; only for root
   ChildOutput output = ChildOutput::kPipes;
   std::vector<int> cores;         // that it may use; empty: as this process
+  std::vector<int> blocked;       // signals that it does not get until it unblocks them: it may take a while to handle them
   size_t most_output = 64 << 20;  // bytes of its stdout that may wait to be taken
   size_t kept_errors = 16 << 10;  // bytes of its stderr that are kept: the last
 };
@@ -61,7 +62,7 @@ class Subprocess {
   /// Queues bytes for its stdin. Those for a stdin that it has closed are dropped.
   void send(std::string_view bytes);
 
-  /// Its stdin ends behind what was sent.
+  /// Its stdin ends after what was sent.
   void end_input();
 
   /// Waits for: something to move to or from any of the processes. Ends when: something did, one of them ended, or it is `until`.

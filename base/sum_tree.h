@@ -13,7 +13,7 @@ namespace sluice {
 /// Values; no failure but that of arguments that make no sense, an InternalError.
 struct SlotRange {
   int first = 0;
-  int last = 0;  // behind the last one
+  int last = 0;  // after the last one
 
   bool operator==(const SlotRange&) const = default;
 };

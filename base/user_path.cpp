@@ -18,7 +18,7 @@ std::string value_of(const std::string& name, std::string_view text) {
                   "set it, or write the path; a dollar sign in a name is written $$");
 }
 
-// The variable that begins behind a dollar sign at the front of `rest`. Takes it off; empty: no variable begins here.
+// The variable that begins after a dollar sign at the front of `rest`. Takes it off; empty: no variable begins here.
 std::string take_name(std::string_view& rest) {
   const bool braced = rest.starts_with('{');
   const std::string_view inner = rest.substr(braced ? 1 : 0);

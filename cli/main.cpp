@@ -25,6 +25,7 @@
 #include "cli/model/commands.h"
 #include "cli/plan/commands.h"
 #include "cli/process/exit_codes.h"
+#include "cli/process/exit_guard.h"
 #include "cli/report/commands.h"
 #include "cli/run_folder/resume_point.h"
 #include "cli/samples/commands.h"
@@ -65,6 +66,7 @@ std::optional<std::string> limit_of_system(const std::exception& error) {
 
 // What a command throws becomes a message and an exit code.
 int run_reporting(const Command& command) {
+  const ExitGuard guard;
   try {
     return command.run();
   } catch (const engine::OutOfMemory& error) {

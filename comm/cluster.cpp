@@ -16,10 +16,12 @@ JoinOptions joining(const ClusterOptions& options) {
   return join;
 }
 
-std::exception_ptr error_of(const RankLoss& loss, int self) {
-  if (loss.rank == self && loss.how != RankLoss::How::kFailed)
-    return std::make_exception_ptr(
-        LeftBehind("the others go on without this rank: " + text_of(loss), "look whether it was stopped"));
+std::exception_ptr error_of(const RankLoss& loss, int self, const RankRange& expendable) {
+  if (loss.rank == self && loss.how != RankLoss::How::kFailed) {
+    const std::string said = "the others have given this rank up: " + text_of(loss), help = "look whether it was stopped";
+    if (expendable.has(self)) return std::make_exception_ptr(LeftBehind(said, help));
+    return std::make_exception_ptr(UserError(said, help));
+  }
   return std::make_exception_ptr(UserError(text_of(loss), "look at what rank " + std::to_string(loss.rank) + " said last"));
 }
 
@@ -46,7 +48,7 @@ Cluster::Cluster(ClusterOptions options) : options_(std::move(options)), store_(
                                .dead_after_seconds = options_.dead_after_seconds,
                                .first_beat_seconds = options_.join.join_seconds,
                                .sign = options_.sign,
-                               .lost = [this](const RankLoss& loss) { fail(error_of(loss, world().rank)); },
+                               .lost = [this](const RankLoss& loss) { fail(error_of(loss, world().rank, options_.expendable)); },
                                .expendable = options_.expendable,
                                .gone = [this](const RankLoss& loss) { lose(loss); },
                                .back = [this](int rank, int64_t incarnation) { take_back(rank, incarnation); },

@@ -4,7 +4,7 @@
 
 namespace sluice::comm {
 
-/// This rank gave no sign for too long, and the others go on without it.
+/// This rank, which may be lost, gave no sign for too long, and the others go on without it.
 class LeftBehind : public UserError {
  public:
   using UserError::UserError;

@@ -8,7 +8,7 @@
 namespace sluice::cli {
 
 // What a model card tells of the metrics of a run, as tables of Markdown; empty where there is nothing to tell. `series` is
-// RunSeries::now() of the run. Only the first `iterations` of them count: a run may have gone on behind the checkpoint.
+// RunSeries::now() of the run. Only the first `iterations` of them count: a run may have gone on after the checkpoint.
 
 /// First, last and best value of the metrics that tell how a run does, and their course.
 std::string curve_table(const Json& series, int64_t iterations);

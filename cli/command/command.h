@@ -11,7 +11,7 @@
 
 namespace sluice::cli {
 
-/// What may be written as an argument or behind an option: how --help calls it, and what a shell offers for it.
+/// What may be written as an argument or after an option: how --help calls it, and what a shell offers for it.
 struct Values {
   enum class Offer { kNothing, kWords, kFiles, kPipelines, kFolders, kDescribedTypes, kTriedTypes };
 

@@ -16,7 +16,7 @@ struct CommandLine {
 /// Parses `words` into what the commands of `program` take. Prints what --help and --version ask for to stdout, and what is wrong
 /// with the words to stderr, with the nearest right word and where to read more.
 ///
-/// `FILE` is short for `run FILE`, `checkpoints RUN` for `checkpoints list RUN`, and there the subcommand may come behind the
+/// `FILE` is short for `run FILE`, `checkpoints RUN` for `checkpoints list RUN`, and there the subcommand may come after the
 /// folder.
 CommandLine parse_command_line(Command& program, std::vector<std::string> words);
 

@@ -36,7 +36,7 @@ std::vector<Place> all_places(const Command& program);
 /// The words of `values`; empty where any are allowed.
 std::vector<std::string> words_of(const Values& values, const TypeNames& types);
 
-/// True for an option behind which a value stands.
+/// True for an option after which a value stands.
 bool takes_value(const Command::Taken& option);
 
 /// -h and --help, as they are written.

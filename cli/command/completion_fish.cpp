@@ -10,7 +10,7 @@ using completion::Place;
 constexpr std::string_view kScript = R"script(# fish completion for rlhf-run, made by `rlhf-run completion fish`. Use it with
 #   rlhf-run completion fish | source
 
-# Prints the words of the command that is typed so far, and how many arguments stand behind it.
+# Prints the words of the command that is typed so far, and how many arguments stand after it.
 function __rlhf_run_place
     set -l command ''
     set -l places 0

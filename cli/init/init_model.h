@@ -29,7 +29,7 @@ InitModel look_at_model(const std::string& written);
 struct InitLengths {
   int64_t prompt = 0;
   int64_t answer = 0;
-  int64_t whole = 0;           // a prompt with what is learned behind it; of pairs the longer one
+  int64_t whole = 0;           // a prompt with what is learned after it; of pairs the longer one
   int64_t shortest_whole = 0;  // and of the shortest row
 };
 

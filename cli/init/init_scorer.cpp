@@ -38,7 +38,7 @@ int choice_of(std::string_view answer) {
 InitScorer scorer_for(const std::vector<std::string>& answers) {
   if (std::ranges::all_of(answers, is_number)) return {"numeric_match", {}, kBoxedNumber, "all answers are numbers"};
   if (std::ranges::all_of(answers, [](const std::string& a) { return is_number(a) || has_marked_number(a); }))
-    return {"numeric_match", {}, kBoxedNumber, "all answers mark a number, behind #### or in \\boxed{}"};
+    return {"numeric_match", {}, kBoxedNumber, "all answers mark a number, after #### or in \\boxed{}"};
   const int highest = choice_of(*std::ranges::max_element(answers, {}, [](const std::string& a) { return choice_of(a); }));
   if (highest > 1 && std::ranges::all_of(answers, [](const std::string& a) { return choice_of(a) > 0; }))
     return {"multiple_choice", ", choices = " + std::to_string(highest), kLetter,

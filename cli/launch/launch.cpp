@@ -45,7 +45,8 @@ SubprocessOptions Launch::options_of(int number) const {
   return {.arguments = options_.words,
           .environment = environment_for(place),
           .output = number == 0 ? ChildOutput::kShared : ChildOutput::kOnePipe,
-          .cores = share_of_cores(cores_of_affinity(), number, options_.ranks)};
+          .cores = share_of_cores(cores_of_affinity(), number, options_.ranks),
+          .blocked = options_.blocked};
 }
 
 int Launch::wait() {
@@ -80,6 +81,7 @@ void Launch::judge_end(Rank& rank) {
     late_at_ = Clock::now() + kToEnd;
   }
   if (code == kDone || rank.ended_as_late) return;
+  if (has_ended_without(rank)) return go_on_without(rank);
   if (children_.asked_to_end() != 0 && (code == exit_code_of_signal(SIGINT) || code == exit_code_of_signal(SIGTERM))) {
     if (asked_code_ == kDone) asked_code_ = code;
     return;
@@ -116,7 +118,7 @@ void Launch::end_before_it_begins(const Rank& rank) {
   ask_all_to_end();
 }
 
-// Behind a bad one: a consequence of that, or a death of its own. What others ended of rank 0 may tell last.
+// After a bad one: a consequence of that, or a death of its own. What others ended of rank 0 may tell last.
 void Launch::judge_later_end(const Rank& rank) {
   const int code = rank.child->process->shell_code();
   if (rank.number == 0 && code == kWrongPipeline) bad_code_ = code;
@@ -132,6 +134,12 @@ bool Launch::is_lost(const Rank& rank) {
 // What fails by itself fails on another rank, too. One that was started again may not have been in the run.
 bool Launch::others_go_on_without(const Rank& rank) const {
   return options_.expendable.has(rank.number) && (is_lost(rank) || none_samples_ || (rank.restarts > 0 && some_other_samples()));
+}
+
+// The run has ended well. Who was given up in it, and wakes now, finds nobody.
+bool Launch::has_ended_without(const Rank& rank) const {
+  const Child& first = *ranks_.front().child;
+  return options_.expendable.has(rank.number) && first.end_is_known && first.process->shell_code() == kDone;
 }
 
 bool Launch::some_other_samples() const {

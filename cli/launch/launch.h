@@ -16,6 +16,7 @@ struct LaunchOptions {
   std::vector<std::string> words;  // the program and its arguments, the same for every rank
   int ranks = 1;
   int port = 0;                              // of 127.0.0.1, where the ranks meet; 0: one that is free
+  std::vector<int> blocked = {};             // signals that a rank does not get until it unblocks them
   RankRange expendable = {};                 // these may be killed, and the others go on
   int restarts = 0;                          // how often each of these is started again
   std::function<bool(int64_t)> has_begun{};  // with that process as rank 0; before, none may be lost. Empty: it has
@@ -38,10 +39,10 @@ class Launch {
   ///
   /// Returns 0, or the code of the first that ended badly as a shell tells it, or that of rank 0 where it says that nothing was
   /// run. A rank that ended as a signal asked it to counts only where no other ended badly; before the run has begun, one that
-  /// fails behind a signal counts only where none ended by that. One that may be lost, and was killed or given up, counts for
+  /// fails after a signal counts only where none ended by that. One that may be lost, and was killed or given up, counts for
   /// nothing. It is started again while the run goes on, and killed where it is not in the run when that ends; where it was the
-  /// last of these, the others save and end by themselves. Before the run has begun the others still wait for that very process:
-  /// all are ended.
+  /// last of these, the others save and end by themselves; once rank 0 has ended well it counts for nothing either. Before the
+  /// run has begun the others still wait for that very process: all are ended.
   int wait();
 
  private:
@@ -67,6 +68,7 @@ class Launch {
   void ask_all_to_end();
   static bool is_lost(const Rank& rank);
   bool others_go_on_without(const Rank& rank) const;
+  bool has_ended_without(const Rank& rank) const;
   bool some_other_samples() const;
   bool is_over() const;
   std::string what_others_do_without(const Rank& rank) const;
@@ -82,7 +84,7 @@ class Launch {
   Children children_;
   std::vector<Rank> ranks_;
   int asked_code_ = 0;                 // of the first that ended because a signal was passed on
-  const Rank* after_asked_ = nullptr;  // the first that failed behind a signal, maybe since another one had ended by it
+  const Rank* after_asked_ = nullptr;  // the first that failed after a signal, maybe since another one had ended by it
   int bad_code_ = 0;                   // of the first that ended badly otherwise
   bool has_begun_ = false;             // the run
   bool has_asked_ = false;             // them to end

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -92,6 +93,7 @@ std::function<bool(int64_t)> begins_in(const std::filesystem::path& folder) {
 int started(std::vector<std::string> words, LaunchOptions options) {
   words.insert(words.begin(), program_path().string());
   options.words = std::move(words);
+  options.blocked = {SIGUSR1};  // is passed on also while a rank is being loaded
   return Launch(options).wait();
 }
 

@@ -57,7 +57,7 @@ Verified verify(const fs::path& folder) {
       verify_bytes(tensors, name, result);
       verify_values(tensors, name, result);
     }
-  } catch (const UserError& error) {  // nothing behind it can be read
+  } catch (const UserError& error) {  // nothing after it can be read
     for (const Problem& problem : error.problems()) {
       const SourceSpan& where = problem.where;
       const std::string place = where.known() ? where.source->name + ":" + std::to_string(where.line) + ": " : "";

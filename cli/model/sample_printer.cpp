@@ -12,7 +12,7 @@
 namespace sluice::cli {
 namespace {
 
-/// A line end behind each sample.
+/// A line end after each sample.
 class TextSamples final : public SamplePrinter {
  public:
   explicit TextSamples(const text::Tokenizer& tokenizer) : tokenizer_(tokenizer), text_(tokenizer) {}

@@ -44,7 +44,7 @@ std::vector<std::string> recorded_lines(const std::string& file) {
   }
 }
 
-// What stands behind `key = value` in a line of config_text().
+// What stands after `key = value` in a line of config_text().
 std::string comment_of(const std::string& line) {
   constexpr std::string_view kComment = "  # ";
   const size_t comment = line.rfind(kComment);

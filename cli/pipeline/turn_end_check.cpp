@@ -31,7 +31,7 @@ const engine::ModelNeed* sampled_for_chats(const engine::Plan& plan, const engin
   return is_endless || model == node.needs.models.end() ? nullptr : &*model;
 }
 
-// The special token that the template writes behind what the assistant says; nothing where there is none.
+// The special token that the template writes after what the assistant says; nothing where there is none.
 std::optional<int64_t> turn_end(const fs::path& folder, const text::Tokenizer& tokenizer) {
   const std::string said = "An answer.";
   Json messages = Json::array();
@@ -71,7 +71,7 @@ std::optional<Problem> other_turn_end(const std::string& model, const fs::path& 
       .kind = "data-doubtful",
       .message = "the chat template of model '" + model + "' ends a turn with " + name_of(*end, tokenizer) +
                  ", but a sample ends with " + names_of(ends, tokenizer),
-      .notes = {"a response goes on behind the end of its turn, up to max_new_tokens; stop does not see special tokens"},
+      .notes = {"a response goes on after the end of its turn, up to max_new_tokens; stop does not see special tokens"},
       .severity = Severity::kWarning};
   ends.push_back(*end);
   std::vector<std::string> ids;

@@ -155,7 +155,7 @@ class Remedies {
     remedies_.push_back(std::move(remedy));
   }
 
-  // What the file says of where a node runs, behind a role.
+  // What the file says of where a node runs, after a role.
   std::string place_of(const std::string& node) const {
     const auto spec = std::ranges::find_if(spec_.nodes, [&](const engine::NodeSpec& s) { return s.name.text == node; });
     return spec == spec_.nodes.end() || spec->on.text.empty() ? std::string() : "/" + spec->on.text;

@@ -6,9 +6,9 @@ namespace sluice::cli {
 
 std::vector<int> share_of_cores(const std::vector<int>& cores, int index, int count) {
   const auto have = static_cast<std::int64_t>(cores.size());
-  const std::int64_t first = index * have / count;
-  const std::int64_t behind = have < count ? ((index + 1) * have + count - 1) / count : (index + 1) * have / count;
-  return {cores.begin() + first, cores.begin() + behind};
+  if (have == 0) return {};
+  if (have < count) return {cores[static_cast<size_t>(index % have)]};
+  return {cores.begin() + index * have / count, cores.begin() + (index + 1) * have / count};
 }
 
 }  // namespace sluice::cli

@@ -17,7 +17,7 @@ void refuse(int status, void* flag) {
   if (!under_way->load()) return;
   std::fflush(stdout);
   std::fprintf(stderr,
-               "error: some code in this process, of a plugin or a library, called exit(%d) while the run was under way\n"
+               "error: some code in this process, of a plugin or a library, called exit(%d) before the command was done\n"
                "      = help: a node that cannot go on throws an exception\n",
                status);
   std::fflush(stderr);

@@ -26,6 +26,10 @@ RunSignals::RunSignals() {
   handle(SIGPIPE, do_nothing);
   handle(SIGXFSZ, do_nothing);
   handle(SIGUSR1, on_save_request);
+  sigset_t held_back;  // by who has started this process, until now
+  sigemptyset(&held_back);
+  sigaddset(&held_back, SIGUSR1);
+  ::pthread_sigmask(SIG_UNBLOCK, &held_back, nullptr);
 }
 
 bool RunSignals::take_save_request() {

@@ -80,7 +80,7 @@ document.addEventListener("selectionchange", () => {
   for (const [element, again] of [...later]) if (!isSelected(element)) again();
 });
 
-// A name may be broken behind its slashes and underscores.
+// A name may be broken after its slashes and underscores.
 function named(name) {
   return name.split(/(?<=[/_])/).flatMap((part, i) => i ? [make("wbr"), part] : [part]);
 }

@@ -20,11 +20,11 @@
 #include "base/strings.h"
 #include "cli/command/run_words.h"
 #include "cli/process/exit_codes.h"
-#include "cli/process/exit_guard.h"
 #include "cli/process/run_signals.h"
 #include "cli/process/stop_signals.h"
 #include "cli/run/begin_executor.h"
 #include "cli/run/conduct_assistance.h"
+#include "cli/run/crash_note.h"
 #include "cli/run/display.h"
 #include "cli/run/nvtx_ranges.h"
 #include "cli/run/rank_options.h"
@@ -67,14 +67,21 @@ fs::path last_checkpoint(const engine::RunSummary& summary, const fs::path& fold
   return places.empty() ? fs::path() : places.back().folder;
 }
 
-void print_failure(const engine::RunSummary& summary) {
+// Whose it may be, where the program is at its wits' end.
+std::string whose_bug(const std::vector<std::string>& plugins) {
+  std::string whose = "this is a bug in sluice";
+  for (const std::string& plugin : plugins) whose += ", or in plugin " + printable(fs::path(plugin).filename().string());
+  return whose;
+}
+
+void print_failure(const engine::RunSummary& summary, const std::vector<std::string>& plugins) {
   try {
     std::rethrow_exception(summary.error);
   } catch (const UserError& error) {
     std::fprintf(stderr, "%s", error.what());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "internal error: %s\n      = this is a bug in sluice; please report it with the run folder\n",
-                 printable(error.what(), Lines::kKept).c_str());
+    std::fprintf(stderr, "internal error: %s\n      = %s; please report it with the run folder\n",
+                 printable(error.what(), Lines::kKept).c_str(), whose_bug(plugins).c_str());
   }
 }
 
@@ -175,7 +182,7 @@ class Conduct {
   const engine::Plan& plan_;
   const RunStart& start_;
   RunHistory history_;
-  const ExitGuard exit_guard_;
+  CrashNote crash_note_;
   RunSignals signals_;  // from before the run starts programs such as scorers
   models::TensorMemory tensors_;
   std::optional<RangeObserver> ranges_;
@@ -192,7 +199,10 @@ class Conduct {
 };
 
 Conduct::Conduct(const engine::Plan& plan, const RunStart& start)
-    : plan_(plan), start_(start), history_(plan, start.from ? start.from->manifest.iterations : 0) {
+    : plan_(plan),
+      start_(start),
+      history_(plan, start.from ? start.from->manifest.iterations : 0),
+      crash_note_(plan, how_to_go_on()) {
   run_ = make_run(plan, options(), tensors_);
   models::TensorPool::of_process().keep_freed();
 }
@@ -217,6 +227,7 @@ engine::RunOptions Conduct::options() {
       .peak_bytes_on = [](const std::string& device) { return models::peak_bytes_on(models::device_named(device).value()); }};
   if (start_.show_samples_every > 0 && ShownSamples::possible(plan_))
     options.observers.push_back(&samples_.emplace(start_.show_samples_every));
+  options.observers.push_back(&crash_note_);
   if (auto hooks = nvtx_hooks()) options.observers.push_back(&ranges_.emplace(plan_, std::move(*hooks)));
   return options;
 }
@@ -263,7 +274,7 @@ engine::RunSummary Conduct::run_to_its_end() {
 
 void Conduct::end_with(const engine::RunSummary& summary) {
   if (summary.error) {
-    print_failure(summary);
+    print_failure(summary, plan_.plugins);
     const fs::path last = last_checkpoint(summary, start_.folder);
     const bool rank_0_says = !start_.ranks.leads() && last.empty();
     if (!start_.ranks.was_given_up() && !rank_0_says) print_where_to_go_on(last, how_to_go_on());

@@ -54,7 +54,7 @@ std::string stopped_because(const fs::path& folder, const ResumePoint& point, co
   return rule.reason();
 }
 
-// What to say of a run of which nothing is left to do. One that was killed behind its last checkpoint goes on, with nothing but
+// What to say of a run of which nothing is left to do. One that was killed after its last checkpoint goes on, with nothing but
 // its end.
 std::optional<std::string> complete_text(const fs::path& folder, const ResumePoint& point, const engine::Plan& plan) {
   const int64_t done = point.manifest.iterations;

@@ -40,7 +40,7 @@ class GrowingLines {
   std::filesystem::path path_;
   std::vector<Line> lines_;
   std::string last_;  // the text of the last line
-  int64_t end_ = 0;   // of what was looked at: behind the end of a line
+  int64_t end_ = 0;   // of what was looked at: after the end of a line
   size_t ends_ = 0;   // lines until there, empty ones too
 };
 

@@ -104,7 +104,7 @@ void fail_because_not_recorded(const SampleRecord& record, const std::vector<std
   }
   throw UserError(
       "node '" + record.node + "' has not recorded " + join(fields, ", "),
-      "a run records it with nodes." + record.node + ".fields = [" + join(wanted, ", ") + "], behind a node that writes it");
+      "a run records it with nodes." + record.node + ".fields = [" + join(wanted, ", ") + "], after a node that writes it");
 }
 
 std::optional<double> sort_value(const Json& sample, const std::string& by) {

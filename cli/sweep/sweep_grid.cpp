@@ -158,7 +158,7 @@ void refuse_what_is_set_twice(const std::vector<std::string>& sets, bool has_see
         problems.push_back(refused("the seed is set by --seeds and by --set " + set, "write one of them"));
       else if (!seen.insert(key).second)
         problems.push_back(
-            refused("--set has " + key + " twice", "write its values behind each other: --set " + key + "=VALUE,VALUE"));
+            refused("--set has " + key + " twice", "write its values after each other: --set " + key + "=VALUE,VALUE"));
     }
   }
 }

@@ -38,7 +38,8 @@ class Processes {
       at_work_[slot] =
           &children_.start(process.name, {.arguments = process.words,
                                           .output = slots == 1 ? ChildOutput::kShared : ChildOutput::kOnePipe,
-                                          .cores = share_of_cores(cores_of_affinity(), static_cast<int>(slot), slots)});
+                                          .cores = share_of_cores(cores_of_affinity(), static_cast<int>(slot), slots),
+                                          .blocked = {SIGUSR1}});
     }
   }
 

@@ -28,7 +28,7 @@ struct Piece {
 /// `text` in that colour; as it is without `colour`.
 std::string inked(const std::string& text, Ink ink, bool colour);
 
-/// The pieces behind each other in at most `width` cells: what does not fit is left away. Their text may come from a file: what
+/// The pieces after each other in at most `width` cells: what does not fit is left away. Their text may come from a file: what
 /// could steer the terminal is escaped.
 std::string fitted(const std::vector<Piece>& pieces, size_t width, bool colour);
 

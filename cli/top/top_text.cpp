@@ -73,7 +73,7 @@ Moment moment_of(const TopView& view) {
   return view.status.state == "running" && !view.gone ? Moment::kNow : Moment::kLast;
 }
 
-// Behind the first `lasting` columns of a table are those of a moment.
+// After the first `lasting` columns of a table are those of a moment.
 std::vector<Row> of_moment(std::vector<Row> rows, Moment moment, size_t lasting) {
   if (moment != Moment::kNone) return rows;
   for (Row& row : rows) row.resize(lasting);
@@ -184,7 +184,7 @@ bool is_one_of(const std::string& name, const std::array<std::string_view, n>& n
   return std::ranges::find(names, name) != names.end();
 }
 
-// What the nodes say of the training; behind it, because it hardly changes, how much there was of everything.
+// What the nodes say of the training; after it, because it hardly changes, how much there was of everything.
 engine::MetricRow metrics_to_show(const engine::MetricRow& metrics) {
   constexpr std::array<std::string_view, 3> kInHeading{"iteration", "policy_version", "policy_lag"};
   constexpr std::array<std::string_view, 5> kCounts{engine::metrics::kGroups, engine::metrics::kSamples, engine::metrics::kTokens,

@@ -85,7 +85,7 @@ int64_t snapshot_of_rank(const Plan& plan, const ModelFacts& facts) {
 }
 
 // The copy of what is trained that is being saved, and older versions of it, which are kept and may be in a copy that is being
-// written; behind a publication one more of these is kept. What is saved without a copy is written before it is published.
+// written; after a publication one more of these is kept. What is saved without a copy is written before it is published.
 int64_t bytes_to_save(const Plan& plan, const PlanModel& model) {
   const bool copied = plan.checkpoint_copy == CheckpointCopy::kMemory;
   const int64_t versions = saturating_product(copied ? 2 : 1, model.usage.versions.kept_to_save());

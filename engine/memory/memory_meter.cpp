@@ -1,10 +1,12 @@
 #include "engine/memory/memory_meter.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "engine/memory/memory_bound.h"
@@ -18,10 +20,13 @@ int64_t resident_bytes() {
   return resident * ::sysconf(_SC_PAGESIZE);
 }
 
+// Not getrusage(), whose figure is that of the program before an exec, too.
 int64_t peak_resident_bytes() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * 1024;
+  constexpr std::string_view kHighWaterMark = "VmHWM:";
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(kHighWaterMark)) return std::atoll(line.c_str() + kHighWaterMark.size()) * 1024;
+  return resident_bytes();
 }
 
 MemoryMeter::MemoryMeter(TensorCounter tensors) : tensors_(std::move(tensors)) { peaks_.program = resident_bytes(); }

@@ -7,7 +7,7 @@ namespace sluice::engine {
 
 namespace {
 
-// Of each token at worst its id, where it stands, and the token behind it; and a number for an answer.
+// Of each token at worst its id, where it stands, and the token after it; and a number for an answer.
 constexpr int64_t kAskedBytes = 3 * sizeof(int64_t), kAnswerBytes = sizeof(float);
 
 // Of an iteration, on a rank that asks. A node may make samples longer than they came.

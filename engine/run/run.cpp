@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "base/strings.h"
 #include "engine/memory/out_of_memory.h"
 #include "engine/observe/engine_metrics.h"
 #include "engine/run/patience.h"
@@ -25,6 +26,9 @@ constexpr auto kLastWriteAfterStall = std::chrono::seconds(4), kLastWrite = Pati
 
 // How often a run that is driven looks at whether it has been interrupted or has failed.
 constexpr auto kLook = std::chrono::milliseconds(50);
+
+// What is under way when the grace of an interrupt is over mostly ends in this time, and is not spoken of.
+constexpr int64_t kBehindGraceNs = 3'000'000'000;
 
 }  // namespace
 
@@ -132,6 +136,7 @@ void Run::Impl::end() {
 void Run::Impl::wait_for_the_end() {
   const auto grace_ns = static_cast<int64_t>(plan.runtime.grace_seconds * 1e9);
   int64_t interrupted_ns = -1;
+  bool is_told = false;              // who keeps an interrupted run
   std::optional<Patience> patience;  // since a failure
   while (!driver->in_progress().wait_for(kLook)) {
     const int64_t now = clock.now_ns();
@@ -141,12 +146,23 @@ void Run::Impl::wait_for_the_end() {
       driver->let_everything_end();
       if (options.passes != nullptr) options.passes->abandon();
     }
-    if (interrupted_ns >= 0 && now - interrupted_ns >= grace_ns) driver->drop_in_flight();
+    const int64_t over_ns = interrupted_ns < 0 ? -1 : now - interrupted_ns - grace_ns;
+    if (over_ns >= 0) driver->drop_in_flight();
+    if (over_ns >= kBehindGraceNs && !patience && !std::exchange(is_told, true)) tell_who_is_at_work();
     if (patience && patience->is_over(now, stalled || failed_outside, holds_up())) return;
   }
 }
 
-// Behind the end of the run, when all is saved: a call that nobody can end would keep the program for ever.
+// A node's work cannot be cut off from outside, and what it trains is saved after it.
+void Run::Impl::tell_who_is_at_work() {
+  for (const RunStatus::Executor& executor : driver->status().executors) {
+    if (executor.working_on.empty() || holds_up()) continue;
+    warn("the grace is over, and '" + executor.working_on + "' has been at work for " + human_seconds(executor.for_seconds) +
+         ": the run is saved when that has ended; another signal ends it at once, without");
+  }
+}
+
+// After the end of the run, when all is saved: a call that nobody can end would keep the program for ever.
 bool Run::Impl::leaves_a_call_behind() {
   if (driver->wait_for_calls(stalled || failed_outside ? Patience::kAfterStall : Patience::kAfterFailure)) return false;
   const std::string call = driver->call_under_way();
@@ -187,7 +203,9 @@ void Run::Impl::save_and_judge(RunSummary& summary) {
     if (summary.end == RunEnd::kCutShort) summary.error = explained(state.cut_short.error(), plan, memory());
   } catch (...) {
     summary.end = stalled ? RunEnd::kStalled : RunEnd::kFailed;
-    summary.error = explained(std::current_exception(), plan, memory());
+    // What another rank's loss leads to here says less than that loss.
+    const std::exception_ptr error = failed_outside ? driver->state().failure.error() : std::current_exception();
+    summary.error = explained(error, plan, memory());
   }
 }
 
@@ -268,7 +286,7 @@ void Run::interrupt() { impl_->driver->interrupt(); }
 void Run::fail(const std::exception_ptr& error) {
   impl_->failed_outside = true;
   impl_->driver->state().failure.capture(error);
-  // While nodes run, the thread that waits for them abandons; behind them the run is saved, and that may wait for other ranks.
+  // While nodes run, the thread that waits for them abandons; after them the run is saved, and that may wait for other ranks.
   if (impl_->nodes_ended) impl_->reductions.abandon();
 }
 

@@ -110,7 +110,7 @@ class Run {
   RunSummary execute();
 
   /// No new groups are admitted. What is in flight is finished within [runtime] grace_seconds, or else dropped up to the last
-  /// iteration that no model was trained for; then the run is saved. Of several ranks all end, behind the same iteration: the
+  /// iteration that no model was trained for; then the run is saved. Of several ranks all end, after the same iteration: the
   /// last that may have begun on one of them when they hear of it, or, when the grace of one is over, the last that all have
   /// entered (engine/schedule/state/agreed_end.h).
   void interrupt();

@@ -98,7 +98,7 @@ void Run::Impl::begin_checkpoints(SavedModels models) {
                                      .run_folder = options.folder,
                                      .models = std::move(models),
                                      .files = confined,
-                                     .on_warning = options.on_warning},
+                                     .on_warning = [this](const std::string& warning) { warn_of_file(warning); }},
                           .before_write = [this] { files->flush_trace(); },
                           .on_failure = [this](std::exception_ptr error) { driver->state().failure.capture(std::move(error)); }});
 }

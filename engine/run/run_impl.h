@@ -34,6 +34,7 @@ struct Run::Impl {
   Driver::Parts driver_parts(Workload workload);
   std::optional<StopRule> stop_rule() const;
   void wait_for_the_end();
+  void tell_who_is_at_work();
   bool leaves_a_call_behind();
   void tell_last(RunStatus last);
   std::vector<WorkObserver*> observers();

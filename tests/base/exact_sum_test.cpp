@@ -138,7 +138,7 @@ TEST(ExactSum, ThatIsDamagedIsRefused) {
   const std::string bytes = bytes_of(sum_of({1e300, 1e-300}));
   for (size_t size = 0; size < bytes.size(); ++size) EXPECT_THROW(read(bytes.substr(0, size)), InternalError) << size;
   EXPECT_THROW(read(std::string("\x10\0\0", 3)), InternalError);              // a flag that there is not
-  EXPECT_THROW(read("\x01\x40\x04" + std::string(20, '\1')), InternalError);  // chunks behind the last
+  EXPECT_THROW(read("\x01\x40\x04" + std::string(20, '\1')), InternalError);  // chunks after the last
   EXPECT_THROW(read(std::string("\0\x42\1", 3) + std::string(8, '\xff')), InternalError);
 }
 

@@ -17,7 +17,7 @@ TEST(Printable, ControlCharactersAreEscapes) {
   EXPECT_EQ(printable(std::string("\0", 1)), "\\x00");
 }
 
-// A terminal takes U+009B for the begin of a sequence, as it does ESC [.
+// A terminal takes U+009B for the beginning of a sequence, as it does ESC [.
 TEST(Printable, C1ControlsAreEscapesToo) {
   EXPECT_EQ(printable("\u009b31m\u0080\u009f"), "\\u009b31m\\u0080\\u009f");
   EXPECT_EQ(printable("\u00a0"), "\u00a0");

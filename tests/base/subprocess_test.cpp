@@ -130,6 +130,17 @@ TEST(Subprocess, ASignalReachesItAloneOrWithItsGroup) {
   process.signal(SIGUSR1);  // to nobody
 }
 
+// Whoever takes long to be loaded is not ended by a signal that it will handle.
+TEST(Subprocess, DoesNotGetASignalThatIsBlocked) {
+  SubprocessOptions options = shell("echo ready; read line; echo \"$line\"");
+  options.blocked = {SIGUSR1};
+  Subprocess process(options);
+  EXPECT_EQ(next_line(process), "ready");
+  process.signal(SIGUSR1);
+  process.send("alive\n");
+  EXPECT_EQ(next_line(process), "alive");
+}
+
 TEST(Subprocess, OnePipeKeepsTheOrderOfBothOutputs) {
   SubprocessOptions options = shell("echo one; echo two >&2; echo three");
   options.output = ChildOutput::kOnePipe;

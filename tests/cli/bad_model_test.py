@@ -72,7 +72,7 @@ class BadModel(Case):
         return safetensors(self.tensors, lambda header: header[self.name].update(changes))
 
     def test_offsets_beyond_the_file(self):
-        self.name = list(self.tensors)[-1]  # behind all others in the file
+        self.name = list(self.tensors)[-1]  # after all others in the file
         end = sum(len(content) for _, _, content in self.tensors.values())
         size = len(self.tensors[self.name][2])
         self.refuse_weights(self.spoiled(data_offsets=[end, end + size]), self.name)

@@ -47,7 +47,7 @@ class Chat(Case):
     def test_what_was_said_is_context_and_is_not_read_again(self):
         first, second, third = self.answers(["Hello", "And then?", "Go on"], *GREEDY)
         self.assertEqual(first["tokens"], self.first("Hello", *GREEDY))
-        # Of the template: the <eos> and the line's end behind an answer, and what is around the next turn.
+        # Of the template: the <eos> and the line's end after an answer, and what is around the next turn.
         self.assertEqual(second["context_tokens"], first["context_tokens"] + 12 + len("|\n" "user: And then?|\n" "assistant: "))
         self.assertGreaterEqual(third["reused_tokens"], second["context_tokens"] // 16 * 16)
 

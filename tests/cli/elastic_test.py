@@ -128,7 +128,7 @@ class ElasticRuns(Case):
         out, said = launched.communicate(timeout=120)
         self.assertEqual(launched.returncode, DONE, out + said)
         self.assertRegex(out + said, rf"rank {stopped} \(host .*, pid {pids[stopped]}\) gave no sign for \d+ s.*; the others make its groups")
-        self.assertRegex(said, rf"\[rank {stopped}\] error: the others go on without this rank")
+        self.assertRegex(said, rf"\[rank {stopped}\] error: the others have given this rank up")
         self.assertRegex(said, rf"rank {stopped} \(pid {pids[stopped]}\) exited with code {GIVEN_UP}: its role is elastic")
 
     def test_one_that_is_killed_while_the_ranks_meet_ends_all(self):

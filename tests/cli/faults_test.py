@@ -3,7 +3,9 @@ leaks nothing and keeps its last checkpoint whole, from which it goes on once th
 
 import json
 import os
+import re
 import resource
+import signal
 import subprocess
 import unittest
 
@@ -13,7 +15,7 @@ from support import DONE, FAILED, PPO, ROOT, SMALL, TERMINATED, Case, run, sets,
 PLUGIN = os.environ.get("SLUICE_TEST_PLUGINS", str(ROOT / "build/release/tests/plugins")) + "/libfaults.so"
 os.environ["SLUICE_PLUGINS"] = PLUGIN  # the pipelines of the tests lie elsewhere
 
-# Who takes its input from whom in ppo.toml; the faulty node is put behind each of the first, in front of the second.
+# Who takes its input from whom in ppo.toml; the faulty node is put after each of the first, in front of the second.
 EDGES = {
     "generate": ["score", "reference", "values"],
     "score": ["rewards"],
@@ -72,7 +74,7 @@ class Faults(FaultCase):
     def test_a_node_that_breaks_its_contract_anywhere(self):
         for fault, said in BREACHES.items():
             for position in EDGES:
-                with self.subTest(f"{fault} behind {position}"):
+                with self.subTest(f"{fault} after {position}"):
                     result, folder, seconds = self.run_faulty(self.behind(position, fault))
                     self.assert_ends_well(result, folder, seconds, "faulty", said)
                     self.assertIn("bug of the node's type", result.stderr)
@@ -131,8 +133,32 @@ fault = "%s"
     def test_code_that_calls_exit_does_not_end_the_run_as_if_it_were_done(self):
         result, folder, _ = self.run_faulty(self.behind("advantages", "exit"))
         self.assertEqual(result.returncode, FAILED, result.stdout)
-        self.assertIn("called exit(0) while the run was under way", result.stderr)
+        self.assertIn("called exit(0) before the command was done", result.stderr)
         self.assertEqual(run("resume", folder, "--accept-changes", *sets(**{"nodes.faulty.at": -1})).returncode, DONE)
+
+    def test_a_crash_names_the_node_that_was_at_work(self):
+        folder = self.folder / "run"
+        crashed = run("run", self.behind("advantages", "crash"), "--run-dir", folder, *sets(**SETTINGS))
+        self.assertEqual(crashed.returncode, -signal.SIGSEGV, crashed.stderr)
+        self.assertIn("ended by SIGSEGV, a wrong access to memory, while node 'faulty' was at work (faulty of plugin libfaults.so)\n", crashed.stderr)
+        command = re.search("its checkpoints are as they were; resume with: rlhf-run (.*)\n", crashed.stderr)[1]
+        self.assertEqual(run(*command.split(), "--accept-changes", *sets(**{"nodes.faulty.at": -1})).returncode, DONE)
+
+    def test_who_is_still_at_work_behind_the_grace_is_named(self):
+        folder = self.folder / "run"
+        process = start("run", self.behind("advantages", "hang"), "--run-dir", folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                        *sets(**SETTINGS | {"runtime.stall_seconds": 20, "runtime.grace_seconds": 0.5}))
+        self.addCleanup(process.kill)
+        status = folder / "status.json"
+        wait_for("the node that hangs", lambda: status.exists() and '"working_on":"faulty"' in status.read_text())
+        process.terminate()
+        for line in process.stderr:
+            if "the grace is over" in line:
+                break
+        self.assertRegex(line, "warning: the grace is over, and 'faulty' has been at work for .*; another signal ends it at once")
+        process.terminate()
+        process.communicate(timeout=30)
+        self.assertEqual(process.returncode, TERMINATED)
 
     # It is called on a thread of the rollout's own, which nobody can end.
     def test_an_environment_of_a_plugin_that_goes_wrong(self):

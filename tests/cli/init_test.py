@@ -55,7 +55,7 @@ class EachKind(Init):
         self.assertEqual(pipeline["nodes"]["score"]["type"], "numeric_match")
         prompts = pipeline["nodes"]["prompts"]
         self.assertEqual((prompts["prompt_field"], prompts["label_field"], prompts["chat"]), ("question", "answer", True))
-        for word in ("115k parameters", "chat template", "7473 rows", "prompt from question", "behind ####", f"rlhf-run {self.folder}/p.toml"):
+        for word in ("115k parameters", "chat template", "7473 rows", "prompt from question", "after ####", f"rlhf-run {self.folder}/p.toml"):
             self.assertIn(word, said)
 
     def test_ppo_on_gsm8k(self):

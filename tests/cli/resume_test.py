@@ -172,7 +172,7 @@ class Killed(Survival):
             with self.subTest(name, life=lives, killed_after=moment):
                 self.assert_same(folder, expected)
                 if "nothing is left" not in last.stdout and "is complete" not in last.stdout:
-                    self.assert_tidy(folder)  # else what it was killed at behind its last save is still there
+                    self.assert_tidy(folder)  # else what it was killed at after its last save is still there
             lives += 1
 
     def test_ppo(self):

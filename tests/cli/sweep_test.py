@@ -20,7 +20,7 @@ from support import (DONE, FAILED, INTERRUPTED, PPO, SMALL, WRONG_USAGE, Case, m
 
 RATE = "models.actor.optimizer.learning_rate"
 
-# Scores every response alike by its text, and waits behind the first iteration while there is a file "hold". BAD raises there instead.
+# Scores every response alike by its text, and waits after the first iteration while there is a file "hold". BAD raises there instead.
 SCORER = """
 import os, time
 asked = 0
@@ -297,7 +297,7 @@ class Refused(Case):
 
 
 class Disturbed(Case):
-    """Sweeps of two runs whose scorer waits behind the first iteration while `self.hold` is there."""
+    """Sweeps of two runs whose scorer waits after the first iteration while `self.hold` is there."""
 
     def setUp(self):
         super().setUp()

@@ -279,6 +279,17 @@ TEST_F(Launched, BehindRankZeroNoOtherGoesOn) {
                                                       "others are ending")));
 }
 
+// It was stopped, given up by the others, and wakes when nobody is there any more.
+TEST_F(Launched, OneThatMayBeLostAndFailsAfterTheRunCountsForNothing) {
+  const std::string script =
+      "if [ $RANK = 0 ]; then echo $$ > \"$FOLDER/pid0\"; else "
+      "while ! [ -s \"$FOLDER/pid0\" ] || kill -0 $(cat \"$FOLDER/pid0\") 2> /dev/null; do sleep 0.01; done; sleep 0.2; exit 1; "
+      "fi";
+  EXPECT_EQ(run(2, script, {.expendable = {.first = 1, .count = 1}}), 0);
+  EXPECT_THAT(error_lines(), ElementsAre(MatchesRegex("rank 1 \\(pid [0-9]+\\) exited with code 1: its role is elastic, and the "
+                                                      "others have ended")));
+}
+
 TEST_F(Launched, BehindCtrlCNoOtherGoesOn) {
   start(3, waits_with("[ $RANK = 1 ] && kill -KILL $$; true") + "exit 130", two_may_be_lost());
   pids();
