@@ -55,7 +55,7 @@ class Bench {
   // Drawn by the host: not every device draws.
   at::Tensor normal(at::IntArrayRef shape) const { return at::randn(shape).to(device_); }
 
-  // Of each repetition, behind one that is not counted: from when the stream begins with the work until it is done.
+  // Of each repetition, after one that is not counted: from when the stream begins with the work until it is done.
   template <class Work>
   std::vector<double> seconds(const Json& question, const Work& work) const {
     const c10::impl::VirtualGuardImpl of_device(device_.type());

@@ -7,11 +7,11 @@
 //   {"ask": "prefill", "samples": 16, "prompt": 512, "shared": true}
 //       {"seconds"} until each sample has its first token; with "shared" all have one prompt, else all have different ones
 //   {"ask": "continue", "samples": 1, "prompt": 64, "tokens": 256, "likeliest": true, "drafts": 8, "alone": 1}
-//       {"seconds", "steps", "guessed", "right"} of sampling so many tokens behind prompts that were read before, the likeliest each time
+//       {"seconds", "steps", "guessed", "right"} of sampling so many tokens after prompts that were read before, the likeliest each time
 //       or at random, with so many guessed of a sample in a step, while no more samples run than so many (0: always); the same prompts
 //       whenever it is asked
 //   {..., "draft": {"layers": 2, "later": 0.1, "stretch": 8}}
-//       the same of another model, for which its first layers guess if "drafts" is above 0: that of FOLDER, with what the layers behind
+//       the same of another model, for which its first layers guess if "drafts" is above 0: that of FOLDER, with what the layers after
 //       them add multiplied by "later", and its logits by "stretch"
 //
 // No other prompt is used twice, so nothing of an earlier question helps.
@@ -39,7 +39,7 @@ using models::GenerationEngine, models::SampleRequest, models::Transformer;
 
 constexpr int64_t kStepTokens = 2048, kBlock = 16;
 
-/// A model with random weights, and its first layers as one that guesses for it. Where the layers behind them add little, the two
+/// A model with random weights, and its first layers as one that guesses for it. Where the layers after them add little, the two
 /// agree often.
 struct WithDraft {
   models::PackedWeights weights;

@@ -53,7 +53,7 @@ at::Device use_device(std::span<char* const> words) {
   const auto parts = device_name(name);
   const engine::DeviceKind* const kind = parts ? registry.find_device_kind(parts->kind) : nullptr;
   if (kind == nullptr)
-    throw UserError("'" + name + "' is no device", "cpu, cuda:N, or a device of a plugin that is named behind it");
+    throw UserError("'" + name + "' is no device", "cpu, cuda:N, or a device of a plugin that is named after it");
   if (const auto missing = kind->missing(parts->number)) throw UserError(missing->what, missing->help);
   kind->use();
   return models::device_named(name).value();

@@ -126,7 +126,7 @@ def model_table(name, dtype, of_trained=""):
 class Pipeline:
     """One pipeline in a folder of its own, with the model and the prompts that it reads. A lag of 1 has an executor for generation.
 
-    rest_on: where all nodes are behind generation."""
+    rest_on: where all nodes are after generation."""
 
     def __init__(self, folder, size, nodes, dtype, prompts, samples, new, lag=0, rollout_on="cpu", rest_on="", of_trained="", tables="", **budget):
         self.folder, self.size = folder, size

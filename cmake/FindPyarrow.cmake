@@ -1,7 +1,7 @@
 # Apache Arrow and Parquet out of the pyarrow wheel of the version that cmake/pyarrow.txt names: its headers and two libraries, no Python.
 #
 # Looked for in this order: Pyarrow_ROOT, the active Python's pyarrow, .deps/pyarrow-VERSION/pyarrow, where ./rlhf-run --setup --parquet
-# puts it. Another version is passed over: its libraries have other names, and other types behind them.
+# puts it. Another version is passed over: its libraries have other names, and other types after them.
 # Defines sluice::pyarrow and Pyarrow_DIRECTORY.
 
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/pyarrow.txt _pin REGEX "^pyarrow==")

@@ -4,7 +4,7 @@
 # Defines sluice::torch (torch_cpu and c10; no CUDA driver needed) and Torch_DIRECTORY.
 #
 # Headers are named by the path as it was found, links and all: what lies behind .deps of two checkouts has the same name below each, so that
-# the compiler cache knows it again. Libraries are named by the folder behind the links, where programs find them when .deps is gone.
+# the compiler cache knows it again. Libraries are named by the folder after the links, where programs find them when .deps is gone.
 
 set(SLUICE_TORCH_VERSION 2.11.0)
 

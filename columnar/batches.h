@@ -23,7 +23,7 @@ class Batches {
   /// Decodes the columns of these names only; all, if there are none. Before the first next().
   virtual arrow::Status choose(const std::set<std::string>& names) = 0;
 
-  /// Null behind the last one.
+  /// Null after the last one.
   virtual arrow::Result<std::shared_ptr<arrow::RecordBatch>> next() = 0;
 };
 

@@ -6,7 +6,7 @@
 
 namespace sluice::columnar {
 
-/// Writes rows as JSON, one behind the other. Not thread-safe.
+/// Writes rows as JSON, one after the other. Not thread-safe.
 class RowText {
  public:
   RowText();

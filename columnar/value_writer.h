@@ -36,7 +36,7 @@ std::unique_ptr<ValueWriter> value_writer(std::shared_ptr<arrow::Array> array);
 /// What the values of a type are in JSON. Binary for what is written as null.
 Json::value_t json_type(const arrow::DataType& type);
 
-/// What behind dictionaries and extensions holds the values.
+/// What after dictionaries and extensions holds the values.
 const arrow::DataType& plain_type(const arrow::DataType& type);
 
 }  // namespace sluice::columnar

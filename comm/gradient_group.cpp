@@ -161,7 +161,7 @@ void GlooGradients::wait_until_abandoned() {
   changed_.wait(lock, [this] { return abandoned_ || destroyed_; });
 }
 
-// What waited behind what failed, or was given up.
+// What waited after what failed, or was given up.
 void GlooGradients::let_go() {
   std::deque<Operation> left;
   {

@@ -92,7 +92,7 @@ void GradientSum::add(int64_t round, const engine::GradientGroup::Added& added) 
     transfers_.send(others(round), parts_[0] + own.begin, own.size(), (rank + i) % size, kTagOfSums);
 }
 
-// Moves `values` behind the block.
+// Moves `values` after the block.
 void GradientSum::add_block(std::vector<float*>& values, float* sum, int64_t count) {
   for (int64_t begin = 0; begin < count; begin += kStretch)
     add_stretch(values, begin, std::min(kStretch, count - begin), sum + begin);

@@ -21,7 +21,7 @@ NcclExchange::~NcclExchange() {
   library_->destroy(communicator_);
 }
 
-// One group, so that nobody waits for a piece that another rank would give only behind one that it waits for itself. Where ranks
+// One group, so that nobody waits for a piece that another rank would give only after one that it waits for itself. Where ranks
 // are not connected yet its end waits for them, and may be abandoned meanwhile.
 void NcclExchange::exchange(std::span<const Piece> to, std::span<const Piece> from, void* stream) {
   const c10::DeviceGuard on(device_);

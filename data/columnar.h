@@ -14,7 +14,7 @@ namespace sluice::data {
 /// What a columnar file is called: *.parquet, *.arrow and *.feather.
 bool is_columnar_name(const std::filesystem::path& path);
 
-/// Bytes at the begin of a file that tell what it is, or fewer where it ends before.
+/// Bytes at the beginning of a file that tell what it is, or fewer where it ends before.
 constexpr size_t kMostMagic = 64;
 
 /// What a file is that begins so; nothing for a file of texts. Of one that ends before its bytes tell the name counts. Throws

@@ -65,7 +65,7 @@ class ColumnarFile {
   virtual const std::vector<ColumnKind>& kinds() const = 0;
 
   /// The next rows, at least one, in place of what `rows` held. False: there are no more. A row that is longer than kLongestRow
-  /// is cut off somewhere behind that.
+  /// is cut off somewhere after that.
   virtual bool next(ColumnarRows& rows) = 0;
 };
 

@@ -18,7 +18,7 @@ namespace sluice::data {
 
 struct DatasetOptions {
   std::vector<std::filesystem::path> paths;  // files, folders, patterns: see source_files.h
-  std::vector<double> weights;               // one a path: mixed in these proportions; empty: one path behind the other
+  std::vector<double> weights;               // one a path: mixed in these proportions; empty: one path after the other
   bool shuffle = true;
   int64_t epochs = 0;  // 0: without end
   uint64_t seed = 0;

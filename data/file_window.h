@@ -18,7 +18,7 @@ class FileWindow {
   uint64_t size() const { return file_.size(); }
 
   /// The bytes from `begin` on: `least` of them or more, and fewer only where the file ends before. They stay until the next
-  /// call, which begins neither before these nor behind their end.
+  /// call, which begins neither before these nor after their end.
   std::string_view from(uint64_t begin, size_t least = 1);
 
  private:

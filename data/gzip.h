@@ -11,7 +11,7 @@ namespace sluice::data {
 bool is_gzip(std::string_view bytes);
 
 /// Decompresses a gzip file of one or more members and hands the text to `sink` in pieces of at most 256 KiB; false from it ends
-/// the reading. Zeros behind the last member are padding. Memory: 2 MiB, however large the text is. Throws UserError that begins
+/// the reading. Zeros after the last member are padding. Memory: 2 MiB, however large the text is. Throws UserError that begins
 /// with the file's path when it is cut off, damaged, or goes on with something else.
 void gunzip(const OpenFile& compressed, const std::function<bool(std::string_view)>& sink);
 

@@ -61,7 +61,7 @@ class JsonlReader::Scan {
       add_lines(file, begin);
   }
 
-  // Behind all blanks: the end of the text, if there is nothing else.
+  // After all blanks: the end of the text, if there is nothing else.
   static uint64_t first_not_blank(FileWindow& text, uint64_t at, uint32_t* lines = nullptr) {
     for (;;) {
       const std::string_view rest = text.from(at);

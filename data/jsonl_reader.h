@@ -39,7 +39,7 @@ struct JsonlField {
 /// with up to 20 broken rows, each with file, line, column and what is expected; files without any row are refused too. Rows
 /// stay in their files (see RowFile) and are parsed when they are asked for: 24 bytes of memory a row. Rows are shorter than 64
 /// MiB. A row that is asked for is the one that was proved, to the bit: whatever gives rows throws UserError that names the file
-/// when somebody has cut it short or written into the row since. What is written behind the rows, the time of the last change and
+/// when somebody has cut it short or written into the row since. What is written after the rows, the time of the last change and
 /// another file in the place of this one make no difference. Const use from many threads.
 class JsonlReader {
  public:
@@ -65,7 +65,7 @@ class JsonlReader {
   /// The row, marked as a whole; of one of several lines the first.
   SourceSpan where(size_t row) const;
 
-  /// Leaves out the rows for which `keep` [rows()] is false; those behind them move up.
+  /// Leaves out the rows for which `keep` [rows()] is false; those after them move up.
   void keep_only(const std::vector<bool>& keep);
 
  private:

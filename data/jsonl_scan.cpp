@@ -18,7 +18,7 @@ constexpr size_t kMostProblems = 20;
 
 int code_points(std::string_view text) { return static_cast<int>(count_code_points(text)); }
 
-// Of the line that the byte `at` is in: where it begins, behind a byte order mark, and what is before that byte.
+// Of the line that the byte `at` is in: where it begins, after a byte order mark, and what is before that byte.
 struct LineBegin {
   uint64_t at = 0;
   int code_points = 0;

@@ -35,7 +35,7 @@ PreferencePair split_strings(const std::string& chosen, const std::string& rejec
   size_t shared = 0;
   while (shared < most && chosen[shared] == rejected[shared]) ++shared;
   while (shared > 0 && (is_continuation(chosen[shared]) || is_continuation(rejected[shared]))) --shared;
-  // A space before the first difference belongs to the word behind it: tokenizers join them.
+  // A space before the first difference belongs to the word after it: tokenizers join them.
   if (shared > 0 && chosen[shared] != rejected[shared] && chosen[shared - 1] == ' ') --shared;
   return {shared == 0 ? Json() : Json(chosen.substr(0, shared)), chosen.substr(shared), rejected.substr(shared)};
 }

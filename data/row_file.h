@@ -48,7 +48,7 @@ class RowFile {
   std::string row(uint64_t begin, size_t length) const;
   uint64_t size() const { return rows_ ? rows_->size() : text_->size(); }
 
-  /// Rows of a columnar file, behind those that were there. Returns where they begin.
+  /// Rows of a columnar file, after those that were there. Returns where they begin.
   uint64_t append(std::string_view rows);
 
  private:

@@ -8,7 +8,7 @@ namespace sluice::data {
 
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// True if a data file is one JSON array of rows instead of lines: its first character, behind blanks, is '['.
+/// True if a data file is one JSON array of rows instead of lines: its first character, after blanks, is '['.
 bool is_array_of_rows(std::string_view text);
 
 /// Finds where the elements of a JSON array end, one character after the other and without memory. What an element is, is not
@@ -20,7 +20,7 @@ class ArraySplitter {
     kElement,  // part of an element, or blanks around it
     kComma,    // an element has ended, another follows
     kEnd,      // the last element has ended, and the array
-    kAfter,    // behind the array
+    kAfter,    // after the array
   };
 
   Step step(char c);

@@ -18,7 +18,7 @@ class ScratchFile {
   ScratchFile(ScratchFile&& other) noexcept;
   ScratchFile& operator=(ScratchFile&&) = delete;
 
-  /// Behind what was written before.
+  /// After what was written before.
   void write(std::string_view bytes);
 
   uint64_t size() const { return size_; }

@@ -41,7 +41,7 @@ std::vector<BuiltinPipeline> builtin_pipelines() {
   const fs::path share = share_folder();
   std::vector<BuiltinPipeline> found;
   if (share.empty() || !is_folder(share / "pipelines")) return found;
-  // Behind a link, so that a build tree names the files that its user edits.
+  // After a link, so that a build tree names the files that its user edits.
   for (const fs::path& file : entries_of(real_path(share / "pipelines").value_or(share / "pipelines"))) {
     if (file.extension() == ".toml") found.push_back({file.stem().string(), file});
   }

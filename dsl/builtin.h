@@ -18,7 +18,7 @@ struct BuiltinPipeline {
 /// All of them, in order of name; none where the program has no such folder.
 std::vector<BuiltinPipeline> builtin_pipelines();
 
-/// The name behind `builtin:`. Nothing for what names a file.
+/// The name after `builtin:`. Nothing for what names a file.
 std::optional<std::string> builtin_name(const std::string& written);
 
 /// The file of that name. Nothing, and a problem at `where` with all names that there are, where there is none.

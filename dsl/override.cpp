@@ -52,7 +52,7 @@ std::optional<engine::Table> parse_as_toml(const std::shared_ptr<const SourceTex
   return parse_toml(source->text, source, "", failures);
 }
 
-// The key as TOML, the value as the text behind the =.
+// The key as TOML, the value as the text after the =.
 std::optional<engine::Table> parse_with_bare_value(const std::shared_ptr<const SourceText>& source, size_t equals,
                                                    Problems& problems) {
   const std::string key = source->text.substr(0, equals);

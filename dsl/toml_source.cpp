@@ -90,7 +90,7 @@ bool in_bare_key(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
-// Behind the key part (bare or quoted) that begins at `i`; `i` itself when there is none.
+// After the key part (bare or quoted) that begins at `i`; `i` itself when there is none.
 size_t end_of_key_part(std::string_view text, size_t i) {
   const char quote = i < text.size() ? text[i] : '\0';
   if (quote == '"' || quote == '\'') {

@@ -44,7 +44,7 @@ def blocks_of(page, text):
 
 
 def without_comment(command):
-    """Of a line that shows a command: the part before two blanks, a comment behind it, or what is meant as an explanation."""
+    """Of a line that shows a command: the part before two blanks, a comment after it, or what is meant as an explanation."""
     before, pipe, last = command.strip().rpartition("| ")
     return before + pipe + re.split(r"\s{2,}|\s+#\s", last, maxsplit=1)[0]
 

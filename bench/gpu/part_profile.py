@@ -63,7 +63,7 @@ def on_model(size, measure):
 
 
 def decoding(device, size, batch, context=512, steps=200):
-    """Two or three of its steps: the kernels behind those that read prompts."""
+    """Two or three of its steps: the kernels after those that read prompts."""
     question = dict(ask="decode", batch=batch, context=context, steps=steps)
     return on_model(size, lambda model: profiled(device, "generation", [model, "bfloat16", 4], [question], skip=4000, count=160))
 

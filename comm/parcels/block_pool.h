@@ -29,7 +29,7 @@ struct Block {
 /// it gives it to somebody, which takes ten times as long as to write it.
 ///
 /// What it holds is never more than what was granted at one time, up to the end of a page for each block: it lets go of blocks
-/// that are free, and of what is written behind the end of what is granted, before it would.
+/// that are free, and of what is written after the end of what is granted, before it would.
 ///
 /// Threads: any. Blocks may outlive the pool. Failure: take() throws what SharedMemory throws.
 class BlockPool {

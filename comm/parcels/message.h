@@ -14,7 +14,7 @@ struct Message {
   enum class Kind : uint8_t {
     kGrant,    // by the receiver: key, bytes at most, block, block_bytes, place; is_new_block has its descriptor beside it
     kHead,     // by the sender: text, the form of the parcel (comm/parcels/payload.h), checksum
-    kChunk,    // by the sender: chunk, bytes, checksum; body_bytes behind it where the bytes go over the connection; is_to_fetch
+    kChunk,    // by the sender: chunk, bytes, checksum; body_bytes after it where the bytes go over the connection; is_to_fetch
                // from block, block_bytes, place, is_new_block of the sender
     kAgain,    // by the receiver: chunk was damaged, and is to come once more
     kTaken,    // by the receiver: all of the parcel is there
@@ -42,7 +42,7 @@ struct Message {
   /// With a length and a checksum in front.
   std::string to_bytes() const;
 
-  /// Of what is behind the length and the checksum. Throws InternalError on what to_bytes() does not write.
+  /// Of what is after the length and the checksum. Throws InternalError on what to_bytes() does not write.
   static Message from_bytes(std::string_view bytes);
 };
 

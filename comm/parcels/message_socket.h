@@ -20,7 +20,7 @@ namespace sluice::comm {
 struct OutgoingMessage {
   Message message;
   int descriptor = -1;                           // that goes with it; between processes of one host
-  std::vector<std::span<const std::byte>> body;  // behind it, of message.body_bytes
+  std::vector<std::span<const std::byte>> body;  // after it, of message.body_bytes
   std::shared_ptr<const void> keeps = {};        // what body and descriptor belong to
 };
 
@@ -36,7 +36,7 @@ class MessageTaker {
   virtual void take(const Message& message) = 0;
 };
 
-/// A connection to one other rank, over which messages go in order, some with bytes behind them that are copied nowhere on their
+/// A connection to one other rank, over which messages go in order, some with bytes after them that are copied nowhere on their
 /// way: straight out of where they lie, and straight to where they belong. No call waits.
 ///
 /// Belongs to one thread. Failure: a connection that is closed is no error here, but is_open() says so; damage to a message is a
@@ -73,8 +73,8 @@ class MessageSocket {
   bool is_behind() const { return is_behind_; }
 
   /// The end in steps, after which the other rank has heard the goodbye: of a connection that is closed while something lies
-  /// there unread, the system may take along what was written last. begin_to_leave() pushes it, behind what is unsent or, where
-  /// this rank ends early, behind what of that is half written or is word of what was taken. leave() writes it and drops what
+  /// there unread, the system may take along what was written last. begin_to_leave() pushes it, after what is unsent or, where
+  /// this rank ends early, after what of that is half written or is word of what was taken. leave() writes it and drops what
   /// comes; it returns whether all is written and the other side sends nothing more. Then close().
   void begin_to_leave(Message goodbye);
   bool leave();

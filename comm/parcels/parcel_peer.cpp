@@ -102,7 +102,7 @@ void ParcelPeer::close() {
 }
 
 std::span<std::byte> ParcelPeer::place_of(const Message& message) {
-  SLUICE_CHECK(message.kind == Message::Kind::kChunk, "bytes behind a message that has none");
+  SLUICE_CHECK(message.kind == Message::Kind::kChunk, "bytes after a message that has none");
   return incoming_.place_of(message);
 }
 

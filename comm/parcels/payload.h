@@ -15,7 +15,7 @@
 namespace sluice::comm {
 
 /// Where a column is in the bytes of its parcel. Entries lie there as they are in memory; of strings first where each ends in the
-/// text behind them, 8 bytes each, then that text. Every column begins at a multiple of kAligned.
+/// text after them, 8 bytes each, then that text. Every column begins at a multiple of kAligned.
 struct ColumnPlace {
   static constexpr size_t kAligned = 64;  // a cache line, and what vectors of the processor like
 

@@ -55,7 +55,7 @@ class MemoryWire final : public Wire {
   std::map<uint32_t, SharedMemory> blocks_;  // of the other rank
 };
 
-/// Between hosts: the bytes go over the connection, behind the message that announces them. What consists of many pieces is put
+/// Between hosts: the bytes go over the connection, after the message that announces them. What consists of many pieces is put
 /// together first, in memory of one chunk.
 class StreamWire final : public Wire {
  public:

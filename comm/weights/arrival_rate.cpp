@@ -10,7 +10,7 @@ double ArrivalRate::fastest() const {
   for (size_t i = 1; i < arrivals_.size(); ++i) all += arrivals_[i].bytes;
   const size_t stretch = std::min(std::max(all / kParts, kLeastBytes), all);
   double fastest = 0;
-  size_t begin = 0, bytes = 0;  // of what came behind the piece `begin`
+  size_t begin = 0, bytes = 0;  // of what came after the piece `begin`
   for (size_t end = 1; end < arrivals_.size(); ++end) {
     bytes += arrivals_[end].bytes;
     while (bytes - arrivals_[begin + 1].bytes >= stretch) bytes -= arrivals_[++begin].bytes;

@@ -13,7 +13,7 @@
 
 namespace sluice::comm {
 
-/// A landing whose memory is a block of the parcels of its rank. Behind the version there is room for a checksum of each chunk,
+/// A landing whose memory is a block of the parcels of its rank. After the version there is room for a checksum of each chunk,
 /// which the ranks that have it in common tell each other. It keeps the block. Its bytes belong to who brings them, until that
 /// has said so.
 class BlockLanding final : public engine::Landing {

@@ -18,7 +18,7 @@ namespace sluice::comm {
 ///
 /// Of a version a receiver tells each owner that it has acknowledged it, with its checksum. An owner that has heard it of all
 /// tells all ranks, with how long that took and who was last, and a version opens where all owners have said so: two short
-/// messages behind the last byte; at an owner itself when the others have heard it. Nothing is granted but for versions that
+/// messages after the last byte; at an owner itself when the others have heard it. Nothing is granted but for versions that
 /// this rank has to do with, so a rank may say goodbye once the last of them is open.
 ///
 /// Uses the parcels, which outlive it; no two publications of one model do. Threads and failure: as engine/contract/publication.h

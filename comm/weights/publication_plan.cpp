@@ -97,7 +97,7 @@ int PublicationPlan::first_on(const Receivers& host, const PublishedPiece& piece
   return host[piece.turn / hosts_.size() % host.size()];
 }
 
-// The one behind that of the owner whose turn it is, among the others; null: there is no other one.
+// The one after that of the owner whose turn it is, among the others; null: there is no other one.
 const PublicationPlan::Receivers* PublicationPlan::first_host(const PublishedPiece& piece) const {
   const Receivers* const own = host_with(piece.owner);
   const size_t others = hosts_.size() - (own == nullptr ? 0 : 1);
@@ -106,7 +106,7 @@ const PublicationPlan::Receivers* PublicationPlan::first_host(const PublishedPie
   return own != nullptr && host >= own ? host + 1 : host;
 }
 
-// The one behind another, round and round, without that of the owner.
+// The one after another, round and round, without that of the owner.
 const PublicationPlan::Receivers* PublicationPlan::next_host(const PublishedPiece& piece, const Receivers* host) const {
   do {
     if (++host == hosts_.data() + hosts_.size()) host = hosts_.data();

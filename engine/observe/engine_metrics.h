@@ -60,7 +60,7 @@ inline constexpr const char* kDroppedTokens = "dropped_tokens";
 
 /// Of a path with a rollout and with nodes that have these shares: what part of the sampled tokens they took out, less what part
 /// of the samples. 0: what is trained on is as long as what was sampled; above 0: longer samples were taken out. What nodes
-/// behind each other let through multiplies. Nothing: no node had a sample.
+/// after each other let through multiplies. Nothing: no node had a sample.
 std::string dropped_by_length_name(const Plan& plan, const PlanPath& path);
 std::optional<double> dropped_by_length(const Plan& plan, const PlanPath& path, const IterationReport& report);
 

@@ -28,7 +28,7 @@ std::vector<std::string> names_over_ranks(const std::string& name, int ranks) {
 }
 
 // Two parts of what is measured: the maximum, which the mean goes along with, and the minimum as a maximum of what is negative.
-// Behind them one value each of what is of the run.
+// After them one value each of what is of the run.
 Contribution contribution_of(const MetricRow& measured, const MetricRow& of_run) {
   Contribution parts;
   for (const auto& [name, number] : measured) {

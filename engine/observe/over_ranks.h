@@ -10,7 +10,7 @@
 /// What a rank has none of is NaN there, and counts for nothing; where no rank has any there is no such metric.
 ///
 /// NAME is one number, whatever the number of ranks: of seconds (time/) the mean, of bytes and tokens the most that a rank has.
-/// On several ranks two more stand behind it, so that there are minimum, mean and maximum: NAME/min and NAME/max of seconds,
+/// On several ranks two more stand after it, so that there are minimum, mean and maximum: NAME/min and NAME/max of seconds,
 /// NAME/min and NAME/mean of anything else. Values; nothing here fails.
 namespace sluice::engine::metrics {
 

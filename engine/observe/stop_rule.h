@@ -24,7 +24,7 @@ class StopRule {
   /// The value of the weights before training: what comes must be better than that, but it ends no run, of which it says nothing.
   void begin_with(double value);
 
-  /// Why the run ends behind the iteration that was looked at last, as a sentence of the summary says it; empty: it goes on.
+  /// Why the run ends after the iteration that was looked at last, as a sentence of the summary says it; empty: it goes on.
   const std::string& reason() const { return reason_; }
 
   /// The iteration that gave the reason; absent: none did.

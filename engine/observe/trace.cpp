@@ -42,7 +42,7 @@ std::string metadata(const char* what, int pid, const Json& args) {
   return Json({{"name", what}, {"ph", "M"}, {"pid", pid}, {"args", args}}).dump();
 }
 
-// What stands behind the head of a slice. A slice is written for each micro-batch and node: one append to a string, not twelve.
+// What stands after the head of a slice. A slice is written for each micro-batch and node: one append to a string, not twelve.
 class Tail {
  public:
   template <size_t size>
@@ -190,7 +190,7 @@ void TraceWriter::append(int pid, int64_t shift_ns, const Slice& slice) {
   text_ += tail.text();
 }
 
-// Into text_, as the rest of a list: the first of all lines stands behind nothing.
+// Into text_, as the rest of a list: the first of all lines stands after nothing.
 void TraceWriter::name_threads(int pid) {
   for (size_t i = 0; i < executors_.size(); ++i) {
     const Json name = {{"name", "thread_name"}, {"ph", "M"}, {"pid", pid}, {"tid", i}, {"args", {{"name", executors_[i]}}}};

@@ -24,7 +24,7 @@ struct Event {
   int64_t end_ns = 0;
 };
 
-// A line is one event, perhaps with a comma behind it: work, or an end of an arrow. Nothing: it is a bracket, was cut off, is
+// A line is one event, perhaps with a comma after it: work, or an end of an arrow. Nothing: it is a bracket, was cut off, is
 // none that a run writes, or names a row, which whoever goes on writes again.
 std::optional<Event> event_of(std::string_view line) {
   if (line.ends_with(',')) line.remove_suffix(1);

@@ -34,7 +34,7 @@ struct Meeting {
   int64_t went_on_ns = 0;
 };
 
-/// Columns of a micro-batch that are complete: those of the source and the rollout, or those of a node behind them. Nobody
+/// Columns of a micro-batch that are complete: those of the source and the rollout, or those of a node after them. Nobody
 /// changes them any more; to be read during the call.
 struct WrittenColumns {
   int64_t iteration = 0;

@@ -35,7 +35,7 @@ int64_t first_round(const CapacityShape& shape, int64_t groups) {
 // Of the slot that has most.
 int64_t groups_of_slot(const CapacityShape& shape) { return divided_up(shape.groups, shape.slots); }
 
-// The most tokens that are held by a barrier behind the refilling filter or lie in the open micro-batch, after at most `groups`
+// The most tokens that are held by a barrier after the refilling filter or lie in the open micro-batch, after at most `groups`
 // groups of a round in which the filter still wants `missing`. With no more groups than are wanted that is all of them. With
 // more, the first `missing` are held and others are open; but a micro-batch must be full to be judged, so that either the last
 // held group has company that is dropped, or it stays in the open one.
@@ -54,7 +54,7 @@ int64_t most_of_round(const Packing& packing, int64_t missing, int64_t groups) {
   return std::max(most, saturating_sum(saturating_product(in_full, packing.worst) + spare * gain, packing.open(others)));
 }
 
-// The smallest budget of a barrier behind the refilling filter: it holds the groups that were kept while others are drawn. Of the
+// The smallest budget of a barrier after the refilling filter: it holds the groups that were kept while others are drawn. Of the
 // rounds after the first the second has most left to draw, whatever was kept by then.
 int64_t needed_behind_refill(const CapacityShape& shape, int64_t drawn) {
   const Packing packing(shape);

@@ -30,19 +30,19 @@ struct CapacityShape {
 
 /// What follows from it, in tokens.
 struct CapacityProof {
-  int64_t drawn_groups = 0;        // the most groups drawn in an iteration
-  int64_t iteration_tokens = 0;    // all of them
-  int64_t micro_batch_tokens = 0;  // the largest micro-batch that can come about
-  int64_t most_in_flight = 0;      // what no budget can be used beyond
-  int64_t packer_needs = 0;        // the smallest budget with which micro-batches come about
-  int64_t tokens_needed = 0;       // the smallest budget with which no run stalls, whatever the sizes and the timing are
-  std::optional<int> needed_by;    // the barrier that needs it; absent: the packer
-  std::vector<bool> holds;         // by node: it, or one behind it, reads columns; tokens of what it has not done are in flight
+  int64_t drawn_groups = 0;           // the most groups drawn in an iteration
+  int64_t iteration_tokens = 0;       // all of them
+  int64_t micro_batch_tokens = 0;     // the largest micro-batch that can come about
+  int64_t most_in_flight = 0;         // what no budget can be used beyond
+  int64_t packer_needs = 0;           // the smallest budget with which micro-batches come about
+  int64_t tokens_needed = 0;          // the smallest budget with which no run stalls, whatever the sizes and the timing are
+  std::optional<int> needed_by;       // the barrier that needs it; absent: the packer
+  std::vector<bool> holds;            // by node: it, or one after it, reads columns; tokens of what it has not done are in flight
   std::vector<int64_t> worst_tokens;  // by node: the most that it can hold at once, whatever the budget is
 };
 
 /// The proof. `tokens_needed` is exact: with one token less some order of events stalls. It is an upper bound for a rank of
-/// several slots, since micro-batches are cut between them, and for more than 2^20 groups an iteration behind a refilling filter.
+/// several slots, since micro-batches are cut between them, and for more than 2^20 groups an iteration after a refilling filter.
 ///
 /// Why it is right: groups are admitted in order and an iteration begins when the last one is packed, so all of earlier
 /// iterations drains without help. A run stalls if and only if the next group of an iteration does not fit beside what cannot

@@ -7,7 +7,7 @@
 
 namespace sluice::engine {
 
-/// Who reads what, in front of and behind each filter. A stream is the micro-batches that the nodes between two filters share:
+/// Who reads what, in front of and after each filter. A stream is the micro-batches that the nodes between two filters share:
 /// the intake of a path begins one, and so does every filter (PlanNode::stream is the one that arrives). Constant after
 /// construction.
 class FilterStreams {
@@ -18,7 +18,7 @@ class FilterStreams {
   const Readers& readers_at_intake(int path) const { return readers_.at(-1 - path); }
   const Readers& readers_behind(int filter) const { return readers_.at(filter); }
 
-  /// Columns that are written in front of the filter and needed behind it.
+  /// Columns that are written in front of the filter and needed after it.
   const std::vector<int>& carried_by(int filter) const { return carried_.at(filter); }
 
  private:

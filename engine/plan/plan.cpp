@@ -215,7 +215,7 @@ std::optional<PromptLimit> Plan::prompt_limit(const PlanNode& source) const {
 }
 
 std::vector<int> Plan::last_readers(const PlanColumn& column) const {
-  std::vector<bool> leads_to_reader(nodes.size());  // a reader is behind it
+  std::vector<bool> leads_to_reader(nodes.size());  // a reader is after it
   std::vector<int> last;
   for (size_t i = nodes.size(); i-- > 0;) {
     const bool reads = std::find(column.readers.begin(), column.readers.end(), static_cast<int>(i)) != column.readers.end();

@@ -90,7 +90,7 @@ struct PlanCapacity {
   std::string needed_by;        // the node that needs it
 };
 
-/// One source, its rollout if it has one, and all that is behind them. Paths do not meet: they share executors and models.
+/// One source, its rollout if it has one, and all that is after them. Paths do not meet: they share executors and models.
 struct PlanPath {
   int source = 0;              // indices into Plan::nodes
   std::optional<int> rollout;  // where there is none the source makes samples
@@ -120,7 +120,7 @@ struct EffectiveKey {
   std::string table;  // "budget", "nodes.generate"
   std::string key;
   std::string text;    // as TOML; empty: unset
-  std::string origin;  // "default", "preset NAME", "--set" or FILE:LINE; behind it, which keys within the value are the preset's
+  std::string origin;  // "default", "preset NAME", "--set" or FILE:LINE; after it, which keys within the value are the preset's
   bool harmless = false;         // ParamInfo::harmless
   std::string why = {};          // it is not although it mostly is, for people
   std::vector<ParamText> parts;  // of a component or a table: its keys; the text has them all
@@ -196,7 +196,7 @@ struct Plan : RankLayout {
   int64_t share_of(const PlanPath& path, int64_t tokens) const;           // of a budget of so many tokens
   std::vector<TextCheck> text_checks(const PlanNode& writer) const;       // of its text columns, by nodes that read them
   std::optional<PromptLimit> prompt_limit(const PlanNode& source) const;  // of the rollout that takes its prompts, if one says
-  std::vector<int> last_readers(const PlanColumn& column) const;  // those behind which no other reader comes: with them it dies
+  std::vector<int> last_readers(const PlanColumn& column) const;  // those after which no other reader comes: with them it dies
 
  private:
   int64_t tokens_of_all() const { return whole ? whole->tokens_in_flight : budget.tokens_in_flight; }

@@ -16,7 +16,7 @@ std::vector<int> group_of(const RankLayout& layout, int rank);
 /// Its place among them: 0 leads.
 int place_in_group(const RankLayout& layout, int rank);
 
-/// All ranks that hold what is trained, as this one of them sees it: those of a group behind each other, each with a slot for
+/// All ranks that hold what is trained, as this one of them sees it: those of a group after each other, each with a slot for
 /// every slot of the one that leads. So gradients are added inside a group first, and where nobody assists it is the world of
 /// those that have slots.
 World trainers_of(const RankLayout& layout, int rank);

@@ -13,7 +13,7 @@
 
 namespace sluice::engine {
 
-/// Ranks of a run that do a part of its work, [cluster.roles.NAME]: those behind the ranks of the role before.
+/// Ranks of a run that do a part of its work, [cluster.roles.NAME]: those after the ranks of the role before.
 struct PlanRole {
   std::string name;
   SourceSpan where;
@@ -29,14 +29,14 @@ struct PlanRole {
 };
 
 /// Which rank of a run does what: all that follows from their number, their roles and [cluster], whatever the nodes are. Ranks
-/// that schedule come first; behind them those that assist, which have no nodes: with roles first those of the role that samples,
+/// that schedule come first; after them those that assist, which have no nodes: with roles first those of the role that samples,
 /// and those that compute passes of frozen models last. Who works with whom: engine/plan/rank_groups.h. Immutable once proven.
 struct RankLayout {
   int ranks = 1;  // that the run is proven for
   ClusterSettings cluster;
   std::vector<PlanRole> roles;          // those that train, then those that sample; none: every rank does both,
   std::optional<PlanRole> whole;        // of this role, where there are others; nothing: there are none
-  std::vector<PlanRole> forward_roles;  // whose ranks compute passes of frozen models for those that train; behind all others
+  std::vector<PlanRole> forward_roles;  // whose ranks compute passes of frozen models for those that train; after all others
 
   /// All roles, in the order of their first ranks. Empty: every rank does everything.
   std::vector<const PlanRole*> all_roles() const;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr auto kLastKind = static_cast<uint8_t>(Metric::kValue);
 
-// Where nothing is recorded there is nothing behind the name.
+// Where nothing is recorded there is nothing after the name.
 void write_part(ByteWriter& bytes, const Part& part) {
   bytes.text(part.name);
   bytes.number(static_cast<uint8_t>(part.kind));

@@ -95,7 +95,7 @@ class MailedReductions final : public Reductions {
   std::function<void()> on_call_;
   bool called_ = false;
   bool abandoned_ = false;
-  int64_t last_ = std::numeric_limits<int64_t>::max();  // iterations behind this one are abandoned
+  int64_t last_ = std::numeric_limits<int64_t>::max();  // iterations after this one are abandoned
 };
 
 }  // namespace sluice::engine

@@ -41,7 +41,7 @@ class ParcelPassGroups final : public PassGroups {
   const int ring_, expert_ranks_;
   std::mutex mutex_;  // guards what follows
   bool is_over_ = false;
-  std::map<std::string, std::unique_ptr<Group>> groups_;  // by name, and of two ranks with these behind it
+  std::map<std::string, std::unique_ptr<Group>> groups_;  // by name, and of two ranks with these after it
   std::map<std::string, std::mutex> backwards_;           // by device
   std::mutex answering_;
 };

@@ -14,7 +14,7 @@
 
 namespace sluice::engine {
 
-/// What ranks that only sample tell rank 0 behind each iteration: what they have measured of themselves, and what their rollouts
+/// What ranks that only sample tell rank 0 after each iteration: what they have measured of themselves, and what their rollouts
 /// have recorded that belongs to no group. Nothing that must repeat exactly is among it: rank 0 waits for those that are there,
 /// and goes on without those that are lost.
 ///
@@ -48,7 +48,7 @@ class RollCall : public std::enable_shared_from_this<RollCall> {
   void lose(int rank);
   void join(int rank, int64_t iteration);
 
-  /// What waits is called with nothing, now and later: the run has failed, or only what belongs to iterations behind that one,
+  /// What waits is called with nothing, now and later: the run has failed, or only what belongs to iterations after that one,
   /// the last that is finished.
   void abandon() { abandon_behind(-1); }
   void abandon_behind(int64_t last);
@@ -78,7 +78,7 @@ class RollCall : public std::enable_shared_from_this<RollCall> {
   std::mutex mutex_;                 // guards what follows
   std::map<int, int64_t> expected_;  // ranks that are there: from which iteration on they tell
   std::map<int64_t, Entry> entries_;
-  int64_t last_ = std::numeric_limits<int64_t>::max();  // iterations behind it are abandoned
+  int64_t last_ = std::numeric_limits<int64_t>::max();  // iterations after it are abandoned
   std::function<void()> interrupted_;
   bool over_ = false;
 };

@@ -31,7 +31,7 @@ class Driver {
     std::optional<RankLinks> links = {};   // by which ranks make groups for others; nothing: each makes its own
     Checkpointer* checkpointer = nullptr;  // null: nothing is saved, or by another rank
     OwnParts* own_parts = nullptr;         // what this rank saves for that one; null: nothing
-    int64_t begun = 0;                     // iterations that are complete: models and nodes are as they were behind them
+    int64_t begun = 0;                     // iterations that are complete: models and nodes are as they were after them
     // Of a rank that only samples and has come into a run that goes on: the version of the weights that is the first it gets;
     // `begun` is then the first iteration that it may sample.
     std::optional<int64_t> first_version = {};

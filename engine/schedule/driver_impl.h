@@ -62,7 +62,7 @@ struct Driver::Impl {
   const std::function<void(const std::string&)> hear;
   mutable std::mutex notify_mutex;
   std::vector<Executor*> intake_executors;    // empty: none takes news
-  std::deque<PathState> paths;                // behind what they call when credit returns, before all that hold credit
+  std::deque<PathState> paths;                // after what they call when credit returns, before all that hold credit
   const std::shared_ptr<RollCall> roll_call;  // of all ranks, with roles; else null
   RunState state;
   const int64_t begun;

@@ -55,7 +55,7 @@ MetricRow Driver::Impl::measured() {
   return row;
 }
 
-// Behind it what the weights took that the iteration was sampled with: a rank that has sampled it has these.
+// After it what the weights took that the iteration was sampled with: a rank that has sampled it has these.
 Contribution Driver::Impl::own_contribution(int64_t iteration) {
   MetricRow row = measured();
   if (!metrics::sends_weights(state.plan)) return metrics::contribution_of(row);
@@ -97,7 +97,7 @@ void Driver::Impl::report_own(const Reductions::Key& key, const Contribution& of
   state.log.node_ended(key.iteration, static_cast<size_t>(key.node), metrics::row_over_ranks(of_all, state.world.size));
 }
 
-// Before the metrics of the nodes comes which line it is, behind them what the run as a whole has.
+// Before the metrics of the nodes comes which line it is, after them what the run as a whole has.
 void Driver::Impl::close_iteration(IterationReport& report) {
   if (sampling) return;
   const Plan& plan = state.plan;

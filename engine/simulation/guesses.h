@@ -19,7 +19,7 @@ struct GuessRules {
 };
 
 /// Fills in Costs::guesses of the rollouts that have `rules`, by name: how much is guessed in a step, how much of that is right,
-/// and what it costs. As it was measured, where it was; else by `right`, the share of guesses behind right ones that are right:
+/// and what it costs. As it was measured, where it was; else by `right`, the share of guesses after right ones that are right:
 /// then as many are made as are right together three times in ten, and each costs as much as a token, and what the draft takes by
 /// its parameters. Where nothing says how often guesses are right, none is made. Returns what a person must know of that, a line
 /// each.

@@ -70,7 +70,7 @@ class RankSimulation {
   const std::vector<Use>& uses() const { return uses_; }
   const RankUse& use() const { return use_; }
   const Reported& reported() const { return reported_; }
-  const BusySeconds& rest() const { return rest_; }  // behind the last line
+  const BusySeconds& rest() const { return rest_; }  // after the last line
   const std::vector<std::string>& notes() const { return costs_.notes(); }
   int64_t last_work_ns() const { return last_work_ns_; }
   std::vector<double> tokens_in_flight(size_t parts) const { return in_flight_->means(parts); }  // of rank 0

@@ -156,7 +156,7 @@ Json devices_json(const std::vector<PlanDevice>& devices) {
   });
 }
 
-// The first one trains, the one behind it samples; what is behind these computes passes of frozen models.
+// The first one trains, the one after it samples; what is after these computes passes of frozen models.
 Json role_json(const Plan& plan, const PlanRole& role) {
   Json json{{"name", role.name},
             {"trains", plan.trains(role.first_rank)},

@@ -111,7 +111,7 @@ std::string heading(const Plan& plan) {
 }
 
 // When a path that measures does so: "before training, after every 20 iterations and after the last". The first iteration
-// measures once, so before training is instead of behind it.
+// measures once, so before training is instead of after it.
 std::string due_text(const SourceSettings& settings, int64_t iterations) {
   if (settings.before_training && iterations == 1) return "before training";
   std::string text = settings.before_training ? "before training, " : "";

@@ -16,7 +16,7 @@ std::string rollout_of(const Plan& plan, const PlanPath& path) {
   return "'" + plan.nodes[static_cast<size_t>(*path.rollout)].name + "'";
 }
 
-// Lines below each other, the first behind a word.
+// Lines below each other, the first after a word.
 std::string block(const std::string& word, const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += padded(text.empty() ? "  " + word : "", kIndent) + line + "\n";

@@ -5,7 +5,7 @@
 namespace sluice::engine {
 namespace {
 
-// A schedule turns only behind its warm-up.
+// A schedule turns only after its warm-up.
 ScheduleCurve curve_of(std::string name, std::string text, const ValueSchedule& schedule, int64_t iterations, int64_t points) {
   ScheduleCurve curve{.name = std::move(name), .text = std::move(text), .points = {}};
   const int64_t last = iterations - 1, count = std::min(points, iterations);

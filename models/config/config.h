@@ -47,7 +47,7 @@ struct ExpertsConfig {
   int64_t count = 0;        // E, of each mixture; 0: no layer is one
   int64_t per_token = 0;    // K, that a token goes through
   int64_t size = 0;         // intermediate size of each
-  int64_t shared_size = 0;  // of one more that every token goes through, behind a gate of its own (Qwen2-MoE); 0: none
+  int64_t shared_size = 0;  // of one more that every token goes through, after a gate of its own (Qwen2-MoE); 0: none
   bool normalised = false;  // the weights of a token's experts sum to one; else they are shares of the softmax over all E
   std::vector<int64_t> dense_layers = {};  // ascending: those that have an MLP instead (ModelConfig::intermediate_size)
 

@@ -54,7 +54,7 @@ Function of_driver(const char* name) {
   return library == nullptr ? nullptr : reinterpret_cast<Function>(::dlsym(library, name));
 }
 
-// LibTorch's allocator then maps pages behind what it has, instead of keeping blocks of sizes that nobody asks for again. Where
+// LibTorch's allocator then maps pages after what it has, instead of keeping blocks of sizes that nobody asks for again. Where
 // something is said already, that counts.
 void prefer_growing_memory() {
   if (std::getenv("PYTORCH_CUDA_ALLOC_CONF") == nullptr) ::setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True", 0);

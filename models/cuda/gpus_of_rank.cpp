@@ -40,7 +40,7 @@ std::optional<std::string> gpus_of_rank(const WorldEnvironment& world, const std
   std::vector<std::string> names;
   for (int gpu = 0; gpu < there; ++gpu) names.push_back(std::to_string(gpu));
   if (visible) names = listed(*visible);
-  names.resize(static_cast<size_t>(there));  // the driver ignores what is behind a wrong one
+  names.resize(static_cast<size_t>(there));  // the driver ignores what is after a wrong one
   const int each = std::max(1, there / world.local_size), first = world.local_rank * each;
   if (first >= there) return "";
   return join({names.begin() + first, names.begin() + first + each}, ",");

@@ -10,7 +10,7 @@ namespace sluice::models {
 inline constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";  // the driver looks at it once a process
 
 /// What CUDA_VISIBLE_DEVICES says for one of the ranks of a host that are started alike: of the GPUs that all of them see each
-/// has as many, one behind the other, so that "cuda:0" is another GPU on each. Where there are fewer GPUs than ranks the first
+/// has as many, one after the other, so that "cuda:0" is another GPU on each. Where there are fewer GPUs than ranks the first
 /// ranks have one, and the others none.
 ///
 /// visible   what it says already; nothing: it is not set

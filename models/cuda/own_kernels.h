@@ -56,7 +56,7 @@ struct OwnKernels {
 constexpr int32_t kOwnKernelsVersion = 4;
 
 /// Loads libsluice_cuda.so from beside this library, if it was built. Throws UserError when it is of another build or cannot be
-/// loaded. Behind the CUDA part of LibTorch (device.h).
+/// loaded. After the CUDA part of LibTorch (device.h).
 void load_own_kernels();
 
 /// Null: they were not built, or are not loaded.

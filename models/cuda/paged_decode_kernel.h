@@ -113,7 +113,7 @@ struct Place {
   SLUICE_ON_GPU int dim(int chunk) const { return (chunk * S::kGroup + lane % S::kGroup) * S::kInWords; }
 };
 
-/// A lane's 16 bytes of a row from dimension `dim` on; zeros behind the last.
+/// A lane's 16 bytes of a row from dimension `dim` on; zeros after the last.
 template <class S>
 SLUICE_ON_GPU Words words_at(const typename S::T* row, int dim, int head_dim) {
   return dim < head_dim ? gpu::load_words(row + dim) : Words{};

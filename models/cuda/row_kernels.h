@@ -41,7 +41,7 @@ SLUICE_ON_GPU float inverse_root(float x) { return 1.0f / sqrtf(x); }
 /// A thread's numbers of a row, kFours times four: in registers, so that a row is read once.
 template <int kFours>
 struct Strip {
-  Four of[kFours] = {};  // zeros behind the row
+  Four of[kFours] = {};  // zeros after the row
 
   template <class Use>
   static SLUICE_ON_GPU void each(int me, int size, const Use& use) {

@@ -50,7 +50,7 @@ void launch_skinny_product(const StepProductArguments& in) {
 }
 
 void launch_skinny_gated(const GatedProductArguments& in) {
-  if (!in.of.gated) {  // a product with a gate behind it
+  if (!in.of.gated) {  // a product with a gate after it
     launch_skinny_product({.x = in.x,
                            .w = in.up,
                            .y = in.projected,

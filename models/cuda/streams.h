@@ -12,8 +12,8 @@ namespace sluice::models {
 /// kernels go: the device's default one, which threads have in common, until use_own_streams().
 ///
 /// Nothing orders the work of two streams. Whoever has changed what lies on a device, and lets other threads read it, calls
-/// finish_work_on() first: a version when it is published, weights behind a step. Readers need nothing, since what they give
-/// others lies on the host, and comes there behind all that they have read. From any thread; a device without streams, the CPU
+/// finish_work_on() first: a version when it is published, weights after a step. Readers need nothing, since what they give
+/// others lies on the host, and comes there after all that they have read. From any thread; a device without streams, the CPU
 /// for one, is left alone.
 
 /// Which stream a device turns to where both have work.

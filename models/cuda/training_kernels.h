@@ -69,7 +69,7 @@ struct TurnArguments {
   void* stream = nullptr;
 };
 
-/// A number behind a product with the head becomes z = softcap * tanh(logit / softcap) / temperature; softcap 0: logit /
+/// A number after a product with the head becomes z = softcap * tanh(logit / softcap) / temperature; softcap 0: logit /
 /// temperature.
 struct LogitScaling {
   float inverse_temperature = 1, softcap = 0, inverse_softcap = 0;

@@ -40,7 +40,7 @@ struct LoadOptions {
 /// over; all of them at once. See LoadOptions for random weights.
 ///
 /// options.loaded(weights, layer) is called as soon as a layer is whole, and with -1 when all before the layers is, and all
-/// behind them. It may take tensors away, which are then not held: so a model need never be there as a whole. On the CPU, of a
+/// after them. It may take tensors away, which are then not held: so a model need never be there as a whole. On the CPU, of a
 /// model that is not trained.
 ///
 /// options.placed() gives each weight the place where it stays, as soon as it is read: the tensor that it returns, of the same

@@ -15,7 +15,7 @@ namespace tbb = oneapi::tbb;
 
 namespace {
 
-/// Pieces one behind the other, which threads take from the front: half of what is left, the last ones singly. On cache lines of
+/// Pieces one after the other, which threads take from the front: half of what is left, the last ones singly. On cache lines of
 /// its own.
 struct alignas(64) Part {
   std::atomic<int64_t> next{0};

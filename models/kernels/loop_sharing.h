@@ -15,7 +15,7 @@ class LoopSharing {
  public:
   enum class Loop { kShared, kMeasured, kAlone };
 
-  /// What the loop is that begins now; behind one that is measured comes measured().
+  /// What the loop is that begins now; after one that is measured comes measured().
   Loop next(int64_t now_ns);
 
   /// took_ns: from its begin to its end. worked_ns: processor time of all threads together.

@@ -71,7 +71,7 @@ class PackedMatrix {
   const std::vector<at::Tensor>& quantised() const { return quantised_; }
   bool is_quantised() const { return !quantised_.empty(); }
 
-  /// Panel `index`: float [inputs, 32], or Bfloat16 [ceil(inputs / 2), 32, 2] with a zero behind an odd last input. Not of one
+  /// Panel `index`: float [inputs, 32], or Bfloat16 [ceil(inputs / 2), 32, 2] with a zero after an odd last input. Not of one
   /// that stays quantised.
   const void* panel(int64_t index) const { return static_cast<const char*>(data_.const_data_ptr()) + index * panel_bytes_; }
 

@@ -84,7 +84,7 @@ class WorkedTime {
 
 // worked_ns: gets the processor time of all threads; null: nobody asks.
 void share(LoopPool& pool, int64_t pieces, c10::function_ref<void(int64_t, int64_t)> work, std::atomic<int64_t>* worked_ns) {
-  static Handover begin, end;  // not in the closure, which a thread may read only behind begin
+  static Handover begin, end;  // not in the closure, which a thread may read only after begin
   const auto work_on = [&](int64_t first, int64_t last) {
     begin.take();
     const Inside inside;
@@ -94,7 +94,7 @@ void share(LoopPool& pool, int64_t pieces, c10::function_ref<void(int64_t, int64
     }
     end.give();
   };
-  begin.give();  // behind the last write to what the threads read
+  begin.give();  // after the last write to what the threads read
   pool.run(pieces, work_on);
   end.take();
 }

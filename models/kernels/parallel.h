@@ -15,9 +15,9 @@ namespace sluice::models {
 /// (loop_sharing.h).
 ///
 /// The threads are oneTBB's: those of all loops of the process together are no more than its cores, they look for work for some
-/// microseconds behind a loop and then sleep, and one that finds a loop unfinished takes from it, whoever has been away.
+/// microseconds after a loop and then sleep, and one that finds a loop unfinished takes from it, whoever has been away.
 /// LibTorch's own operators stay on the thread that calls them (nodes/models/passes/threads.h): its OpenMP threads would spin for
-/// milliseconds behind each of them, on the cores that these loops need.
+/// milliseconds after each of them, on the cores that these loops need.
 void parallel_ranges(int64_t count, int64_t grain, c10::function_ref<void(int64_t begin, int64_t end)> work);
 
 /// How many threads share the loops of the calling thread, itself included: all cores that the process may use, until it says

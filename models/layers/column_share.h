@@ -20,7 +20,7 @@ namespace sluice::models {
 /// instead, and adds up.)
 ///
 /// Experts of a mixture may be shared out whole instead (expert parallel; Lepikhin et al. 2020, "GShard", arXiv 2006.16668,
-/// section 3): so many next to each other a rank, also among more ranks than have columns. Those behind the latter have experts
+/// section 3): so many next to each other a rank, also among more ranks than have columns. Those after the latter have experts
 /// alone.
 ///
 /// A value; by itself it is the whole model. Belongs to the thread that computes.
@@ -35,7 +35,7 @@ struct ColumnShare {
   bool has_all_columns() const { return ranks == 1 && has_columns(); }
   bool shares_experts() const { return expert_ranks > 1; }
 
-  /// Of so many columns, those of a place; of heads as many each, since their number divides. A place that has none is behind
+  /// Of so many columns, those of a place; of heads as many each, since their number divides. A place that has none is after
   /// all.
   TokenRange of(int64_t size, int at) const {
     return {size * std::min(at, ranks) / ranks, size * std::min(at + 1, ranks) / ranks};

@@ -82,7 +82,7 @@ class NarrowSample final : public TensorMaths {
     at::Tensor cosines, sines;  // [L,dims]
   };
 
-  // OLMo rounds behind the rotation, the others before it.
+  // OLMo rounds after the rotation, the others before it.
   Turns turns_of(const RotaryTable& table) const {
     const int64_t half = table.dims() / 2;
     const bool rounds_behind = config_.norm_place == NormPlace::kAfter;

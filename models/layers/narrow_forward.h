@@ -16,7 +16,7 @@ inline bool computes_narrow(const at::Tensor& weight, Precision precision) {
   return precision == Precision::kFloat32 && at::isReducedFloatingType(weight.scalar_type());
 }
 
-/// The forward pass of weights in bfloat16 or float16, rounded where Hugging Face transformers rounds: behind every product,
+/// The forward pass of weights in bfloat16 or float16, rounded where Hugging Face transformers rounds: after every product,
 /// norm, activation and sum. Rounding elsewhere, or more exactly, gives other numbers by up to a tenth of a nat. No gradient.
 ///
 /// tokens, sample_offsets, routes  as Transformer::hidden_states() has them

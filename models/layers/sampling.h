@@ -15,11 +15,11 @@ struct SamplingOptions {
   double top_p = 1.0;        // then keep the fewest likeliest whose share of what is left reaches top_p; 1 keeps all
   double min_p = 0.0;        // of those keep tokens at least min_p times as likely as the likeliest; 0 keeps all
 
-  /// Of a token that occurs in the prompt or behind it: a positive logit is divided by it, a negative one multiplied (Keskar et
+  /// Of a token that occurs in the prompt or after it: a positive logit is divided by it, a negative one multiplied (Keskar et
   /// al. 2019, "CTRL", section 4.1). Above 0; 1 changes nothing.
   double repetition_penalty = 1.0;
 
-  /// Taken off the logit of a token that occurs behind the prompt: once, and once for each time that it does.
+  /// Taken off the logit of a token that occurs after the prompt: once, and once for each time that it does.
   double presence_penalty = 0.0;
   double frequency_penalty = 0.0;
 

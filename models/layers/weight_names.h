@@ -44,7 +44,7 @@ struct ExpectedWeight {
   std::vector<int64_t> shape;  // of the field
   Kind kind;
   StoredWeight stored;
-  int64_t layer = -1;  // -1: before the layers or behind them
+  int64_t layer = -1;  // -1: before the layers or after them
   bool adapts = true;  // of a matrix of a layer: NetworkTensor::adapts
 
   /// Of a matrix of a layer, whether it may be quantised: all but the routers of a mixture.

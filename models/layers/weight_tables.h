@@ -24,7 +24,7 @@ struct WeightRow {
 };
 
 struct LayerRow : WeightRow {
-  const char* name;                               // behind the prefix and the number of the layer
+  const char* name;                               // after the prefix and the number of the layer
   at::Tensor LayerWeights::*field = nullptr;      // or
   LinearWeights LayerWeights::*linear = nullptr;  // its weight, or its bias where the row is one
 

@@ -33,7 +33,7 @@ struct LinearWeights {
 
 /// A tensor of a feed-forward network: how a file holds it, and which of LayerWeights::feed_forward it is.
 struct NetworkTensor {
-  std::string name;  // in the file, behind the prefix and the number of the layer
+  std::string name;  // in the file, after the prefix and the number of the layer
   size_t linear = 0;
   bool bias = false;
   std::vector<int64_t> shape;  // of the field: [outputs, inputs], or [outputs] of a bias
@@ -89,7 +89,7 @@ struct Weights {
   /// CPU. Norms, learned positions and an embedding of its own are tensors as ever.
   bool is_packed() const { return packed_head != nullptr; }
 
-  /// Every distinct tensor with its Hugging Face name, in a fixed order. A part of a tensor of the file has the part behind the
+  /// Every distinct tensor with its Hugging Face name, in a fixed order. A part of a tensor of the file has the part after the
   /// name: "model.layers.0.self_attn.qkv_proj.weight[query]". The factors of an adapter come last, under the name of their
   /// matrix: "model.layers.0.self_attn.q_proj.lora_A.weight".
   std::vector<std::pair<std::string, at::Tensor>> named() const;

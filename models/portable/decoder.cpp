@@ -22,7 +22,7 @@ namespace {
 at::Tensor empty_cache(const ModelConfig& config, const DecoderOptions& options) {
   const auto type = at::TensorOptions(dtype_of(options.precision)).device(options.device);
   try {
-    // Zeros: what lies behind a sample's tokens in its last block gets no weight, but is multiplied with it.
+    // Zeros: what lies after a sample's tokens in its last block gets no weight, but is multiplied with it.
     return at::zeros({config.layers, options.blocks, options.block_size, config.kv_heads, config.head_dim}, type);
   } catch (const std::exception& error) {
     // Of the CPU's allocator, and of a size that no integer holds, the text alone tells. A device fails in other ways too.
@@ -115,7 +115,7 @@ at::Tensor Decoder::step_by_own_kernels(const Weights& weights, std::span<const 
   return logits;
 }
 
-// Behind the last block of a sequence stands its first one again.
+// After the last block of a sequence stands its first one again.
 Texts Decoder::texts(std::span<const DecodeSequence> sequences) const {
   SLUICE_CHECK(ids_.defined(), "a decoder that keeps no texts");
   std::vector<int64_t> lengths, table;

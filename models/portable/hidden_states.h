@@ -22,7 +22,7 @@ struct Pass {
   Segment segment = {};                          // what this rank computes, without a ring and with all experts; by itself all
 };
 
-/// Final hidden states, behind the last norm, of every token of a ragged batch; on the device of the weights. Every ModelConfig.
+/// Final hidden states, after the last norm, of every token of a ragged batch; on the device of the weights. Every ModelConfig.
 ///
 /// tokens, sample_offsets  as Transformer::hidden_states() has them; tokens of the segment, on the device of the weights
 /// returns                 [n,H] float32; differentiable in the weights that need a gradient

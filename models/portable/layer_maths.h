@@ -48,7 +48,7 @@ class LayerMaths final : public TensorMaths {
 
   at::Tensor normalised(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {}) const;
 
-  /// Capped logits of hidden [S,H], behind the last norm: [S,V] float32.
+  /// Capped logits of hidden [S,H], after the last norm: [S,V] float32.
   at::Tensor logits(const at::Tensor& hidden, const at::Tensor& head) const;
 
   at::Tensor operand(const at::Tensor& x) const override;

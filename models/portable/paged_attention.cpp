@@ -12,7 +12,7 @@ at::Tensor paged_attention(const at::Tensor& query, const at::Tensor& keys, cons
     return blocks.index_select(0, table.flatten()).view({sequences, length, blocks.size(2), blocks.size(3)}).transpose(1, 2);
   };
   const at::Tensor back =
-      positions.unsqueeze(2).sub(at::arange(length, positions.options()));  // [S,n,L] how far a key lies behind
+      positions.unsqueeze(2).sub(at::arange(length, positions.options()));  // [S,n,L] how far a key lies after
   const at::Tensor seen = scores.window > 0 ? back.ge(0).logical_and(back.lt(scores.window)) : back.ge(0);
   return masked_attention(query.transpose(1, 2), gathered(keys), gathered(values), seen.unsqueeze(1), scores).transpose(1, 2);
 }

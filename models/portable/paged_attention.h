@@ -11,7 +11,7 @@ namespace sluice::models::portable {
 ///
 /// query        [S,n,Nq,D]
 /// keys, values [blocks,block_size,Nk,D]
-/// table        [S,W] int64: the blocks of each sequence; behind its last any
+/// table        [S,W] int64: the blocks of each sequence; after its last any
 /// positions    [S,n] int64 of the new tokens: a token sees itself and what is before it
 /// returns      [S,n,Nq,D]
 at::Tensor paged_attention(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values, const at::Tensor& table,

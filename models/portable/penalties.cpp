@@ -7,7 +7,7 @@
 namespace sluice::models::portable {
 
 // What becomes of a logit is worked out at every place of the text, and depends on the id there alone: places with one id, those
-// behind the text as well, write the same number.
+// after the text as well, write the same number.
 at::Tensor penalized(const at::Tensor& logits, const Texts& texts, const at::Tensor& prompts, const SamplingOptions& options) {
   const at::Tensor place = at::arange(texts.ids.size(1), texts.ids.options());
   const at::Tensor inside = place.lt(texts.lengths);  // [R,L]

@@ -28,7 +28,7 @@ at::Tensor drawn_from_all(const SoftenedRows& rows, const at::Tensor& uniform) {
   const at::Tensor weights = rows.weights.view({count, runs, kRun}).gather(1, chosen).squeeze(1);
   const at::Tensor reached = weights.cumsum(1, at::kDouble);  // [R,kRun]
   const at::Tensor place = at::searchsorted(reached, wanted.sub(before), /*out_int32=*/false, /*right=*/true);
-  // Rounding may leave a little over behind the last weight.
+  // Rounding may leave a little over after the last weight.
   const at::Tensor last_possible = at::searchsorted(reached, reached.narrow(1, kRun - 1, 1).contiguous());
   return at::minimum(place, last_possible).add_(run, kRun);
 }

@@ -6,7 +6,7 @@ namespace sluice::models::portable {
 
 /// The tokens of R sequences, on a device. A handle.
 struct Texts {
-  at::Tensor ids;      // [R,L] int64; behind the last of a sequence any ids of the vocabulary
+  at::Tensor ids;      // [R,L] int64; after the last of a sequence any ids of the vocabulary
   at::Tensor lengths;  // [R,1] int64
 };
 

@@ -11,7 +11,7 @@ namespace sluice::models {
 ///
 /// A block whose last reference goes is free. Free blocks are taken again last freed, first taken, and before those that were
 /// never used, so that memory which was never touched stays so. A kept block is one whose contents may be wanted again: when it
-/// is free it is taken only behind all that are not kept, the one that was freed first before the others, and until then share()
+/// is free it is taken only after all that are not kept, the one that was freed first before the others, and until then share()
 /// brings it back. Taking it ends that.
 ///
 /// Allocates in its constructor alone. Not thread-safe.

@@ -7,7 +7,7 @@
 namespace sluice::models {
 namespace {
 
-// Tokens of a sample from `begin` to `end`, which lie in its prompt or behind it.
+// Tokens of a sample from `begin` to `end`, which lie in its prompt or after it.
 std::span<const int64_t> text_of(const Sample& sample, int64_t begin, int64_t end) {
   const int64_t prompt = sample.prompt();
   const auto count = static_cast<size_t>(end - begin);
@@ -117,7 +117,7 @@ void DraftModel::note_read(const Guessing& of, const BlockPool& pool) {
   }
 }
 
-// The draft of this number, of all that have so many. Those before it stand behind the response meanwhile, for the penalties.
+// The draft of this number, of all that have so many. Those before it stand after the response meanwhile, for the penalties.
 bool DraftModel::guess_next(const PackedWeights& weights, size_t number) {
   batch_.clear();
   draws_.clear();

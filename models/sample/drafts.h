@@ -17,7 +17,7 @@ struct DraftLimits {
   bool by_model = false;  // another model guesses; false: the texts say it
 };
 
-/// The tokens that stood behind the last place where the text of prompt and response says its last tokens, three or two: at most
+/// The tokens that stood after the last place where the text of prompt and response says its last tokens, three or two: at most
 /// `most`. Where it repeats itself they go on in what was guessed. Appended to `drafts`, which was empty. Source: Saxena 2023,
 /// "Prompt lookup decoding".
 void draft_by_ngram(std::span<const int64_t> prompt, std::span<const int64_t> response, int64_t most,
@@ -55,7 +55,7 @@ class DraftAgreement {
   /// As DraftLength has it, of one sample.
   void learn(int64_t guessed, int64_t right);
 
-  double rate() const { return right_ / judged_; }  // of guesses behind right ones, those that are right
+  double rate() const { return right_ / judged_; }  // of guesses after right ones, those that are right
 
  private:
   static constexpr int64_t kFirstRest = 32, kLongestRest = 1024;

@@ -175,7 +175,7 @@ bool GenerationEngine::draws_at_random(const Sample& sample) const {
 }
 
 // A sample's stream gives one number for each token that is drawn at random, and none else. What follows a guess is drawn with
-// the number that its turn would have, from behind the guesses before it, which stand behind the response until it is known.
+// the number that its turn would have, from after the guesses before it, which stand after the response until it is known.
 void GenerationEngine::plan_draws() {
   draws_.clear();
   for (const auto& sample : scheduler_.running()) {
@@ -247,7 +247,7 @@ void GenerationEngine::collect_routes() {
   }
 }
 
-// Behind the last layer of a token there is nothing but its logits: where none were wanted of this sample, its route there
+// After the last layer of a token there is nothing but its logits: where none were wanted of this sample, its route there
 // depends on what other samples wanted of the same prompt.
 void GenerationEngine::open_undrawn(Sample& sample) const {
   auto* const routes = reinterpret_cast<uint8_t*>(sample.result.routes.data());

@@ -31,14 +31,14 @@ struct GenerationOptions {
   std::optional<DraftOptions> draft = {};           // the model that guesses; none: texts say what comes next
 };
 
-/// How a sample goes on behind the token that it sampled last.
+/// How a sample goes on after the token that it sampled last.
 enum class Next : uint8_t {
   kGoesOn,  // unless that token is an end of sequence or the last that there is room for
   kEnds,    // as kStopped
   kPauses,  // until resume() or end()
 };
 
-/// Asked for every token that is sampled: the sample's id, and its tokens behind the prompt, the new one last. Must not call the
+/// Asked for every token that is sampled: the sample's id, and its tokens after the prompt, the new one last. Must not call the
 /// engine.
 using TokenJudge = std::function<Next(uint64_t id, std::span<const int64_t> tokens)>;
 
@@ -53,7 +53,7 @@ std::string limit_of_rotary_scaling(const ModelConfig& config);
 /// happens outside step(). Not thread-safe.
 ///
 /// Speculative sampling (GenerationLimits::drafts): a sample's next tokens are guessed and computed beside the one that is due,
-/// and what is drawn behind each of them is what would be drawn there anyway. As long as that is what was guessed, it is taken,
+/// and what is drawn after each of them is what would be drawn there anyway. As long as that is what was guessed, it is taken,
 /// and the numbers of its stream; the rest is forgotten. A text guesses for itself, or another model does
 /// (GenerationOptions::draft), which has a KV cache of its own.
 ///
@@ -85,8 +85,8 @@ class GenerationEngine {
   /// the old ones, unless they are preempted.
   void forget_prefixes() { scheduler_.forget_prefixes(); }
 
-  /// Lets a paused sample go on behind `tokens` more, which it did not sample: they are read as a prompt is. At least one of its
-  /// max_new_tokens must be left behind them. Throws UserError for ids outside the vocabulary. A paused sample keeps its place
+  /// Lets a paused sample go on after `tokens` more, which it did not sample: they are read as a prompt is. At least one of its
+  /// max_new_tokens must be left after them. Throws UserError for ids outside the vocabulary. A paused sample keeps its place
   /// and its KV blocks until it is preempted, and costs a step nothing.
   void resume(uint64_t id, std::span<const int64_t> tokens);
 
@@ -99,7 +99,7 @@ class GenerationEngine {
   void preempt(uint64_t id) { scheduler_.preempt(id); }
   void restart(uint64_t id) { scheduler_.restart(id); }
 
-  /// What the sample `id` has behind its prompt so far; empty when there is no sample of that id. Valid until the next call.
+  /// What the sample `id` has after its prompt so far; empty when there is no sample of that id. Valid until the next call.
   std::span<const int64_t> sampled(uint64_t id) const;
 
   /// Abandons everything, waiting and running, and frees the blocks.

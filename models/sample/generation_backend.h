@@ -70,7 +70,7 @@ class GenerationBackend {
   virtual void step(const PackedWeights& weights, std::span<const DecodeSequence> sequences, std::span<const TokenDraw> draws,
                     std::span<SampledToken> tokens) = 0;
 
-  /// The routes (routes.h) of the tokens [begin, end) of a sequence, behind what is in `to`. Must keep them.
+  /// The routes (routes.h) of the tokens [begin, end) of a sequence, after what is in `to`. Must keep them.
   void append_routes(std::span<const int32_t> blocks, int64_t begin, int64_t end, std::string& to) const {
     routes_->append(blocks, begin, end, to);
   }

@@ -44,7 +44,7 @@ class KvCache {
   int64_t blocks() const { return blocks_; }
   int64_t kv_heads() const { return kv_heads_; }
   int64_t head_dim() const { return head_dim_; }
-  int64_t key_dim() const { return key_dim_; }  // of a stored key: K in bfloat16, with a zero behind an odd D
+  int64_t key_dim() const { return key_dim_; }  // of a stored key: K in bfloat16, with a zero after an odd D
   Precision precision() const { return precision_; }
 
   int64_t bytes_per_block() const { return block_elements_ * bytes_of(precision_); }

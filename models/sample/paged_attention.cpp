@@ -31,7 +31,7 @@ struct HeadTask {
   Element* out;
   int64_t out_stride;
   int64_t ahead;              // elements from a head's block to what is read after it, or 0: fetched while the block is worked on
-  const PagedSequence* next;  // read after this task, where that is not behind its own blocks
+  const PagedSequence* next;  // read after this task, where that is not after its own blocks
 
   const Element* keys(int64_t block) const { return cache.head_block<Element>(sequence.blocks[block], layer, kv_head); }
   const Element* values(int64_t block) const { return keys(block) + block_size * key_dim; }

@@ -17,13 +17,13 @@ class PrefixIndex {
   static constexpr uint64_t kRoot = 0;  // the parent of a prompt's first piece
 
   struct Piece {
-    uint64_t number = kRoot;  // as the parent of the piece behind it
+    uint64_t number = kRoot;  // as the parent of the piece after it
     int32_t block = 0;
   };
 
   PrefixIndex(int64_t blocks, int64_t block_size);
 
-  /// The piece of `tokens` (1 to block_size) behind `parent`.
+  /// The piece of `tokens` (1 to block_size) after `parent`.
   std::optional<Piece> find(uint64_t parent, std::span<const int64_t> tokens) const;
 
   /// Says that `block`, which holds no piece, holds this one, which no other block holds.

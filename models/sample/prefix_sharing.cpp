@@ -28,7 +28,7 @@ void Scheduler::catch_up(Sample& sample) {
   find_leader(sample);
 }
 
-// Takes what the index has behind the blocks that the sample holds, which are whole ones of its prompt. One token at least is
+// Takes what the index has after the blocks that the sample holds, which are whole ones of its prompt. One token at least is
 // left to be read: nothing could be sampled otherwise.
 void Scheduler::match(Sample& sample) {
   const std::span<const int64_t> prompt = sample.request.prompt.ids();
@@ -91,7 +91,7 @@ void Scheduler::index_prompt(Sample& sample) {
   }
 }
 
-// The follower goes on where the leader is: behind the last token of the prompt of both.
+// The follower goes on where the leader is: after the last token of the prompt of both.
 void Scheduler::fork(const Sample& leader, Sample& follower) {
   pool_.release(follower.blocks);
   for (const int32_t block : leader.blocks) {

@@ -24,7 +24,7 @@ class RouteBlocks {
 
   void copy_block(int32_t from, int32_t to);
 
-  /// Those of the tokens [begin, end) of a sequence, behind what is in `to`.
+  /// Those of the tokens [begin, end) of a sequence, after what is in `to`.
   void append(std::span<const int32_t> blocks, int64_t begin, int64_t end, std::string& to) const;
 
  private:

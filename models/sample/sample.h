@@ -43,10 +43,10 @@ struct TokenRun {
 
 struct SampleResult {
   uint64_t id = 0;
-  std::vector<int64_t> tokens;  // all behind the prompt, with the end-of-sequence id when that was sampled
+  std::vector<int64_t> tokens;  // all after the prompt, with the end-of-sequence id when that was sampled
   std::vector<float> logprobs;  // of each sampled token, see SampledToken (sampling.h)
   std::vector<TokenRun> given;  // of `tokens`: those that resume() brought; the others were sampled
-  std::string routes;  // of prompt and tokens but the last, which nothing was sampled behind, one behind the other: routes.h.
+  std::string routes;  // of prompt and tokens but the last, which nothing was sampled behind, one after the other: routes.h.
                        // The last layer is open where no sampled token follows. Empty unless they are kept
   FinishReason finish = FinishReason::kLength;
 };

@@ -82,7 +82,7 @@ bool Scheduler::displace_paused(const Sample& older) {
   return true;
 }
 
-// A run of tokens that is read at once lies in the prompt or behind it.
+// A run of tokens that is read at once lies in the prompt or after it.
 void Scheduler::share_out() {
   int64_t left = limits_.max_step_tokens;
   for (const Owned& sample : running_) {
@@ -97,7 +97,7 @@ void Scheduler::share_out() {
   }
 }
 
-// At most so many that the last of them is not the sample's last token, which need not be guessed: it is sampled behind them.
+// At most so many that the last of them is not the sample's last token, which need not be guessed: it is sampled after them.
 void Scheduler::draft() {
   int64_t decoding = 0, computed = 0;
   for (const Owned& sample : running_) {

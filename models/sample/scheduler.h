@@ -32,8 +32,7 @@ struct GenerationLimits {
 
 /// What one step did.
 struct StepWork {
-  int64_t prompt_tokens =
-      0;  // read: of prompts, given, and again behind a preemption; behind a pause the token before it as well
+  int64_t prompt_tokens = 0;   // read: of prompts, given, and again after a preemption; after a pause the token before it as well
   int64_t sampled_tokens = 0;  // one for each sample that got a token, and those that were guessed right
   int64_t guessed_steps = 0;   // samples that decoded where guesses are made, whether there was one or not
   int64_t drafted_tokens = 0;  // guessed
@@ -50,9 +49,9 @@ struct Sample {
   bool paused = false;    // by the judge
   bool held = false;      // by preempt(), until restart()
   bool done = false;      // to be dropped
-  int64_t row = -1;       // of the step's logits, from which its next token is sampled; -1: none; behind it those of `drafts`
+  int64_t row = -1;       // of the step's logits, from which its next token is sampled; -1: none; after it those of `drafts`
   int64_t cached = 0;     // tokens with keys and values in its blocks
-  int64_t to_read = 0;    // its tokens up to there are read, as many at a time as there is room for; those behind it one by one
+  int64_t to_read = 0;    // its tokens up to there are read, as many at a time as there is room for; those after it one by one
   int64_t scheduled = 0;  // tokens of the step at hand
   std::vector<int64_t> drafts;          // what may be its next tokens, computed in the step at hand, too
   DraftLength draft_length;             // how many, where its text says them
@@ -81,16 +80,16 @@ struct Sample {
 /// starts takes from the index what its prompt begins with, from samples that run or whose blocks nobody has overwritten yet.
 /// When an older sample is still reading the same prefix it waits for it; samples of the same prompt get the logits of its last
 /// token from the one that read it. Nobody writes into another's block: of those that share a partly filled one, its owner goes
-/// on in it, behind what is shared, and the others copy it before their first token.
+/// on in it, after what is shared, and the others copy it before their first token.
 ///
 /// Preemption, when a sample needs a block and none is free: the youngest that runs gives back its blocks and waits, in order of
-/// age, until it is read again: its prompt and all behind it. The sample that asks may be the youngest itself.
+/// age, until it is read again: its prompt and all after it. The sample that asks may be the youngest itself.
 ///
 /// Drafts. What is left of a step's tokens goes to guesses of samples that decode; a guess needs blocks of its sample's worst
 /// case alone. Where another model guesses (DraftLimits::by_model) there is room for as many as are wanted, and it fills them in.
 ///
 /// The oldest sample, of those that are not paused or held, can always finish. It runs: nobody starts before it, and where it
-/// waits, behind a pause, for a place or blocks, paused younger ones give them up, and the others end, pause or are preempted.
+/// waits, after a pause, for a place or blocks, paused younger ones give them up, and the others end, pause or are preempted.
 /// While it runs it is never preempted, because a younger one is as long as another runs; and when it runs alone, all blocks but
 /// its own are free, and its worst case fits the cache (fits() is asked before submit()). It waits for no leader, who would be
 /// older. Its prompt gets what is left of a step, which is at least one token, since max_step_tokens >= max_running_samples. So
@@ -134,7 +133,7 @@ class Scheduler {
   /// Running, waiting or preempted; the first of that id; null: none.
   Sample* find(uint64_t id) const;
 
-  /// Lets a paused sample go on; `tokens` are behind it then, to be read.
+  /// Lets a paused sample go on; `tokens` are after it then, to be read.
   void resume(Sample& sample, std::span<const int64_t> tokens);
 
   /// Its blocks are given back; it is forgotten by drop_done().

@@ -102,7 +102,7 @@ void FixedPointSums::set_up() {
   ::pthread_mutexattr_destroy(&kind);
 }
 
-// Behind the sums.
+// After the sums.
 FixedPointSums::Block& FixedPointSums::block(int64_t index) const {
   auto* const blocks = reinterpret_cast<Block*>(sums() + sum_blocks(floats_) * kFloatsOfABlock);
   return blocks[index];

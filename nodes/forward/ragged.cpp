@@ -26,7 +26,7 @@ at::Tensor copied_tensor(const std::vector<T>& entries, at::ScalarType type) {
   return tensor;
 }
 
-// Of the samples' tokens one behind the other; that of the last token of each is open.
+// Of the samples' tokens one after the other; that of the last token of each is open.
 at::Tensor gathered_routes(std::span<const std::string> routes, const engine::Layout& layout, std::span<const size_t> chosen) {
   if (routes.empty()) return {};
   int64_t tokens = 0, bytes = 0;  // of a token

@@ -14,7 +14,7 @@
 
 namespace sluice::nodes {
 
-/// The moving average of what is trained of another model: average = decay average + (1 - decay) weights, behind every
+/// The moving average of what is trained of another model: average = decay average + (1 - decay) weights, after every
 /// `every_steps`-th step of its optimizer. It begins with the other's weights and shares those that are frozen. Read-only for
 /// nodes; nothing of it is sampled.
 ///

@@ -11,7 +11,7 @@ engine::ParamSet<EmaParams> ema_params() {
   params.param("every_steps", &EmaParams::every_steps)
       .at_least(1)
       .unit("steps")
-      .doc("it moves behind each so many steps of the model's optimizer");
+      .doc("it moves after each so many steps of the model's optimizer");
   return params;
 }
 

@@ -13,7 +13,7 @@ namespace sluice::nodes {
 struct EmaParams {
   std::string of;           // the model that it follows
   double decay = 0.99;      // what stays of the average at each move
-  int64_t every_steps = 1;  // of the other's optimizer, behind which it moves
+  int64_t every_steps = 1;  // of the other's optimizer, after which it moves
 };
 
 engine::ParamSet<EmaParams> ema_params();

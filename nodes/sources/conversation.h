@@ -46,7 +46,7 @@ LearnedConversation learned_completion(const ModelText& model, const Json& promp
 LearnedConversation learned_text(const ModelText& model, const std::string& prompt, const std::string& completion,
                                  std::optional<int64_t> end_of_sequence);
 
-/// A prompt and what follows it: two texts, or two lists of messages. A completion that is a text behind a conversation is what
+/// A prompt and what follows it: two texts, or two lists of messages. A completion that is a text after a conversation is what
 /// the assistant says. Throws UserError where only the completion is a conversation.
 struct Answered {
   Json prompt;

@@ -13,7 +13,7 @@
 namespace sluice::nodes {
 namespace {
 
-// The id behind completions that are texts, if there is to be one.
+// The id after completions that are texts, if there is to be one.
 std::optional<int64_t> end_of_texts(const JsonlExamplesParams& params, const ModelText& model) {
   if (!params.add_end_of_sequence || prompt_format(params).uses_template()) return std::nullopt;
   return model.end_of_sequence("set add_end_of_sequence = false");
@@ -73,7 +73,7 @@ void JsonlExamples::describe(engine::Contract<JsonlExamplesParams>& c) {
   c.param("max_tokens", &P::max_tokens).required().at_least(2).doc("the longest example, prompt and completion").unit("tokens");
   c.param("too_long", &P::too_long).doc("a longer example is an error, or left out and counted");
   c.param("add_end_of_sequence", &P::add_end_of_sequence)
-      .doc("put the end of sequence behind each completion that is a text, so that it is learned too");
+      .doc("put the end of sequence after each completion that is a text, so that it is learned too");
   describe_order(c, "examples");
   c.writes(columns::kPrompt, columns::kTokens);
   c.needs([](const P& params, engine::NodeNeeds& needs) {

@@ -88,7 +88,7 @@ void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
   c.param("columns", &P::columns).doc("other fields of the rows, each of which becomes a text column of its name");
   describe_order(c, "prompts");
   c.param("prefix", &P::prefix).doc("text before each prompt, with chat = true within the user's turn");
-  c.param("suffix", &P::suffix).doc("text behind each prompt, likewise");
+  c.param("suffix", &P::suffix).doc("text after each prompt, likewise");
   c.param("messages_field", &P::messages_field)
       .doc(
           "field of a conversation, a list of {role, content} or {from, value}, that becomes the prompt; empty: prompt_field "

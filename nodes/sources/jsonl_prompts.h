@@ -31,7 +31,7 @@ namespace sluice::nodes {
 ///   shuffle = true                  # another order in each epoch, fixed by [pipeline] seed
 ///   epochs = 0                      # 0: goes round without end
 ///   prefix = "Question: "           # put before each prompt, with chat = true within the user's turn
-///   suffix = "\nAnswer: "           # put behind it, likewise
+///   suffix = "\nAnswer: "           # put after it, likewise
 ///   chat = true                     # the prompt is the user's turn, which the model's chat template writes
 ///   system = "Answer briefly."      # the system message before it; or system_field
 ///   messages_field = "messages"     # instead of prompt_field and chat: conversations, which that template writes too

@@ -146,7 +146,7 @@ void PreferencePairs::describe(engine::Contract<PreferencePairsParams>& c) {
       .doc("the longest of the samples, prompt and completion")
       .unit("tokens");
   c.param("too_long", &P::too_long).doc("a pair with a longer sample is an error, or left out and counted");
-  c.param("add_end_of_sequence", &P::add_end_of_sequence).doc("put the end of sequence behind completions that are strings");
+  c.param("add_end_of_sequence", &P::add_end_of_sequence).doc("put the end of sequence after completions that are strings");
   describe_order(c, "pairs");
   c.writes(columns::kPrompt, columns::kTokens, columns::kScore);
   c.writes_if([](const P& params) { return !params.margin_field.empty(); }, kMargin);

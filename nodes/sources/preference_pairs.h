@@ -40,12 +40,12 @@ inline constexpr engine::Column<float> kMargin{"margin", engine::Extent::kGroup}
 ///   groups_per_iteration = 64      # pairs
 ///   max_tokens = 256               # the longest of the completions, with its prompt
 ///   too_long = "refuse"            # "drop": pairs with a longer one are left out
-///   add_end_of_sequence = true     # behind completions that are strings
+///   add_end_of_sequence = true     # after completions that are strings
 ///   shuffle = true                 # another order in each epoch, fixed by [pipeline] seed
 ///   epochs = 0                     # 0: goes round without end
 ///
 /// Completions are strings or lists of messages (see data/preference_row.h); a pair of messages is written by the chat template,
-/// and its actions are what the assistant says behind the prompt. Writes prompt[G], tokens[T], score[S]: groups of two samples,
+/// and its actions are what the assistant says after the prompt. Writes prompt[G], tokens[T], score[S]: groups of two samples,
 /// the better one with score 1 and then the worse one with score 0, whose actions are the tokens of the completions; with
 /// margin_field margin[G] too. With ranked_fields groups of so many samples, with scores down to 0; rows need a prompt then, and
 /// may lack all but the first two of them. Every pair is tokenised once before the run starts; what does not fit is a UserError

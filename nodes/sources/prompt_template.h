@@ -25,7 +25,7 @@ class PromptTemplate {
  private:
   struct Piece {
     std::string text;
-    size_t field = 0;  // behind the text; of the last piece: none
+    size_t field = 0;  // after the text; of the last piece: none
   };
 
   size_t index_of(const std::string& field);

@@ -11,7 +11,7 @@
 
 namespace sluice::nodes {
 
-/// Tells prompts that the rollout behind a source does not take, so that the source can refuse their rows before the run: empty
+/// Tells prompts that the rollout after a source does not take, so that the source can refuse their rows before the run: empty
 /// ones, and longer ones than its limit. Most texts are seen to be short enough without being tokenised. Const use from many
 /// threads.
 class TakenPrompts {

@@ -12,7 +12,7 @@
 namespace sluice::nodes {
 namespace {
 
-// The id behind completions that are texts, if there is to be one.
+// The id after completions that are texts, if there is to be one.
 std::optional<int64_t> end_of_completions(const UnpairedPreferencesParams& params, const ModelText& model) {
   if (!params.add_end_of_sequence || prompt_format(params).chats()) return std::nullopt;
   return model.end_of_sequence("set add_end_of_sequence = false");
@@ -68,7 +68,7 @@ void UnpairedPreferences::describe(engine::Contract<UnpairedPreferencesParams>& 
   c.model("model", &P::model, engine::ModelUse::kReads).required().doc("the model whose tokenizer and chat template are used");
   c.param("max_tokens", &P::max_tokens).required().at_least(2).doc("the longest sample, prompt and completion").unit("tokens");
   c.param("too_long", &P::too_long).doc("a longer row is an error, or left out and counted");
-  c.param("add_end_of_sequence", &P::add_end_of_sequence).doc("put the end of sequence behind completions that are strings");
+  c.param("add_end_of_sequence", &P::add_end_of_sequence).doc("put the end of sequence after completions that are strings");
   describe_order(c, "rows");
   c.writes(columns::kPrompt, columns::kTokens, columns::kScore);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
@@ -120,7 +120,7 @@ UnpairedPreferences::UnpairedPreferences(const UnpairedPreferencesParams& params
              [&, first = rows_.values({0, 0})](data::Dataset::RowId id) { return labelled_.fault_of(rows_.values(id), first); });
 }
 
-// The last row of the data has none behind it, where it ends within an iteration.
+// The last row of the data has none after it, where it ends within an iteration.
 data::Dataset::RowId UnpairedPreferences::other_of(int64_t group) {
   const int64_t place = group % groups_per_iteration_;
   const uint64_t first = cursor_.drawn() - 1 - static_cast<uint64_t>(place);

@@ -23,7 +23,7 @@ namespace sluice::nodes {
 ///   max_tokens = 256
 ///
 /// Writes prompt[G], tokens[T], score[S]: groups of two samples. The first is the row, with score 1 (desirable) or 0. The second,
-/// with score 0, is its prompt with the completion of the row behind it in the iteration, and for the last row with that of the
+/// with score 0, is its prompt with the completion of the row after it in the iteration, and for the last row with that of the
 /// first: a mismatched one, from which train_kto estimates how far the policy is from its reference (as TRL's KTOTrainer, which
 /// shifts within a batch of a process). So the completions of the two are the same, paired otherwise; a mismatched sample that
 /// would be longer than max_tokens is cut off there. Where a row is a conversation, the assistant's words in its completion are

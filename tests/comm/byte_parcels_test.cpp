@@ -141,7 +141,7 @@ TEST_P(ByteParcels, AreHandedOnWithTheirFirstChecksums) {
   EXPECT_EQ(std::memcmp(handing_on.last->memory.data(), bytes.get(), kBytes), 0);
 }
 
-// A bit that flips in the memory of who hands on, behind its own check.
+// A bit that flips in the memory of who hands on, after its own check.
 TEST_P(ByteParcels, ThatWereDamagedWhereTheyWereHandedOnAreNamed) {
   HandingOn handing_on(GetParam());
   handing_on.begin(

@@ -130,7 +130,7 @@ TEST(GradientGroup, CarriesOutSumsOfTwoModelsAtOnceInTheirOrder) {
   }
 }
 
-// One that is begun, and one that waits behind it: the others hear of it once, and nothing is done.
+// One that is begun, and one that waits after it: the others hear of it once, and nothing is done.
 TEST(GradientGroup, FailsOnAllRanksWhenOneGoesAway) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   const MadeUpGradient gradient{.slots = 3, .count = 3'000'000};
@@ -168,7 +168,7 @@ TEST(GradientGroup, TellsAFailureWhenSomebodyWaits) {
   });
 }
 
-// Behind forget() the gradients are the caller's again.
+// After forget() the gradients are the caller's again.
 TEST(GradientGroup, ForgetsWhatNobodyWaitsFor) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   const MadeUpGradient gradient{.slots = 2, .count = 3'000'000};
@@ -202,7 +202,7 @@ TEST(GradientGroup, IsDestroyedWhileItWaitsForAnother) {
   });
 }
 
-// So that a run that has failed ends: what is under way, what waits behind it, and what comes after.
+// So that a run that has failed ends: what is under way, what waits after it, and what comes after.
 TEST(GradientGroup, LetsGoOfWhatWaitsWhenTheRunIsOver) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   const MadeUpGradient gradient{.slots = 2, .count = 3'000'000};

@@ -148,10 +148,10 @@ TEST_P(Parcels, ComeInTheOrderOfTheirGrants) {
       left.count();
     });
   }
-  sender.receive(1, {"behind the grants", 0, 0}, kEnough, [&](const Parcel&) {
+  sender.receive(1, {"after the grants", 0, 0}, kEnough, [&](const Parcel&) {
     for (int64_t i = kCount; i-- > 0;) sender.send(1, {"edge", 0, i}, parcel, {});
   });
-  receiver.send(0, {"behind the grants", 0, 0}, {}, {});
+  receiver.send(0, {"after the grants", 0, 0}, {}, {});
   ASSERT_TRUE(left.came());
   EXPECT_THAT(came, ::testing::ElementsAre(0, 1, 2, 3, 4));
 }

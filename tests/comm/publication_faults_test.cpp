@@ -29,7 +29,7 @@ using testing::PublishingRanks;
 
 class FaultsOfPublications : public ::testing::TestWithParam<bool> {};  // over shared memory, and over TCP
 
-// Flips a bit of one chunk of weights, behind so many others of all ranks.
+// Flips a bit of one chunk of weights, after so many others of all ranks.
 class FlipWeights {
  public:
   FlipWeights(int64_t behind, uint64_t bit) : bit_(bit), left_(behind) {}

@@ -74,7 +74,7 @@ TEST_P(SharedPassesOnDevice, GiveTheNumbersOfOneRankOnTheCpu) {
     trained(*model).enter_slot(0);
     loss_of(asked(model->forward())).backward();
   }
-  asked(shared.leads().forward());  // comes behind the backward of the rank that assists
+  asked(shared.leads().forward());  // comes after the backward of the rank that assists
   at::Tensor sum = gradients_of(*shared.all()[0]);
   sum += gradients_of(*shared.all()[1]);
   EXPECT_LT(relative_distance(sum, gradients_of(*alone)), rounding);

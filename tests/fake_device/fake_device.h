@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-/// Devices "fake:0" and "fake:1": LibTorch's PrivateUse1 with the CPU's kernels behind it, which behave as GPUs do where a
+/// Devices "fake:0" and "fake:1": LibTorch's PrivateUse1 with the CPU's kernels after it, which behave as GPUs do where a
 /// program can go wrong. A shared library that tests link, and a plugin of the program.
 ///
 ///   - Memory of the device cannot be touched by the host: an access is SIGSEGV. What was never written is NaN, or -1.

@@ -114,7 +114,7 @@ void give_back(void* address) {
   all.live -= static_cast<int64_t>(block.bytes);
   all.of_device[static_cast<size_t>(&arena - all.arenas.data())].decrease(block.bytes);
   for (const Event& user : block.users) make_wait(stream_of(block.stream), user);
-  // Under the lock: whoever takes the block next queues behind this.
+  // Under the lock: whoever takes the block next queues after this.
   make_unwritten(block.stream, arena.twin(static_cast<char*>(address)), block.bytes);
 }
 

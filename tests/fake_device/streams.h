@@ -68,7 +68,7 @@ Stream& stream_of(c10::Stream stream);
 void wait_for_all();                                  // streams of all devices
 c10::Stream current_stream(c10::DeviceIndex device);  // of the calling thread
 
-/// Work that is queued behind this on `waiting` waits for the event.
+/// Work that is queued after this on `waiting` waits for the event.
 void make_wait(Stream& waiting, const Event& event);
 
 }  // namespace sluice::fake

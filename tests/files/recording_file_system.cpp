@@ -69,7 +69,7 @@ size_t RecordingFileSystem::size() const {
 // `path` in the recorded folder, its folders followed through links but not itself. Nothing: it is elsewhere.
 std::optional<fs::path> RecordingFileSystem::inside(const fs::path& path) const {
   fs::path place = fs::absolute(path).lexically_normal();
-  if (!place.has_filename()) place = place.parent_path();  // behind a slash
+  if (!place.has_filename()) place = place.parent_path();  // after a slash
   place = fs::weakly_canonical(place.parent_path()) / place.filename();
   const fs::path relative = place.lexically_relative(folder_);
   if (relative.empty() || *relative.begin() == "..") return std::nullopt;

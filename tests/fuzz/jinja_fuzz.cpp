@@ -5,7 +5,7 @@
 #include "tests/fuzz/target.h"
 #include "text/chat/chat_template.h"
 
-// A chat template, and behind a zero byte the messages: what is not there is a conversation that every template understands.
+// A chat template, and after a zero byte the messages: what is not there is a conversation that every template understands.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const sluice::Json conversation = sluice::parse_json(
       R"([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "12 + 30?"},

@@ -101,7 +101,7 @@ void Mutator::mutate(std::string& text, RandomStream& random) const {
     case 7:  // deep nesting
       text.insert(begin, repeated(word, random.below(8) == 0 ? 100'000 / word.size() : random.below(600)));
       return;
-    case 8: {  // another number somewhere behind
+    case 8: {  // another number somewhere after
       std::string rest = text.substr(begin);
       replace_number(rest, word.c_str());
       text.replace(begin, std::string::npos, rest);

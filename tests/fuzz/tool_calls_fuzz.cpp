@@ -61,7 +61,7 @@ const sluice::Json& tools() {
 
 }  // namespace
 
-// The turn of a model in each format, and behind a zero byte what a tool says to its calls.
+// The turn of a model in each format, and after a zero byte what a tool says to its calls.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sluice::text;
   static const ChatTemplate chat(kTemplate, "chat_template");

@@ -80,7 +80,7 @@ NUMBERS = [
 
 
 def numbers_of(case):
-    """Those of the schedule and of five iterations behind it."""
+    """Those of the schedule and of five iterations after it."""
     import torch
     from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR
 

@@ -53,7 +53,7 @@ def marks(canonical):
 
 
 def erased(normalizer, before=""):
-    """Code points that leave nothing behind `before`."""
+    """Code points that leave nothing after `before`."""
     return {c for c in ALL if normalizer.normalize_str(before + chr(c)) == before}
 
 
@@ -124,7 +124,7 @@ def write_categories():
 def graphemes():
     """Code point to its place in GraphemeClass of text/unicode/graphemes.cpp; those of syllables of Hangul are computed there.
 
-    A charsmap that rewrites `x` drops what follows it in a grapheme of less than six bytes. So \u0300 behind it tells whether a
+    A charsmap that rewrites `x` drops what follows it in a grapheme of less than six bytes. So \u0300 after it tells whether a
     grapheme begins with it, or is joined to what is before it.
     """
     mapped = ["a", "\u0301", "\u00a9", "\u1100", "\u1161", "\u11a8", "\u0915"]

@@ -170,7 +170,7 @@ class Checked:
                 self.check_after(question["ends"], mine["after"])
 
     def tails(self, message):
-        """What transformers writes behind the last value, alone and with a result."""
+        """What transformers writes after the last value, alone and with a result."""
         alone, followed = self.render([USER, message]), self.render([USER, message, answer(message, "SUNNY")], True)
         if followed is None or "Bern" not in followed or "SUNNY" not in followed:
             return None
@@ -195,7 +195,7 @@ class Checked:
         for end, after in zip(ends, afters):
             written = tails[1].removesuffix(after)
             if written + after != tails[1] or not tails[0].startswith(written.rstrip()):
-                self.complain(f"behind a turn that {end!r} ended comes {after!r} of {tails[1]!r}")
+                self.complain(f"after a turn that {end!r} ended comes {after!r} of {tails[1]!r}")
 
 
 # ---- what is trained ----------------------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class Samples:
 
 
 def between(checked):
-    """What transformers writes behind the first and the second turn, alone and with a result; None: it shows no results."""
+    """What transformers writes after the first and the second turn, alone and with a result; None: it shows no results."""
     if checked.form:
         message = assistant(TURNS["two values"], checked.form)
         both = checked.tails(message), checked.second_tails(message)
@@ -265,7 +265,7 @@ def without_open_mark(text):
 
 
 def after_another_end(checked, tails):
-    """The part of `tails` that follows a turn: without the end of the message, but for blanks behind it."""
+    """The part of `tails` that follows a turn: without the end of the message, but for blanks after it."""
     alone, followed = tails
     common = os.path.commonprefix([alone, followed])
     plain = checked.render([USER, {"role": "assistant", "content": "PLAIN"}]) or ""

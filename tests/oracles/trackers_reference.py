@@ -34,7 +34,7 @@ def read_tensorboard(run):
 
 
 def log_records(path):
-    """The records of a file in the format of LevelDB's log behind a header of 7 bytes, as offline runs of wandb and swanlab are."""
+    """The records of a file in the format of LevelDB's log after a header of 7 bytes, as offline runs of wandb and swanlab are."""
     data, at, whole = path.read_bytes(), 7, b""
     while at + 7 <= len(data):
         if (left := 32768 - at % 32768) < 7:

@@ -99,7 +99,7 @@ class Roles(RanksCase):
                 self.assertEqual(preempted > 0, admission == "on_demand")
 
     def go_on_from(self, folder, iterations, *command):
-        """As after a crash: with the checkpoint behind so many iterations, and no later one."""
+        """As after a crash: with the checkpoint after so many iterations, and no later one."""
         for checkpoint in (folder / "checkpoints").iterdir():
             if int(checkpoint.name) > iterations:
                 shutil.rmtree(checkpoint)

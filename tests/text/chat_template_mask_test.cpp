@@ -65,7 +65,7 @@ TEST(AssistantMask, OfEarlierTurnsIsWhatIsLeftOfThem) {
   EXPECT_THAT(spoken(chat.render_with_mask(messages)), ElementsAre("<end>\n", "<think></think>C<end>\n"));
 }
 
-// As Phi-3.5 writes it: behind the last turn stands a token more, which begins as others do.
+// As Phi-3.5 writes it: after the last turn stands a token more, which begins as others do.
 TEST(AssistantMask, EndsWhereATurnEndsThatIsNotTheLast) {
   const ChatTemplate chat(
       "{% for m in messages %}<|{{ m.role }}|>{{ m.content | trim }}<|end|>\n{% endfor %}{% if add_generation_prompt "

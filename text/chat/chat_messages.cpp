@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<const char*, 3> kReasoning = {"reasoning_content", "thinking", "reasoning"};
 
-// A template may strip the blank behind it; then it was stripped from the message as well.
+// A template may strip the blank after it; then it was stripped from the message as well.
 constexpr std::string_view kMark = "CONTINUE_FINAL_MESSAGE_TAG ";
 constexpr std::string_view kStrippedMark = kMark.substr(0, kMark.size() - 1);
 

@@ -132,7 +132,7 @@ std::optional<size_t> ChatTemplate::end_by_mark(const Json& messages, size_t ind
   return behind == 0 ? std::nullopt : std::optional(*end + behind);
 }
 
-// Where a mark comes to stand that is put behind it.
+// Where a mark comes to stand that is put after it.
 std::optional<size_t> ChatTemplate::end_of_content(const Json& messages, size_t index, const std::string& text,
                                                    const ChatOptions& options) const {
   const auto content = messages[index].find("content");

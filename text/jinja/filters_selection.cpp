@@ -8,7 +8,7 @@
 namespace sluice::text::jinja {
 namespace {
 
-// The arguments behind the first `count`, for the filter or test that is applied to each element.
+// The arguments after the first `count`, for the filter or test that is applied to each element.
 Arguments rest_of(const Arguments& arguments, size_t count) {
   return {.positional = {arguments.positional.begin() + static_cast<std::ptrdiff_t>(std::min(count, arguments.positional.size())),
                          arguments.positional.end()},

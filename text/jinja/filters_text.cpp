@@ -44,7 +44,7 @@ Value center(Interpreter& interpreter, const Value& subject, Arguments& argument
 
 bool begins_word(char32_t c) { return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || unicode::is_space(c); }
 
-// Unlike the method of str a word goes on behind an apostrophe or a digit.
+// Unlike the method of str a word goes on after an apostrophe or a digit.
 Value title(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   arguments.allow_none("title");
   const Value text = soft_text(interpreter, subject);
@@ -189,7 +189,7 @@ JsonStyle json_style(Interpreter& interpreter, const Value& ascii, const Value& 
   }
   if (!separators.is_missing() && !separators.is_none()) {
     const std::vector<Value> parts = elements_of(interpreter.sandbox(), separators);
-    if (parts.size() != 2) throw Failure("the separators of tojson are two: between elements, and behind a key");
+    if (parts.size() != 2) throw Failure("the separators of tojson are two: between elements, and after a key");
     style.item_separator = string_of(parts[0], "a separator of tojson");
     style.key_separator = string_of(parts[1], "a separator of tojson");
     interpreter.sandbox().work(style.item_separator.size() + style.key_separator.size());

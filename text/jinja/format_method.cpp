@@ -70,7 +70,7 @@ class Formatter {
     Value value = look_up(text.substr(0, name_end));
     std::string_view rest = text.substr(name_end);
     if (rest.starts_with('!')) {
-      if (rest.size() < 2 || (rest.size() > 2 && rest[2] != ':')) throw Failure("a format has a '!' without !r or !s behind it");
+      if (rest.size() < 2 || (rest.size() > 2 && rest[2] != ':')) throw Failure("a format has a '!' without !r or !s after it");
       value = converted(value, rest[1]);
       rest.remove_prefix(2);
     }

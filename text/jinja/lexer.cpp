@@ -85,7 +85,7 @@ class Lexer {
     return c == '-' || c == '+' ? c : ' ';
   }
 
-  // The byte behind `{%`, sign, `raw`, `%}`; 0 when this tag is another one. `name`: raw or endraw.
+  // The byte after `{%`, sign, `raw`, `%}`; 0 when this tag is another one. `name`: raw or endraw.
   size_t raw_tag_end(size_t tag, std::string_view name) const {
     size_t i = tag + 2 + (sign_at(tag + 2) != ' ' ? 1 : 0);
     const auto spaces = [&] {

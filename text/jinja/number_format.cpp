@@ -38,7 +38,7 @@ int read_number(std::string_view text, size_t& i) {
   return number;
 }
 
-// `default_align` '>' for numbers, '<' for texts: only a number takes its zeros behind the sign.
+// `default_align` '>' for numbers, '<' for texts: only a number takes its zeros after the sign.
 Specification parse(std::string_view text, char default_align) {
   const auto fail = [&]() { throw Failure("format specification " + sluice::quoted(text) + " is not valid"); };
   Specification s;

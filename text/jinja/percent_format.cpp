@@ -164,7 +164,7 @@ class Formatter {
         body = real(d, value, sign);
         break;
       default:
-        throw Failure("a format has an unknown type behind its %");
+        throw Failure("a format has an unknown type after its %");
     }
     if (!number && d.type != 'c' && d.precision) body.resize(unicode::offset_of(body, static_cast<size_t>(*d.precision)));
     const size_t length = unicode::length(body) + sign.size();

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kLetters = "\\'\"abfnrtv";
 constexpr std::string_view kMeanings = "\\'\"\a\b\f\n\r\t\v";
 
-// `count` hexadecimal digits from `i` on, which moves behind them; false when there are fewer.
+// `count` hexadecimal digits from `i` on, which moves after them; false when there are fewer.
 bool read_hexadecimal(std::string_view literal, size_t& i, size_t count, char32_t& character) {
   uint32_t value = 0;
   if (i + count > literal.size()) return false;
@@ -29,7 +29,7 @@ char32_t read_octal(std::string_view literal, size_t& i) {
   return value;
 }
 
-// The reference escapes what is not ASCII before it reads the escapes, so behind a backslash the escape itself stands: "\\é" is
+// The reference escapes what is not ASCII before it reads the escapes, so after a backslash the escape itself stands: "\\é" is
 // \xe9.
 void append_escaped(std::string& text, char32_t character) {
   char escape[16];

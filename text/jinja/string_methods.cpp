@@ -29,7 +29,7 @@ Value strip(Interpreter& i, const Value& self, Arguments& a) { return strip_ends
 Value lstrip(Interpreter& i, const Value& self, Arguments& a) { return strip_ends(i, self, a, true, false); }
 Value rstrip(Interpreter& i, const Value& self, Arguments& a) { return strip_ends(i, self, a, false, true); }
 
-// The part of `self` between the code points `start` and `end`, as str methods count them; nothing when start lies behind its
+// The part of `self` between the code points `start` and `end`, as str methods count them; nothing when start lies after its
 // end.
 struct Part {
   std::string_view text;

@@ -13,7 +13,7 @@ size_t length(std::string_view text);
 /// The byte at which code point `index` begins; text.size() at or past the end.
 size_t offset_of(std::string_view text, size_t index);
 
-/// The code point at byte `position`, which moves behind it.
+/// The code point at byte `position`, which moves after it.
 char32_t next(std::string_view text, size_t& position);
 /// The code point that ends before byte `end`, which moves before it.
 char32_t previous(std::string_view text, size_t& end);

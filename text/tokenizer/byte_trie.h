@@ -10,7 +10,7 @@
 
 namespace sluice::text {
 
-/// Strings with a number each, looked for at the begin of a text, byte by byte. Immutable: const use from many threads.
+/// Strings with a number each, looked for at the beginning of a text, byte by byte. Immutable: const use from many threads.
 /// Nodes lie level by level, so the children of one are neighbours: about 9 bytes a node.
 class ByteTrie {
  public:

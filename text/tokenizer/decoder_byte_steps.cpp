@@ -26,7 +26,7 @@ class ByteLevelStep final : public WholeTokenStep {
     pending_.erase(0, decided);
   }
 
-  std::string pending_;  // the begin of a character
+  std::string pending_;  // the beginning of a character
 };
 
 class ByteFallbackStep final : public WholeTokenStep {

@@ -57,7 +57,7 @@ json decoder_json(const SentencePieceFile& file) {
   json steps = json::array({replace_json("String", kBlankPiece, " ")});
   if (file.byte_fallback) steps.push_back(step_json("ByteFallback"));
   steps.push_back(step_json("Fuse"));
-  const int64_t dropped = file.remove_extra_whitespaces ? kAllBlanks : file.add_dummy_prefix;  // at the begin of a text
+  const int64_t dropped = file.remove_extra_whitespaces ? kAllBlanks : file.add_dummy_prefix;  // at the beginning of a text
   if (dropped > 0) steps.push_back(step_json("Strip", {{"content", " "}, {"start", dropped}, {"stop", 0}}));
   return sequence_json("decoders", std::move(steps));
 }

@@ -66,7 +66,7 @@ class Aligner {
   std::string_view text_;
   std::span<const int64_t> ids_;
   std::span<const ByteRange> ranges_;
-  std::vector<uint8_t> marks_;  // of the tokens that are behind us
+  std::vector<uint8_t> marks_;  // of the tokens that are after us
   size_t at_ = 0;               // in the text
 };
 

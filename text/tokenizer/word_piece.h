@@ -30,7 +30,7 @@ class WordPiece {
 
  private:
   ByteTrie tokens_;
-  int32_t continuing_;  // the node behind the prefix
+  int32_t continuing_;  // the node after the prefix
   int32_t unknown_;
   size_t most_characters_;
 };

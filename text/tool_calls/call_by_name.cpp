@@ -46,7 +46,7 @@ Found first_of(std::initializer_list<Option> options, std::string_view text, siz
   Found first;
   for (const Option& option : options) {
     if (option.mark.empty()) continue;
-    // What stands further behind need not be looked for.
+    // What stands further after need not be looked for.
     const size_t slack = option.mark.size() + 256;
     const std::string_view near = first.place.is_there() ? text.substr(0, first.place.end + slack) : text;
     const Place place = call_marks::find_mark(option.mark, near, from, holes);
@@ -134,7 +134,7 @@ class Reader {
  private:
   void fail(ToolCall& call, std::string why) const { call.fault = std::move(why); }
 
-  // The text up to where a name or a key has ended, and the mark behind it: what is further away need not be looked for.
+  // The text up to where a name or a key has ended, and the mark after it: what is further away need not be looked for.
   std::string_view near() const {
     const size_t marks = format_.arguments_open.size() + format_.none.size() + format_.none_between.size() +
                          format_.value_open.size() + format_.text_open.size();

@@ -30,7 +30,7 @@ struct CallByName {
   bool has_keys = false;  // key and value each; the rest is about them
   CallTexts texts = CallTexts::kPlain;
   std::string value_open;             // from a key to its value
-  std::string text_open, text_close;  // kMarked: from a key to a string; what stands behind it
+  std::string text_open, text_close;  // kMarked: from a key to a string; what stands after it
   std::string next;                   // from a value to the next key
   std::string none, none_between;     // from the name of a call without arguments to its end; to the name of the next call
 

@@ -33,7 +33,7 @@ Place mark_at(std::string_view mark, std::string_view text, size_t at, const Hol
 /// no others do. An empty mark is nowhere. Takes time in proportion to the text.
 Place find_mark(std::string_view mark, std::string_view text, size_t from, const Holes& holes = {});
 
-/// Where the first part of the mark, up to a closing bracket, begins with nothing behind it but more of the mark, cut by the end
+/// Where the first part of the mark, up to a closing bracket, begins with nothing after it but more of the mark, cut by the end
 /// of the text.
 Place find_cut_mark(std::string_view mark, std::string_view text, size_t from, const Holes& holes = {});
 

@@ -76,7 +76,7 @@ class ValueReader {
     return std::nullopt;
   }
 
-  // Of the character behind a backslash; as in Python one that means nothing stays with its backslash.
+  // Of the character after a backslash; as in Python one that means nothing stays with its backslash.
   bool escape(std::string& result) {
     static constexpr std::string_view kNames = "nrtbf\\'\"/", kMeant = "\n\r\t\b\f\\'\"/";
     const char c = text_[at_];

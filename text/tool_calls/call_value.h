@@ -9,7 +9,7 @@
 
 namespace sluice::text {
 
-/// The value that begins at `at`, which is moved behind it, as JSON or Python write one: 'a', "a", 1, True, null, [1, 2], (1, 2),
+/// The value that begins at `at`, which is moved after it, as JSON or Python write one: 'a', "a", 1, True, null, [1, 2], (1, 2),
 /// {"a": 1}, {a: 1}. `quote`: a mark that may stand around strings too, which then have no escapes. Nothing, and `at` as it was,
 /// where no value stands, or one that nests deeper than 64, or a text that is no UTF-8.
 std::optional<Json> read_call_value(std::string_view text, size_t& at, std::string_view quote = {});

@@ -133,7 +133,7 @@ class NameProbe {
 
   std::string second_name() const { return calls_.name_is_id ? TemplateProbe::id(1) : kOtherName; }
 
-  // The text from the first place of `from` behind `at` to that of `to`; nothing: one of them is not there.
+  // The text from the first place of `from` after `at` to that of `to`; nothing: one of them is not there.
   static std::optional<std::string> between(std::string_view text, size_t at, std::string_view from, std::string_view to) {
     const size_t begin = text.find(from, at);
     if (begin == kAbsent) return std::nullopt;

@@ -37,7 +37,7 @@ std::string_view common_end(std::string_view a, std::string_view b) {
   return mark == std::string_view::npos ? std::string_view() : common.substr(mark);
 }
 
-// The mark that a text ends with, and what stands behind it.
+// The mark that a text ends with, and what stands after it.
 std::string last_mark(std::string_view text) {
   const size_t open = text.find_last_of("<[");
   return open == std::string_view::npos ? std::string() : std::string(trim(text.substr(open)));

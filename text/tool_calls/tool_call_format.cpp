@@ -103,7 +103,7 @@ std::string take_thinking(std::string_view& rest, const ThinkingMarks& marks, bo
   return std::string(trim(thinking));
 }
 
-// Calls by name behind marks: text, calls, text, calls, ...
+// Calls by name after marks: text, calls, text, calls, ...
 void parse_named(std::string_view rest, const ToolCallFormat& format, const Json& tools, ParsedTurn& parsed) {
   std::vector<std::string> texts;
   const auto keep = [&](std::string_view text) {

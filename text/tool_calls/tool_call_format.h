@@ -23,14 +23,14 @@ struct ThinkingMarks {
 ///
 ///   hermes   <tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>      Hermes, Qwen
 ///   mistral  [TOOL_CALLS] [{"name": "add", "arguments": {"a": 1}}]              Mistral
-///   llama3   {"name": "add", "parameters": {"a": 1}}                            Llama 3, perhaps behind <|python_tag|>
+///   llama3   {"name": "add", "parameters": {"a": 1}}                            Llama 3, perhaps after <|python_tag|>
 ///   openai   [{"name": "add", "arguments": {"a": 1}}]                           a call, or a list of them, as JSON
 ///
 /// Each JSON call, or pair of marks, may be an object or a list of objects, and an object may hold its own under "function".
 /// Arguments may be an object or the text of one. Calls by name: see CallByName. A value: const use from many threads.
 struct ToolCallFormat {
   std::string open;   // before a call; no letter in it: a turn that is calls as a whole is one
-  std::string close;  // behind it; empty: it ends with the turn
+  std::string close;  // after it; empty: it ends with the turn
   std::string name_key = "name";
   std::string arguments_key = "arguments";
   std::optional<CallByName> by_name = {};  // else JSON with these keys
@@ -40,7 +40,7 @@ struct ToolCallFormat {
   bool operator==(const ToolCallFormat&) const = default;
 
   /// Of a turn as it was sampled, without the token that ended it, special tokens among its text. Thinking is what stands before
-  /// the mark that closes it, or behind the one that opens it, at the start; a call in it is none. `begins_thinking`: what the
+  /// the mark that closes it, or after the one that opens it, at the start; a call in it is none. `begins_thinking`: what the
   /// model was given ends with the opening mark, so that the turn begins inside. `tools`: schemas, as ChatOptions has them: what
   /// arguments are that a format writes as plain text. A call that is malformed is there with its fault: no text is an error.
   /// Takes time in proportion to the text; what is beyond kMostCalls is one more call with a fault.

@@ -46,7 +46,7 @@ ToolResult example(const std::string& text) {
 
 }  // namespace
 
-// What stands behind what the assistant said, where the message is the last, and where results follow it.
+// What stands after what the assistant said, where the message is the last, and where results follow it.
 struct ToolChat::Tails {
   std::string alone;
   std::string followed;
@@ -106,12 +106,12 @@ std::string ToolChat::after(std::span<const ToolResult> results, std::string_vie
     return text.substr(said);
   }
   if (!common.ends_with(message_end_)) return text.substr(common.size());
-  // Another end of sequence takes the place of the template's, but for the blanks behind it.
+  // Another end of sequence takes the place of the template's, but for the blanks after it.
   const size_t kept = end.empty() ? message_end_.size() : message_end_.size() - (message_end_.find_last_not_of(" \r\n\t") + 1);
   return text.substr(common.size() - kept);
 }
 
-// Where the calls end, behind the last one's argument; npos: they have no mark at their end.
+// Where the calls end, after the last one's argument; npos: they have no mark at their end.
 size_t ToolChat::end_of_calls(std::string_view tail, const ToolResult& last) const {
   if (!written_ || written_->close.empty()) return std::string::npos;
   const std::string name = name_of(last.call);

@@ -53,9 +53,9 @@ class ToolChat {
   const Json variables_;
   std::optional<ToolCallFormat> written_;  // as the template writes calls; nothing: a call is what a message says
   std::string role_;                       // of results
-  std::string message_end_;                // what the template writes behind what the assistant says
+  std::string message_end_;                // what the template writes after what the assistant says
   bool begins_thinking_ = false;           // the first turn does
-  bool goes_on_thinking_ = false;          // turns behind a result do
+  bool goes_on_thinking_ = false;          // turns after a result do
 };
 
 }  // namespace sluice::text

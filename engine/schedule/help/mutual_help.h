@@ -48,7 +48,7 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
     // Of a rank that only samples:
     std::function<void(int path, int owner, const OwnerNews& news)> news = {};
     std::function<void(int path, const OwnersSeen::Offer& asked)> refused = {};  // the owner has none left there
-    std::function<void(int64_t last)> ends_behind = {};                          // no rank goes on behind that iteration
+    std::function<void(int64_t last)> ends_behind = {};                          // no rank goes on after that iteration
   };
   struct Asker {
     int rank = 0;

@@ -21,7 +21,7 @@ struct AdmissionRules {
   bool in_order = true;      // on demand: groups finish in the order of their index
 };
 
-/// The stage behind a source that admits its groups against the token budget of their path, in order, and keeps their credit
+/// The stage after a source that admits its groups against the token budget of their path, in order, and keeps their credit
 /// until they are handed on. One group waits at a time. Used by the executor of the source only; waits_for_tokens() may be asked
 /// by anybody. What a rollout does against its contract throws UserError.
 class AdmissionStage {

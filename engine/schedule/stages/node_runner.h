@@ -104,7 +104,7 @@ class NodeRunner {
   const bool has_totals_;
   const bool has_files_;  // that rank 0 gathers
   std::vector<std::pair<std::string, std::shared_ptr<Model>>>
-      trained_;  // models that it updates, whose gradients are added, and behind them those that average these
+      trained_;  // models that it updates, whose gradients are added, and after them those that average these
   std::vector<Prerequisite> prerequisites_;
   int64_t next_ = 0;               // sequence number of the packet that is due
   std::vector<Packet> held_;       // a barrier's micro-batches of this iteration, empty ones among them
@@ -118,7 +118,7 @@ class NodeRunner {
   std::atomic<int> exchanging_{
       0};  // of the two halves of what ranks do together, calling and being called back, those that are done
   std::optional<Meeting> meeting_;  // that this rank has come to
-  bool saved_ = false;              // the run is saved behind the iteration, as rank 0 says
+  bool saved_ = false;              // the run is saved after the iteration, as rank 0 says
   int64_t held_tokens_ = 0;
 
   // Of a filter, in this iteration.

@@ -48,7 +48,7 @@ class Packer {
   const int64_t micro_batch_tokens_;
   const int64_t worst_group_tokens_;
   std::map<int64_t, Group> early_;      // arrived before a group with a lower index
-  std::map<int64_t, int64_t> skipped_;  // likewise: first index of a stretch, and the one behind it; most ranks skip most groups
+  std::map<int64_t, int64_t> skipped_;  // likewise: first index of a stretch, and the one after it; most ranks skip most groups
   std::vector<Group> open_;             // the micro-batch that is being filled
   int64_t open_tokens_ = 0;
   int64_t next_group_ = 0;

@@ -12,7 +12,7 @@
 
 namespace sluice::engine {
 
-/// The stage behind a source, or behind the rollout if there is one, that packs complete groups into micro-batches, with their
+/// The stage after a source, or after the rollout if there is one, that packs complete groups into micro-batches, with their
 /// credit, and puts these and the ends of iterations into the flow graph. Used by the executor of the source only. What a group
 /// has against the contract of who made it throws UserError.
 class PackingStage {

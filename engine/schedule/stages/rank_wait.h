@@ -16,7 +16,7 @@ namespace sluice::engine {
 /// the watchdog of the run reports that iteration() does not move.
 class RankWait {
  public:
-  /// A packet is about to be handled, and may have to wait. False: another one waits, behind which it is put aside.
+  /// A packet is about to be handled, and may have to wait. False: another one waits, after which it is put aside.
   bool enter(const Packet& packet) {
     const std::lock_guard lock(mutex_);
     if (current_ && current_->sequence != packet.sequence) {
@@ -33,7 +33,7 @@ class RankWait {
     return *current_;
   }
 
-  /// It is done: those that were put aside behind it.
+  /// It is done: those that were put aside after it.
   std::vector<Packet> leave() {
     const std::lock_guard lock(mutex_);
     current_.reset();

@@ -20,7 +20,7 @@ inline GroupOrder order_of_groups(const World& world) { return world.owns_slots(
 ///
 /// Samples are ordered by age: by group, then by sample. One that wants to grow and is refused makes the youngest that holds
 /// credit give all of it up, until it is granted or was the youngest itself. So those that hold credit are always the oldest, and
-/// the oldest group can have all of the budget but what is in flight behind the rollout. Samples that ended give theirs up too
+/// the oldest group can have all of the budget but what is in flight after the rollout. Samples that ended give theirs up too
 /// while their group waits: it is handed on when it is the oldest and holds all its tokens.
 ///
 /// Where whoever gets the groups takes them in order by itself, as a rank that trains does of ranks that sample for it, they are

@@ -48,7 +48,7 @@ class StageHost {
   /// The node has had all of the iteration.
   void end(const Iteration& iteration);
 
-  /// After that: the node's state can be saved, and the models that it trains, where the run is saved behind this iteration. On
+  /// After that: the node's state can be saved, and the models that it trains, where the run is saved after this iteration. On
   /// rank 0 the checkpointer knows that; the others are told.
   void save(const Iteration& iteration, bool told_to_save = false);
 

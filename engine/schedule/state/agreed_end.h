@@ -17,7 +17,7 @@ namespace sluice::engine {
 ///
 /// Who asks calls all ranks. Each that is called closes its cutoff and tells all others the last iteration that it has entered;
 /// the smallest of these is the last one of the run, on all ranks. So all finish it: each has had all of its micro-batches. And
-/// none has trained behind it: a model changes only after all ranks have entered.
+/// none has trained after it: a model changes only after all ranks have entered.
 ///
 /// Ownership: what others send may come when the run is over, so the messages hold this, which forgets the run. Thread-safe;
 /// nobody waits inside a call. Failure: where a rank never answers nothing is agreed, and the run ends by what has become of

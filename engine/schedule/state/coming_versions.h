@@ -25,7 +25,7 @@ class ComingVersions : public std::enable_shared_from_this<ComingVersions> {
   /// What is to be called when the version is there, or cannot be had, once; it does `arrived` unless nobody waits any more.
   VersionReceived expect(int64_t version, VersionReceived arrived);
 
-  /// The iteration is the last that all ranks finish: versions behind the one that it leaves do not come. Or none does.
+  /// The iteration is the last that all ranks finish: versions after the one that it leaves do not come. Or none does.
   void drop_behind(int64_t last);
   void abandon() { drop_behind(-1); }
 

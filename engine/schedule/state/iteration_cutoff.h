@@ -16,7 +16,7 @@ class IterationCutoff {
   /// `begun`: the first iteration of this run.
   explicit IterationCutoff(int64_t begun) : entered_(begun - 1) {}
 
-  /// Asked before a node that trains adds to what all ranks add up in an iteration, behind which a model may change; and before
+  /// Asked before a node that trains adds to what all ranks add up in an iteration, after which a model may change; and before
   /// this rank tells the others that all its nodes have ended one. False: that iteration is dropped.
   bool enters(int64_t iteration) {
     const std::lock_guard lock(mutex_);
@@ -32,7 +32,7 @@ class IterationCutoff {
     return last_;
   }
 
-  /// Another rank has closed at an earlier one: no rank has changed a model behind that.
+  /// Another rank has closed at an earlier one: no rank has changed a model after that.
   void lower(int64_t last) {
     const std::lock_guard lock(mutex_);
     last_ = std::min(last_.load(), last);

@@ -10,7 +10,7 @@
 
 namespace sluice::engine {
 
-/// How far the paths of a run are, so that they end it behind the same iteration. The paths that take part in every iteration
+/// How far the paths of a run are, so that they end it after the same iteration. The paths that take part in every iteration
 /// lead; one that only measures follows them, and so does one whose data have ended. Thread-safe.
 class PathProgress {
  public:

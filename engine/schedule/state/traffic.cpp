@@ -7,7 +7,7 @@ void add_to(std::atomic<int64_t>& total, int64_t amount) {
   total.store(total.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
 }
 
-// Of the columns that are alive on the edge: each still has a reader at or behind its end.
+// Of the columns that are alive on the edge: each still has a reader at or after its end.
 int64_t bytes_on(const PlanEdge& edge, const BatchState& batch) {
   int64_t bytes = 0;
   for (const int column : edge.columns) bytes += batch.slots[static_cast<size_t>(column)].bytes;

@@ -22,7 +22,7 @@ enum ForwardTensor : size_t { kGateRows, kUpRows, kActivated, kResult, kRead, kF
 // The gradient of what the activation gives without the weight; with it, and then what the activation gave; the gradient of
 // what the expert reads; what it reads, and the gradient of the result, both gathered.
 enum BackwardTensor : size_t { kUnweighted, kWeighted, kOfRead, kReadAgain, kOfResult, kBackwardTensors };
-// Behind these, where nothing was kept: what goes into the activation, and what its result is multiplied with.
+// After these, where nothing was kept: what goes into the activation, and what its result is multiplied with.
 enum RecomputedTensor : size_t { kGateAgain = kBackwardTensors, kUpAgain, kInnerWork };
 
 int64_t matrix_bytes(const ExpertShape& shape, int64_t outputs, int64_t inputs) {

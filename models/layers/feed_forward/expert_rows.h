@@ -34,7 +34,7 @@ struct ExpertWeights {
   const LinearWeights &gate, &up, &down;  // [I,H], [I,H], [H,I]
 };
 
-/// Of the linear layers of a mixture; the shared expert is behind all others.
+/// Of the linear layers of a mixture; the shared expert is after all others.
 ExpertWeights expert_of(std::span<const LinearWeights> weights, size_t expert);
 
 /// Memory for one of the functions below, for every expert of a shape, so that what a pass takes does not depend on the routing.

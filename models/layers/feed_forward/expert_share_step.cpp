@@ -58,7 +58,7 @@ class ExpertShareStep {
   }
 
  private:
-  // Behind those of the step that routes, which has up to eight.
+  // After those of the step that routes, which has up to eight.
   enum Floats : size_t { kResults = 8, kOwnResults, kHiddenRows, kBetween, kActivations, kSentRows };
   enum Ints : size_t { kFirstRows = 8 };
 

@@ -70,7 +70,7 @@ TensorShapes weight_gradient_shapes(const PassShape& shape) {
   return shapes;
 }
 
-// The gate of the shared expert stands behind its three matrices.
+// The gate of the shared expert stands after its three matrices.
 const LinearWeights& shared_gate_of(std::span<const LinearWeights> weights) { return weights.back(); }
 
 /// The tokens of each expert, as the router has chosen.
@@ -166,7 +166,7 @@ TensorShapes Experts::kept(const PassShape& shape) const {
   return shapes;
 }
 
-// One expert at a time, the shared one last; the router before them, and in the backward behind them.
+// One expert at a time, the shared one last; the router before them, and in the backward after them.
 PartBytes Experts::bytes(const PassShape& shape) const {
   const bool shared = shape.config.experts.shared_size > 0;
   const int64_t sorted = bytes_of(sorted_shapes(shape)), routed = bytes_of(routed_shapes(shape));

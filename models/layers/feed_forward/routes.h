@@ -12,7 +12,7 @@ namespace sluice::models {
 
 // Routes: which experts the tokens of a sample went through in each layer, written down as bytes, so that others can send the
 // same tokens through the same experts (rollout routing replay, Ma et al. 2025, arXiv 2510.11370, section 3). A token's route is
-// that of its layers one behind the other, L layers of K experts, ascending; layers that are no mixtures take no bytes of it. An
+// that of its layers one after the other, L layers of K experts, ascending; layers that are no mixtures take no bytes of it. An
 // expert is one byte, or two, the lower first, where 255 of them are not enough. A layer may be open: nothing is said of it
 // there, and the token goes where the router sends it.
 
@@ -39,7 +39,7 @@ bool read_route(const RouteForm& form, const uint8_t* from, int32_t* chosen);
 /// Whether all experts in routes[T, token_bytes()], uint8 on the CPU, are some of the model's.
 bool are_routes_of(const RouteForm& form, const at::Tensor& routes);
 
-/// Leaves whole tokens open, so many more behind what is there, or the last layer of one, if the model's last layer is a mixture.
+/// Leaves whole tokens open, so many more after what is there, or the last layer of one, if the model's last layer is a mixture.
 void open_tokens(std::span<uint8_t> tokens);
 void append_open_tokens(const RouteForm& form, int64_t tokens, std::string& routes);
 void open_last_layer(const RouteForm& form, uint8_t* token);

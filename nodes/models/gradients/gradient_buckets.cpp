@@ -35,7 +35,7 @@ void GradientBuckets::expect_last_backward() {
     for (const size_t bucket : buckets) ++unfinished_[bucket];
 }
 
-// The first bucket waits for add_up(), so that there is something to be done behind all others: the backward is done with it
+// The first bucket waits for add_up(), so that there is something to be done after all others: the backward is done with it
 // last.
 void GradientBuckets::finish_weight(size_t weight) {
   if (!last_) return;

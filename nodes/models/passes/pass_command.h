@@ -15,8 +15,8 @@ namespace sluice::nodes {
 /// value, which goes as text.
 struct PassCommand {
   enum class Kind {
-    kCompute,    // a segment of a pass, whose tokens, places and targets come behind
-    kBackward,   // of the last one that is trained on, from gradients that come behind
+    kCompute,    // a segment of a pass, whose tokens, places and targets come after
+    kBackward,   // of the last one that is trained on, from gradients that come after
     kEnterSlot,  // as TrainedModel has them, from here on
     kEnterIteration,
     kLastBackward,

@@ -14,7 +14,7 @@ struct PassRequest {
   at::Tensor tokens;                    // [n] int64, of the pass or of a segment of it
   std::vector<int64_t> sample_offsets;  // [S+1] of the whole pass
   at::Tensor places;                    // [N] int64, into `tokens`, ascending: whose states are asked
-  at::Tensor targets;                   // [N] int64, the tokens behind them; of log-probabilities
+  at::Tensor targets;                   // [N] int64, the tokens after them; of log-probabilities
   at::Tensor routes;                    // [n,bytes] uint8 of the tokens, see Transformer::hidden_states(); may be undefined
 
   bool logprobs = false;  // of the targets, at this temperature, and the entropies of what they were drawn from

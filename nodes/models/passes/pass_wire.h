@@ -10,13 +10,13 @@
 
 namespace sluice::nodes {
 
-// How a pass goes to another rank and its outputs come back: a command in front, and the columns that it announces behind it.
+// How a pass goes to another rank and its outputs come back: a command in front, and the columns that it announces after it.
 // Places are of the group; threads, waiting and failure are as engine/contract/pass_group.h has them.
 
 /// `part`: what that place computes. `command`: of the kind kCompute, whose sizes are filled in here.
 void send_request(engine::PassGroup& group, int to, PassCommand command, const PassRequest& part);
 
-/// What came behind a command.
+/// What came after a command.
 PassRequest receive_request(engine::PassGroup& group, int from, const PassCommand& command);
 
 void send_outputs(engine::PassGroup& group, int to, const std::vector<at::Tensor>& outputs);

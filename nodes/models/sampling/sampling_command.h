@@ -11,7 +11,7 @@
 namespace sluice::nodes {
 
 /// What the rank that leads a generation says to those that make its steps with it. A value, which goes as text; the sequences of
-/// a step come behind.
+/// a step come after it.
 struct SamplingCommand {
   enum class Kind {
     kOpen,  // another generation of the model: a part of its KV cache

@@ -21,7 +21,7 @@ namespace sluice::nodes {
 
 /// The weights of one model, once for all ranks of a host that train (Rajbhandari et al. 2020, ZeRO, stage 3; here with memory in
 /// place of a gather): each rank writes a part of them, and reads all. What is trained lies as an optimizer has it
-/// (models/train/flat_layout.h), the rest behind each other. Adapters are not among them.
+/// (models/train/flat_layout.h), the rest after each other. Adapters are not among them.
 ///
 /// The memory is as wide as all weights on every rank, and takes what was written: a rank that loads puts only its own part
 /// there. Whoever writes later knows that nobody reads. One thread. Failure: as engine/contract/common_memory.h.

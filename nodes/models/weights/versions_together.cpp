@@ -12,7 +12,7 @@ namespace {
 constexpr int kLeadsVersions = 0;  // the place of the rank that does
 constexpr const char *kReceive = "receive ", *kTake = "take ", *kNoMore = "no more";
 
-// What stands behind the word in front; nothing: it is another word.
+// What stands after the word in front; nothing: it is another word.
 std::optional<int64_t> version_behind(const std::string& text, std::string_view word) {
   if (!text.starts_with(word)) return std::nullopt;
   return std::stoll(text.substr(word.size()));

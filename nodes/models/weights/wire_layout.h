@@ -24,7 +24,7 @@ struct WireTensor {
   engine::Range range;   // bytes
 };
 
-/// What of a model goes over the wire: its trained tensors one behind the other, each from a multiple of 64 bytes on. With
+/// What of a model goes over the wire: its trained tensors one after the other, each from a multiple of 64 bytes on. With
 /// adapters that is the adapters alone. The same on all ranks of a run, whether they train the model or not. A plain value.
 struct WireLayout {
   std::vector<WireTensor> tensors;

@@ -59,7 +59,7 @@ class RunFiles:
     def new_iterations(self) -> Iterator[tuple[int, dict[str, float], dict[str, list[dict[str, Any]]]]]:
         """Iteration, its finite metrics, and samples by file. What is not whole yet comes with a later call."""
         rows = [row for row in self._metrics.new_rows() if isinstance(row, dict) and isinstance(row.get("iteration"), int)]
-        self._read_samples()  # behind the metrics, before which they were written
+        self._read_samples()  # after the metrics, before which they were written
         for row in rows:
             iteration = int(row["iteration"])
             values = {name: float(value) for name, value in row.items() if name != "iteration" and value is not None and math.isfinite(value)}

@@ -37,7 +37,7 @@ class Memory:
 
 
 def _lock(path: pathlib.Path) -> None:
-    """Until this process ends. A lock of fcntl, which processes that a client leaves behind do not hold on to as they would to flock's."""
+    """Until this process ends. A lock of fcntl, which processes that a client leaves after do not hold on to as they would to flock's."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -45,7 +45,7 @@ def _start(name: str, run: RunInfo, memory: Memory) -> Tracker:
 def _follow(run: RunInfo, tracker: Tracker, memory: Memory, reporter: Reporter, over: int) -> None:
     files = RunFiles(run.folder, lambda warning: reporter.report(Kind.WARNS, warning))
     while True:
-        was_over = _ends_within(over, 0)  # before the look, so that nothing comes behind the last one
+        was_over = _ends_within(over, 0)  # before the look, so that nothing comes after the last one
         for iteration, values, samples in files.new_iterations():
             if iteration < memory.told:
                 continue

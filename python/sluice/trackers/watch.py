@@ -36,7 +36,7 @@ class Teller:
 
     def warnings(self) -> Iterator[str]:
         """What there is to say of it since the last look. It may have ended."""
-        process, status = os.waitpid(self._process, os.WNOHANG)  # before its reports, so that none comes behind the last look
+        process, status = os.waitpid(self._process, os.WNOHANG)  # before its reports, so that none comes after the last look
         yield from self.reported()
         if process == 0:
             return

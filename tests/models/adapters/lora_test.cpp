@@ -72,7 +72,7 @@ class LoraSwitches : public ::testing::TestWithParam<reference::NamedConfig> {};
 
 TEST_P(LoraSwitches, GradientsOfTheFactorsMatchTheDenseModel) {
   ModelConfig config = GetParam().config;
-  config.logit_softcap = 0;  // behind the adapters, and not in logits()
+  config.logit_softcap = 0;  // after the adapters, and not in logits()
   const Adapted adapted(config);
   const at::Tensor ours = adapted.logits(adapted.model.weights()), theirs = dense_logits(adapted);
   const double size = theirs.abs().max().item<double>();

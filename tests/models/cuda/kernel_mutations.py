@@ -48,7 +48,7 @@ OF_GENERATION = [
     ("grouped: the first tile", GROUPED, "begin = first_tile + split * each;", "begin = split * each;"),
     ("grouped: the sum of lanes", GROUPED, "step *= 2) seen.sum += thread", "step *= 4) seen.sum += thread"),
     ("product: the warps' inputs", SKINNY, "input += kUnrolled * kApart", "input += kApart"),
-    ("product: behind the last input", SKINNY, "row < from.rows && input < from.inputs", "row < from.rows"),
+    ("product: after the last input", SKINNY, "row < from.rows && input < from.inputs", "row < from.rows"),
     ("product: the meeting", SKINNY, "  thread.meet();\n}", "}"),
     ("product: the lower rows", SKINNY, "lane / 4 + (c < 2 ? 0 : 8)", "lane / 4 + (c < 2 ? 8 : 0)"),
     ("product: a warp is left out", SKINNY, "for (int w = 0; w < kWarps; ++w) sum += shared.sums[w][row][place];", "for (int w = 1; w < kWarps; ++w) sum += shared.sums[w][row][place];"),

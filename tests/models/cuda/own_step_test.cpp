@@ -65,7 +65,7 @@ class Pair {
     weights_ = device_.is_cpu() ? portable::operand_copy(weights, Precision::kBfloat16) : packed.on_device();
   }
 
-  /// The next counts[s] tokens of sequence s; those behind the last count are not in the step.
+  /// The next counts[s] tokens of sequence s; those after the last count are not in the step.
   void step(const std::vector<int64_t>& counts, bool wants_logits = true) {
     std::vector<DecodeSequence> batch;
     for (size_t s = 0; s < counts.size(); ++s) {

@@ -86,7 +86,7 @@ class Case {
   T normal() { return narrow(static_cast<float>(random_.normal())); }
 
   void lay_out() {
-    // One block more than there are places in the table: it stays NaN, and stands behind each sequence's last.
+    // One block more than there are places in the table: it stays NaN, and stands after each sequence's last.
     const int32_t blocks = of_.sequences * of_.table_width + 1;
     std::vector<int32_t> places(static_cast<size_t>(blocks));
     std::iota(places.begin(), places.end(), 0);

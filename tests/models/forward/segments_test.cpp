@@ -86,7 +86,7 @@ TEST_P(Segments, GiveTheBitsOfTheWholePassAndItsGradients) {
   const auto& [name, compute, ranks, ring, expert_ranks] = GetParam();
   SegmentsInThreads threads(ranks, ring, expert_ranks);
   const bool rounds = compute.precision != Precision::kFloat32;
-  // Operands of products are rounded alike, their sums not; in a ring what attention gives rounds otherwise, and all behind it.
+  // Operands of products are rounded alike, their sums not; in a ring what attention gives rounds otherwise, and all after it.
   const double most = ring == 1 ? (rounds ? 1e-2 : 1e-6) : (rounds ? 5e-2 : 2e-5);
   for (const auto& [what, config] : configs_for(ranks / ring, expert_ranks)) {
     at::manual_seed(17);  // the bounds are tight: what is drawn must not depend on the configs before

@@ -95,7 +95,7 @@ Case random_case(uint64_t seed) {
   return made;
 }
 
-// Behind a text stand ids that do not belong to it.
+// After a text stand ids that do not belong to it.
 Texts texts_on(at::Device device, const Case& of) {
   size_t longest = 0;
   for (const auto& text : of.texts) longest = std::max(longest, text.size());

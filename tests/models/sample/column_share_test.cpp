@@ -140,7 +140,7 @@ TEST(ExpertShares, GiveTheBitsOfOneRank) {
   }
 }
 
-// What a rank holds of the experts is the part that it owns: of those behind the columns nothing else.
+// What a rank holds of the experts is the part that it owns: of those after the columns nothing else.
 void expect_own_experts_alone(int64_t layers, const std::vector<int64_t>& dense_layers) {
   ModelConfig config = reference::small_config();
   config.model_type = "qwen3", config.qk_norm = QkNorm::kHead;

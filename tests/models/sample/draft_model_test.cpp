@@ -72,7 +72,7 @@ class Scripted {
     preempt();
   }
 
-  // What the draft says behind the text when nothing else runs.
+  // What the draft says after the text when nothing else runs.
   std::vector<int64_t> said_alone(const Sample& sample) const {
     const std::span<const int64_t> prompt = sample.request.prompt.ids();
     std::vector<int64_t> text(prompt.begin(), prompt.end());

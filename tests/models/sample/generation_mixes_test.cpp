@@ -37,7 +37,7 @@ std::vector<DraftCase> draft_cases(const Weights& weights) {
 /// Requests of several groups, and where their samples pause and stop.
 struct Mix {
   struct Pause {
-    size_t at = 0;  // tokens behind the prompt
+    size_t at = 0;  // tokens after the prompt
     std::vector<int64_t> given;
   };
   std::vector<SampleRequest> requests;

@@ -91,7 +91,7 @@ std::string expected_routes(const ModelConfig& config, const Weights& weights, P
                   (tokens.size() - 1) * static_cast<size_t>(form.token_bytes()));
   const auto prompt = static_cast<int64_t>(Sampled::prompt(result.id).size());
   for (int64_t token = 0; token + 1 < static_cast<int64_t>(tokens.size()); ++token) {
-    const int64_t next = token + 1 - prompt;  // behind the prompt
+    const int64_t next = token + 1 - prompt;  // after the prompt
     bool sampled = next >= 0;
     for (const TokenRun& given : result.given) sampled = sampled && (next < given.begin || next >= given.end);
     if (!sampled) open_last_layer(form, reinterpret_cast<uint8_t*>(all.data()) + token * form.token_bytes());

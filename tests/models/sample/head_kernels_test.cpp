@@ -112,7 +112,7 @@ TEST(PrepareHeads, NothingTurnsWithoutRotaryPositions) {
   EXPECT_TRUE(h.cached(true).equal(before.view({3, 8, 12}).slice(1, 4, 6)));
 }
 
-// Keys in pairs, and a zero behind the last of an odd head.
+// Keys in pairs, and a zero after the last of an odd head.
 TEST(PrepareHeads, ABfloat16CacheGetsRoundedKeysAndValuesAndSoDoQueries) {
   for (const InstructionSet set : runnable_instruction_sets()) {
     ModelConfig config;

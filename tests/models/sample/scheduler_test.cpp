@@ -271,7 +271,7 @@ TEST(Scheduler, WhoWaitedForASampleThatIsPreemptedReadsThePromptItself) {
   played.scheduler.preempt(0);
   played.scheduler.restart(0);
   played.finish();
-  EXPECT_EQ(played.prompt_tokens, 2 * 24);  // all behind the first block, by both: nobody waits for a younger one
+  EXPECT_EQ(played.prompt_tokens, 2 * 24);  // all after the first block, by both: nobody waits for a younger one
 }
 
 TEST(Scheduler, APausedSampleGivesWayToAnOlderOne) {

@@ -74,7 +74,7 @@ TEST(Charsmap, AMapThatLeadsNowhereIsNoMap) {
     return error_of(bytes + std::string(replacements), "bad");
   };
   EXPECT_EQ(with(2, std::string("x\0y\0", 4)), "byd");
-  EXPECT_EQ(with(4, std::string("x\0y\0", 4)), "bd") << "behind the end is nothing";
+  EXPECT_EQ(with(4, std::string("x\0y\0", 4)), "bd") << "after the end is nothing";
   EXPECT_THAT(with(9, "x"), HasSubstr("no replacement begins at 9"));
   EXPECT_THAT(with(1, "\u00e9"), HasSubstr("no replacement begins at 1"));
   EXPECT_THAT(with(0, std::string(1000, 'x')), HasSubstr("longer than"));

@@ -5,7 +5,7 @@
 namespace sluice::text::call_value_test {
 namespace {
 
-// The value at the beginning, with what is behind it; "none" where there is none.
+// The value at the beginning, with what is after it; "none" where there is none.
 std::string read(std::string_view text, std::string_view quote = {}) {
   size_t at = 0;
   const auto value = read_call_value(text, at, quote);

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 struct Form {
   std::string name;
-  std::string end;            // what the template writes behind a turn that calls
+  std::string end;            // what the template writes after a turn that calls
   bool has_one_call = false;  // in a message, at most
 };
 
@@ -154,7 +154,7 @@ TEST(ToolForms, ThinkingIsFoundBetweenTheTemplatesOwnMarks) {
   EXPECT_GE(shown, 8);
 }
 
-// Behind a turn comes what the template itself writes there, whatever it leaves out of the turn.
+// After a turn comes what the template itself writes there, whatever it leaves out of the turn.
 TEST(ToolForms, WhatFollowsATurnIsWhatTheTemplateWrites) {
   for (const Form& form : kForms) {
     const FormChat chat(form);
