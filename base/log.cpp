@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "base/printable.h"
+
 namespace sluice {
 namespace {
 
@@ -17,6 +19,7 @@ spdlog::logger& logger() {
 
 }  // namespace
 
-void log_warning(const std::string& message) { logger().warn(message); }
+// What a model has said, or a file, may be in it.
+void log_warning(const std::string& message) { logger().warn(printable(message, Lines::kKept)); }
 
 }  // namespace sluice

@@ -1,5 +1,6 @@
 #include "engine/schedule/state/failure.h"
 
+#include <string_view>
 #include <utility>
 
 #include "base/strings.h"
@@ -35,7 +36,8 @@ std::exception_ptr with_place(const std::string& where) {
   } catch (const InternalError& error) {
     return std::make_exception_ptr(InternalError(where + ": " + error.what()));
   } catch (const std::exception& error) {
-    const std::string said(first_line(error.what()));
+    const std::string_view line = first_line(error.what());
+    const std::string said(line.empty() ? "an exception that says nothing" : line);
     Problem problem{.where = {}, .message = where, .caret = {}, .notes = {said}, .help = {}};
     if (!is_out_of_memory(error)) return std::make_exception_ptr(UserError(std::move(problem)));
     problem.notes = {"out of memory: " + said};

@@ -45,7 +45,7 @@ bool opens(std::string_view text, const Fence& fence) {
   return text[fence.at] == '~' ? fence.first : !next_backticks(text, fence.at + fence.length);
 }
 
-// Behind what `fence` begins, where that is code within a line: `a`, ``a``; else behind itself.
+// After what `fence` begins, where that is code within a line: `a`, ``a``; else after itself.
 size_t end_of_span(std::string_view text, const Fence& fence) {
   const size_t begin = fence.at + fence.length;
   if (text[fence.at] == '~') return begin;

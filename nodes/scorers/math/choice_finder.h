@@ -38,7 +38,7 @@ class ChoiceFinder {
   const text::Regex joined_;  // to the next letter, by "or" and the like
 };
 
-/// What may stand in front of a letter, and what behind it at the end. One repetition, so that no run of blanks can be cut in
+/// What may stand in front of a letter, and what after it at the end. One repetition, so that no run of blanks can be cut in
 /// two.
 inline constexpr const char* kBeforeLetter = R"((?:[\s*_"'`$({\[]|\\\(|\\(?:text|textbf|mathrm|mathbf)\b|(?i:option|choice)\b)*)";
 inline constexpr const char* kBehindLetter = R"([\s*_"'`$)}\].:]*)";

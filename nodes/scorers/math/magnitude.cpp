@@ -31,7 +31,7 @@ std::optional<Rational> simple_number(std::string_view text) {
   return negative ? -value : value;
 }
 
-// {3} or the 3 of \frac34, and what is left of the text behind it.
+// {3} or the 3 of \frac34, and what is left of the text after it.
 std::string_view take_argument(std::string_view& text) {
   text = without_blanks(text);
   const Braces braces = braces_at(text);
@@ -77,7 +77,7 @@ std::optional<int64_t> take_power_of_ten(std::string_view& text) {
   return power;
 }
 
-// The fraction of a mixed number, behind its integer.
+// The fraction of a mixed number, after its integer.
 std::optional<Rational> take_mixed(std::string_view& text) {
   std::string_view rest = without_blanks(text);
   std::optional<Rational> fraction;
@@ -96,7 +96,7 @@ std::optional<Rational> take_mixed(std::string_view& text) {
   return fraction;
 }
 
-// Without words behind it.
+// Without words after it.
 std::optional<Rational> take_written(std::string_view& text) {
   if (command_at(text) == kFraction) return take_fraction_command(text);
   const std::string whole = take_integer(text);

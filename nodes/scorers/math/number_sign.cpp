@@ -41,7 +41,7 @@ size_t skip_emphasis_back(std::string_view text, size_t end) {
   return begin == 0 || is_blank(text[begin - 1]) ? end : begin;
 }
 
-// Whether nothing that could be subtracted from is before a minus at `at`, which has a blank behind it.
+// Whether nothing that could be subtracted from is before a minus at `at`, which has a blank after it.
 bool lacks_operand(std::string_view text, size_t at) {
   const size_t blanks_end = skip_blanks_back(text, at);
   const bool first_of_line = text.substr(blanks_end, at - blanks_end).find('\n') != std::string_view::npos;

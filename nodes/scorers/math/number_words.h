@@ -6,7 +6,7 @@
 /// Words beside numbers that make something else of them.
 namespace sluice::nodes {
 
-/// The power of ten of "million" or "hundred thousand" behind a number, which it takes from `text` with the blanks and braces
+/// The power of ten of "million" or "hundred thousand" after a number, which it takes from `text` with the blanks and braces
 /// before it; 0 where there is no such word. At most two words.
 int64_t take_scale_words(std::string_view& text);
 

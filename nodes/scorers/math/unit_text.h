@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-/// What may stand behind a number without making another one of it. The texts are those of plain_math().
+/// What may stand after a number without making another one of it. The texts are those of plain_math().
 namespace sluice::nodes {
 
 /// A unit, or nothing: any text without further numbers, operators and the words "or" and "and"; 72 (seventy-two) too. Of
