@@ -8,7 +8,7 @@ Then `simulate` with the costs that each run with roles has measured and the net
 and seconds are of an iteration without the first. All processes share the cores of this machine, so neither side has more of them than the other.
 
 With a lag of 1 also how long sampling stands still for weights that are on their way, on the rank that does so longest, against a step of
-generation of the same run: where sampling waits for training, and where training waits for sampling, since only 2 samples of a rank run at a time."""
+generation of the same run, where sampling waits for training."""
 
 import json
 import pathlib
@@ -73,7 +73,6 @@ def main():
     program = setting.program("cli/rlhf-run")
     shape = size, prompts, samples, new, iterations
     stall(setting, program, "sampling waits for training", shape, prompts * samples // SAMPLING)
-    stall(setting, program, "training waits for sampling", shape, 2)
     for lag in (lag for lag in (0, 1) if setting.wants(f"lag {lag}")):
         apart, together, of_simulations = [], [], []
         with tempfile.TemporaryDirectory() as name:
