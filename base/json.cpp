@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_events.h"
 #include "base/utf8.h"
 
 namespace sluice {
@@ -24,7 +25,7 @@ SourceSpan span_at(std::string_view text, const std::string& name, size_t byte, 
 }
 
 // Follows the nesting without building anything. A text that is not JSON it leaves to the parser.
-class LimitReader {
+class LimitReader : public JsonEvents {
  public:
   bool too_deep = false, too_wide = false;
 
@@ -33,18 +34,6 @@ class LimitReader {
   bool end_object() { return close(); }
   bool end_array() { return close(); }
   bool key(std::string&) { return !(too_wide = ++keys_.back() > kMostKeys); }
-  bool string(std::string&) { return true; }
-  bool number_unsigned(uint64_t) { return true; }
-  bool number_integer(int64_t) { return true; }
-  bool number_float(double, const std::string&) { return true; }
-  bool null() { return true; }
-  bool boolean(bool) { return true; }
-  bool binary(std::vector<uint8_t>&) { return true; }
-
-  template <class Error>
-  bool parse_error(size_t, const std::string&, const Error&) {
-    return false;
-  }
 
  private:
   bool open() {

@@ -1,40 +1,33 @@
 #include "nodes/scorers/http/answer_json.h"
 
-#include <cstdint>
+#include <optional>
 #include <set>
 #include <vector>
 
-#include "base/error.h"
+#include "base/json_events.h"
 #include "base/shown_text.h"
 
 namespace sluice::nodes {
 namespace {
 
-// Follows the keys of a text that is JSON, up to the first that an object has twice.
-class KeyReader {
+constexpr int kOutOfRange = 406;  // of the library's errors
+
+// Follows the keys of a text up to the first that an object has twice, or to where it is no JSON.
+class KeyReader : public JsonEvents {
  public:
-  std::string twice;  // that key, if has_twice
-  bool has_twice = false;
+  std::optional<std::string> twice;  // that key
+  bool is_out_of_range = false;      // a number that no double holds
 
   bool start_object(size_t) { return keys_.emplace_back(), true; }
   bool end_object() { return keys_.pop_back(), true; }
   bool key(std::string& key) {
-    has_twice = !keys_.back().insert(key).second;
-    if (has_twice) twice = key;
-    return !has_twice;
+    if (!keys_.back().insert(key).second) twice = key;
+    return !twice;
   }
-  bool start_array(size_t) { return true; }
-  bool end_array() { return true; }
-  bool string(std::string&) { return true; }
-  bool number_unsigned(uint64_t) { return true; }
-  bool number_integer(int64_t) { return true; }
-  bool number_float(double, const std::string&) { return true; }
-  bool null() { return true; }
-  bool boolean(bool) { return true; }
-  bool binary(std::vector<uint8_t>&) { return true; }
 
   template <class Error>
-  bool parse_error(size_t, const std::string&, const Error&) {
+  bool parse_error(size_t, const std::string&, const Error& error) {
+    is_out_of_range = error.id == kOutOfRange;
     return false;
   }
 
@@ -45,19 +38,13 @@ class KeyReader {
 }  // namespace
 
 AnswerJson json_of_answer(std::string_view text) {
-  AnswerJson answer;
-  try {
-    answer.value = parse_json(text, "it");
-  } catch (const UserError& error) {
-    const bool is_too_large = error.problems().front().message.find("too large for a double") != std::string::npos;
-    answer.fault = is_too_large ? "has a number that is out of range" : "is not JSON";
-    answer.is_refused = is_too_large;
-    return answer;
-  }
   KeyReader reader;
   Json::sax_parse(text, &reader);
-  if (!reader.has_twice) return answer;
-  return {.fault = "has the key " + shown_text(reader.twice) + " twice in an object", .is_refused = true};
+  if (reader.twice) return {.fault = "has the key " + shown_text(*reader.twice) + " twice in an object", .is_refused = true};
+  if (reader.is_out_of_range) return {.fault = "has a number that is out of range", .is_refused = true};
+  AnswerJson answer{.value = json_or_discarded(text)};
+  if (answer.value.is_discarded()) answer.fault = "is not JSON";
+  return answer;
 }
 
 }  // namespace sluice::nodes
