@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <iterator>
 #include <utility>
 
@@ -135,10 +134,7 @@ int init_pipeline(const InitArguments& arguments) {
   const std::string file = arguments.output.empty() ? arguments.kind + ".toml" : arguments.output.string();
   const FittedPipeline fitted = fit_pipeline_to_memory(*registry, pipeline, file, folder.string());
   const std::string text = init_text(fitted.pipeline, file);
-  if (arguments.output.empty())
-    print_text(text);
-  else
-    write_output(arguments.output, text);
+  write_output(arguments.output, text);
   print_warnings(fitted.warnings);
   say_what_was_chosen(arguments, model, data, fitted);
   return kDone;

@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <variant>
@@ -48,10 +47,7 @@ int write_tools(const PipelineArguments& arguments, const std::filesystem::path&
     throw UserError(arguments.file.string() + " has no node whose environment has tools",
                     "environment = { type = \"tools\", servers = [{ command = [\"python3\", \"server.py\"] }] }");
   const std::string text = schemas.dump(2) + "\n";
-  if (output.empty())
-    std::fputs(text.c_str(), stdout);
-  else
-    write_output(output, text);
+  write_output(output, text);
   return kDone;
 }
 

@@ -17,7 +17,6 @@
 #include "cli/report/report_page.h"
 #include "cli/report/report_server.h"
 #include "cli/terminal/output_file.h"
-#include "cli/terminal/terminal.h"
 
 namespace sluice::cli {
 namespace {
@@ -42,10 +41,7 @@ int report_runs(const ReportArguments& arguments) {
   std::vector<RunReport> runs = readers_of(reported, Watch::kOnce);
   const ReportState state = report_state(reported, runs);
   const std::string page = report_page(PageIs::kFile, state.title, state.report);
-  if (arguments.output.empty())
-    print_text(page);
-  else
-    write_output(arguments.output, page);
+  write_output(arguments.output, page);
   return kDone;
 }
 

@@ -1,5 +1,3 @@
-#include <cstdio>
-
 #include "cli/pipeline/load.h"
 #include "cli/process/exit_codes.h"
 #include "cli/schema/commands.h"
@@ -11,10 +9,7 @@ namespace sluice::cli {
 int print_schema(const std::vector<std::string>& plugins, const std::filesystem::path& output) {
   const auto registry = make_registry(plugins);
   const std::string text = pipeline_schema(*registry).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-  if (output.empty())
-    std::fputs(text.c_str(), stdout);
-  else
-    write_output(output, text);
+  write_output(output, text);
   return kDone;
 }
 

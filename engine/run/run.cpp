@@ -158,7 +158,7 @@ void Run::Impl::tell_who_is_at_work() {
   for (const RunStatus::Executor& executor : driver->status().executors) {
     if (executor.working_on.empty() || holds_up()) continue;
     warn("the grace is over, and '" + executor.working_on + "' has been at work for " + human_seconds(executor.for_seconds) +
-         ": the run is saved when that has ended; another signal ends it at once, without");
+         ": the run is saved when that has ended; another signal ends it at once, unsaved");
   }
 }
 
