@@ -6,7 +6,8 @@ namespace sluice::models {
 namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
-constexpr int64_t kMeasuredOf = 8;                      // one of so many loops: to ask for processor time costs 0.2 us a range
+constexpr int64_t kMeasuredOf = 11;                     // one of so many loops: to ask for processor time costs 0.2 us a range;
+                                                        // a prime: loops come in rounds, whose every loop has its turn
 constexpr int64_t kEnough = 4 * kMillisecond;           // of measured loops for a verdict: a lost core costs some milliseconds
 constexpr int64_t kFirstAlone = 100 * kMillisecond;     // twice as long after each trial that fails
 constexpr int64_t kLongestAlone = 1600 * kMillisecond;  // what a neighbour that has ended may cost

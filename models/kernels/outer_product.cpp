@@ -1,10 +1,13 @@
 #include "models/kernels/outer_product.h"
 
 #include <immintrin.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -14,35 +17,85 @@
 namespace sluice::models {
 namespace {
 
-constexpr int64_t kWidth = 32;      // inputs of a panel
-constexpr int64_t kGradWords = 48;  // outputs whose gradients are packed at once: whole tiles of every machine, whole cache lines
+// Each thread packs what it multiplies, once for all ranges of a loop that it takes. Packed by all threads together it would be
+// less work, and slower where the threads have no cache in common.
+
+constexpr int64_t kWidth = 32;        // inputs of a panel
+constexpr int64_t kGradWidth = 48;    // outputs whose gradients are packed at once: whole tiles of every machine, cache lines
 constexpr int64_t kWordBlock = 256;   // words of rows of a panel: 32 KB, the first-level cache
-constexpr int64_t kInputBlock = 512;  // inputs whose panels are packed together: 512 KB, half of the second-level cache
-constexpr int64_t kMinOutputs = 24;   // packing the inputs again on another thread costs more than fewer outputs gain
+constexpr int64_t kMostInputs = 512;  // of a unit: its panels are 512 KB, half of the second-level cache
+constexpr int64_t kUnitOutputs = 12;  // whole tiles of every machine
+constexpr int64_t kChunkBlocks = 2;   // blocks of words of a loop
+constexpr int64_t kMinUnits = 2;      // packing the inputs on another thread costs more than fewer outputs gain
 
-/// Packed rows, as words: a float32, or two bfloat16 of two rows.
-class Scratch {
- public:
-  static constexpr int64_t kPanelWords = kWordBlock * kWidth;
-  static constexpr int64_t kWords = kInputBlock / kWidth * kPanelWords + kWordBlock * kGradWords;
-  static constexpr size_t kAlignment = 64;  // bytes: vectors that cross a cache line cost twice
+struct Range {
+  int64_t first = 0, count = 0;
+};
 
-  Scratch() : words_(static_cast<int32_t*>(::operator new (kWords * sizeof(int32_t), std::align_val_t{kAlignment}))) {}
-  ~Scratch() { ::operator delete (words_, std::align_val_t{kAlignment}); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
+int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
-  int32_t* panel(int64_t index) const { return words_ + index * kPanelWords; }
-  int32_t* grad() const { return words_ + kInputBlock / kWidth * kPanelWords; }
+/// How long each of the fewest equal parts is that have at most `most`; a multiple of `step`.
+int64_t even_part(int64_t count, int64_t most, int64_t step) { return parts(parts(count, parts(count, most)), step) * step; }
+
+/// The rows of one loop. A unit of it is kUnitOutputs outputs and a cut of the inputs; those of a cut follow each other.
+struct Chunk {
+  uint64_t id;  // of all chunks there ever were
+  Range rows;
+  int64_t outputs, inputs;
+
+  int64_t units() const { return of_cut() * parts(inputs, kMostInputs); }
+  int64_t left_of_cut(int64_t unit) const { return of_cut() - unit % of_cut(); }
+  int64_t output_of(int64_t unit) const { return unit % of_cut() * kUnitOutputs; }
+  Range inputs_of(int64_t unit) const {
+    const int64_t cut = even_part(inputs, kMostInputs, kWidth), first = unit / of_cut() * cut;
+    return {first, std::min(cut, inputs - first)};
+  }
 
  private:
-  int32_t* words_;
+  int64_t of_cut() const { return parts(outputs, kUnitOutputs); }
+};
+
+/// Packed rows of a thread, as words: a float32, or two bfloat16 of two rows. On large pages: small ones lie where chance puts
+/// them, and panels that are meant to be in a cache together then drive each other out of it.
+class Scratch {
+ public:
+  static constexpr int64_t kPanelWords = kMostInputs * kWordBlock;  // of a block of words
+  static constexpr int64_t kWords = kChunkBlocks * kPanelWords + kGradWidth * kWordBlock;
+  static constexpr size_t kBytes = kWords * sizeof(int32_t);
+
+  Scratch() { ::madvise(words_.get(), kBytes, MADV_HUGEPAGE); }  // a wish: small pages do as well
+
+  int32_t* panels(int64_t block) const { return words_.get() + block * kPanelWords; }
+  int32_t* grad() const { return panels(kChunkBlocks); }
+
+  /// What is packed is of these from now on.
+  void begin(const Chunk& chunk, const Range& inputs) {
+    if (chunk.id == chunk_ && inputs.first == first_input_) return;
+    chunk_ = chunk.id, first_input_ = inputs.first, blocks_ = 0;
+  }
+  /// Whether the block is packed already; from now on it is.
+  bool has(int64_t block) { return block < blocks_ || (++blocks_, false); }
+
+ private:
+  static constexpr std::align_val_t kAlignment{size_t{1} << 21};
+
+  struct Free {
+    void operator()(int32_t* words) const { ::operator delete(words, kAlignment); }
+  };
+  std::unique_ptr<int32_t, Free> words_{static_cast<int32_t*>(::operator new(kBytes, kAlignment))};
+  uint64_t chunk_ = 0;
+  int64_t first_input_ = 0, blocks_ = 0;
 };
 
 // Kept: the system would clear its pages each time.
-const Scratch& scratch_of_thread() {
-  static thread_local const Scratch scratch;
+Scratch& scratch_of_thread() {
+  static thread_local Scratch scratch;
   return scratch;
+}
+
+uint64_t new_id() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
 }
 
 #define SLUICE_KERNELS_MULTIPLY_BFLOAT16
@@ -51,15 +104,17 @@ const Scratch& scratch_of_thread() {
 
 }  // namespace
 
-int64_t outer_product_scratch_bytes() { return Scratch::kWords * static_cast<int64_t>(sizeof(int32_t)); }
+int64_t outer_product_scratch_bytes() { return Scratch::kBytes; }
 
 void add_outer_product(const OuterProductArguments& a, InstructionSet set) {
-  const auto kernel = with_kernels(
-      set, [&](auto kernels) { return a.precision == Precision::kFloat32 ? kernels.of_floats : kernels.of_bfloat16; });
-  constexpr int64_t kTile = 12;  // a thread's outputs are whole tiles
-  const int64_t tiles = (a.outputs + kTile - 1) / kTile;
-  parallel_ranges(tiles, kMinOutputs / kTile,
-                  [&](int64_t begin, int64_t end) { kernel(a, begin * kTile, std::min(end * kTile, a.outputs)); });
+  if (a.rows == 0 || a.outputs == 0 || a.inputs == 0) return;
+  const bool wide = a.precision == Precision::kFloat32;
+  const auto kernel = with_kernels(set, [&](auto kernels) { return wide ? kernels.of_floats : kernels.of_bfloat16; });
+  const int64_t row_block = kWordBlock * (wide ? 1 : 2), some = even_part(a.rows, kChunkBlocks * row_block, row_block);
+  for (int64_t row = 0; row < a.rows; row += some) {
+    const Chunk chunk{new_id(), {row, std::min(some, a.rows - row)}, a.outputs, a.inputs};
+    parallel_ranges(chunk.units(), kMinUnits, [&](int64_t begin, int64_t end) { kernel(a, chunk, begin, end); });
+  }
 }
 
 }  // namespace sluice::models

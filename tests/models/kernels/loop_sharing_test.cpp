@@ -1,6 +1,9 @@
 #include "models/kernels/loop_sharing.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <vector>
 
 namespace sluice::models::loop_sharing_test {
 namespace {
@@ -33,6 +36,19 @@ TEST(LoopSharing, GoesOnWhileItPays) {
   thread.run_until(1000 * kMillisecond);
   EXPECT_EQ(thread.alone, 0);
   EXPECT_LE(thread.measured, thread.loops / 8 + 1) << "to measure costs";
+}
+
+TEST(LoopSharing, MeasuresEachLoopOfARound) {
+  for (const int64_t round : {2, 3, 4, 8, 10, 24}) {
+    LoopSharing sharing;
+    std::vector<int> measured(static_cast<size_t>(round));
+    for (int64_t loop = 0; loop < 100 * round; ++loop) {
+      if (sharing.next(loop * kMicrosecond) != LoopSharing::Loop::kMeasured) continue;
+      sharing.measured(loop * kMicrosecond, 1, 2);
+      ++measured[static_cast<size_t>(loop % round)];
+    }
+    EXPECT_THAT(measured, ::testing::Each(::testing::Ge(9))) << "rounds of " << round;
+  }
 }
 
 TEST(LoopSharing, LosesLittleToOneThreadBesideANeighbour) {

@@ -59,7 +59,16 @@ std::vector<float> sums(const Shape& s, const Entries& grad, const Entries& x, P
 class OuterProduct : public ::testing::TestWithParam<Precision> {};
 
 TEST_P(OuterProduct, AddsWhatDoublesAddOnEveryMachine) {
-  for (const Shape& s : {Shape{1, 1, 1}, {2, 12, 32}, {3, 13, 33}, {100, 50, 70}, {515, 100, 540}, {1030, 60, 40}}) {
+  for (const Shape& s : {Shape{0, 2, 3},
+                         {1, 1, 1},
+                         {2, 12, 32},
+                         {3, 13, 33},
+                         {100, 50, 70},
+                         {515, 100, 540},
+                         {1030, 60, 40},
+                         {5, 2100, 40},
+                         {5, 40, 2100},
+                         {8200, 48, 240}}) {
     const Entries grad = random_entries(s.rows * s.outputs, 1), x = random_entries(s.rows * s.inputs, 2);
     std::vector<double> expected(static_cast<size_t>(s.outputs * s.inputs), 1.0);
     for (int64_t row = 0; row < s.rows; ++row)
