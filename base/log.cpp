@@ -3,7 +3,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace sluice {
 namespace {

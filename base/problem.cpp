@@ -4,7 +4,7 @@
 #include <set>
 #include <tuple>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace sluice {
 namespace {

@@ -24,7 +24,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "bench/questions.h"
 #include "models/folder/folder.h"
 #include "models/forward/transformer.h"

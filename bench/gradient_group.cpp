@@ -15,8 +15,8 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
-#include "base/strings.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
+#include "base/text/strings.h"
 #include "bench/report.h"
 #include "comm/gradient_group.h"
 #include "comm/process_group.h"

@@ -12,7 +12,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 
-#include "base/machine.h"
+#include "base/process/machine.h"
 #include "bench/questions.h"
 #include "bench/report.h"
 #include "models/forward/action_logprobs.h"

@@ -7,7 +7,7 @@
 
 #include "base/device_name.h"
 #include "base/error.h"
-#include "engine/contract/plugin.h"
+#include "engine/contract/plugin/plugin.h"
 #include "engine/contract/registry.h"
 #include "models/cuda/device.h"
 #include "models/memory/tensor_pool.h"

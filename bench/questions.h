@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "models/config/precision.h"
 
 namespace sluice::bench {

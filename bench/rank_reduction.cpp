@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "base/strings.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
+#include "base/text/strings.h"
 #include "bench/report.h"
 #include "comm/cluster.h"
 #include "comm/sockets.h"

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 
 namespace sluice::bench {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
 #include "data/dataset.h"
 
 namespace sluice::bench {

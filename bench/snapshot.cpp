@@ -14,10 +14,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/file.h"
-#include "base/folder.h"
-#include "base/json.h"
-#include "base/machine.h"
+#include "base/files/file.h"
+#include "base/files/folder.h"
+#include "base/json/json.h"
+#include "base/process/machine.h"
 #include "bench/questions.h"
 #include "bench/report.h"
 #include "models/folder/folder.h"

@@ -9,9 +9,9 @@
 #include <iostream>
 #include <string>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace sluice {

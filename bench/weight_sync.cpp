@@ -23,9 +23,9 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
-#include "base/crc32c.h"
 #include "base/error.h"
-#include "base/float_range.h"
+#include "base/numbers/crc32c.h"
+#include "base/numbers/float_range.h"
 #include "bench/countdown.h"
 #include "bench/questions.h"
 #include "comm/parcels/direct_parcels.h"

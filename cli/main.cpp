@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/machine.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/process/machine.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/checkpoints/commands.h"
 #include "cli/command/command_line.h"
 #include "cli/init/commands.h"

@@ -4,7 +4,7 @@
 #include <exception>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "data/row_parser.h"
 
 namespace sluice::columnar {

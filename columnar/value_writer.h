@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "columnar/row_text.h"
 
 namespace sluice::columnar {

@@ -5,9 +5,9 @@
 #include <set>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/numbers/bytes.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "comm/verdict.h"
 
 namespace sluice::comm {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/float_range.h"
+#include "base/numbers/float_range.h"
 
 namespace sluice::comm {
 namespace {

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::comm {
 namespace {

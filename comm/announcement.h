@@ -4,7 +4,7 @@
 #include <string>
 
 #include "comm/transfers.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::comm {
 

@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "base/rank_range.h"
+#include "base/numbers/rank_range.h"
 #include "comm/heartbeat.h"
 #include "comm/parcels_without_lost.h"
 #include "comm/store.h"
 #include "comm/store_mail.h"
-#include "engine/contract/gradient_group.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/gradient_group.h"
+#include "engine/contract/world/world.h"
 #include "engine/ranks/mail.h"
 #include "engine/ranks/mailed_reductions.h"
 #include "engine/ranks/rank_clock.h"

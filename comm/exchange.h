@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "comm/transfers.h"
-#include "engine/contract/gradient_group.h"
+#include "engine/contract/world/gradient_group.h"
 
 namespace sluice::comm {
 

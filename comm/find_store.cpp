@@ -4,9 +4,9 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStoreBackend.hpp>
 
-#include "base/bytes.h"
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/numbers/bytes.h"
+#include "base/text/strings.h"
 
 namespace sluice::comm {
 namespace {

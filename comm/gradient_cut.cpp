@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/sum_tree.h"
+#include "base/numbers/sum_tree.h"
 
 namespace sluice::comm {
 GradientCut::GradientCut(engine::World world, int slots, int64_t most_staged) : world_(world), first_part_{0} {

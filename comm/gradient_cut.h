@@ -4,13 +4,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/float_range.h"
-#include "engine/contract/world.h"
+#include "base/numbers/float_range.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::comm {
 
-/// How gradients are added over ranks: which parts each rank has, and in which pieces the owners of floats (base/float_range.h)
-/// work through what they own, one each in a round.
+/// How gradients are added over ranks: which parts each rank has, and in which pieces the owners of floats
+/// (base/numbers/float_range.h) work through what they own, one each in a round.
 ///
 /// A value; all ranks have the same but for their own number. Failure: InternalError where ranks cannot share the slots evenly.
 class GradientCut {

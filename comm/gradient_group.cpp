@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/crc32c.h"
-#include "base/no_pipe_signal.h"
+#include "base/numbers/crc32c.h"
+#include "base/process/no_pipe_signal.h"
 #include "comm/all_gather.h"
 #include "comm/exchange.h"
 #include "comm/gradient_cut.h"

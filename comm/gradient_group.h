@@ -14,7 +14,7 @@
 
 #include "comm/announcement.h"
 #include "comm/transfers.h"
-#include "engine/contract/gradient_group.h"
+#include "engine/contract/world/gradient_group.h"
 
 namespace c10d {
 class Backend;

@@ -7,7 +7,7 @@
 
 #include "comm/gradient_cut.h"
 #include "comm/transfers.h"
-#include "engine/contract/gradient_group.h"
+#include "engine/contract/world/gradient_group.h"
 
 namespace sluice::comm {
 

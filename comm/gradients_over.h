@@ -7,7 +7,7 @@
 #include <string>
 
 #include "comm/store.h"
-#include "engine/contract/gradient_group.h"
+#include "engine/contract/world/gradient_group.h"
 
 namespace sluice::comm {
 

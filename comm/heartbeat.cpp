@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/bytes.h"
-#include "base/printable.h"
+#include "base/numbers/bytes.h"
+#include "base/text/printable.h"
 
 namespace sluice::comm {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/rank_range.h"
+#include "base/numbers/rank_range.h"
 #include "comm/incarnation.h"
 #include "comm/rank_loss.h"
 #include "comm/store.h"

@@ -3,8 +3,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "base/numbers/bytes.h"
 
 namespace sluice::comm {
 namespace {

@@ -7,8 +7,8 @@
 #include <span>
 
 #include "comm/nccl_library.h"
-#include "engine/contract/device_exchange.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/device_exchange.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::comm {
 

@@ -8,8 +8,8 @@
 #include "comm/nccl_library.h"
 #include "comm/sockets.h"
 #include "comm/store_connection.h"
-#include "engine/contract/device_exchange.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/device_exchange.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::comm {
 

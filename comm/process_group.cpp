@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/no_pipe_signal.h"
+#include "base/process/no_pipe_signal.h"
 
 // What ProcessGroupGloo.hpp of this LibTorch declares, as far as we need it: that header includes Gloo's, which LibTorch comes
 // without. Members have the sizes of those there, since the object is made here; all else is done by LibTorch itself.

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 
 namespace c10d {
 class Backend;

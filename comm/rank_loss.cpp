@@ -2,9 +2,9 @@
 
 #include <string_view>
 
-#include "base/bytes.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/numbers/bytes.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 
 namespace sluice::comm {
 namespace {

@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <optional>
 
-#include "base/bytes.h"
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/numbers/bytes.h"
+#include "base/text/strings.h"
 #include "comm/find_store.h"
 #include "comm/verdict.h"
 

@@ -9,7 +9,7 @@
 #include "comm/incarnation.h"
 #include "comm/store_connection.h"
 #include "comm/store_server.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::comm {
 

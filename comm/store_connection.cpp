@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "comm/without_name_servers.h"
 
 namespace sluice::comm {

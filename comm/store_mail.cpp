@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "base/numbers/bytes.h"
 
 namespace sluice::comm {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "base/numbers/bytes.h"
 
 namespace sluice::comm {
 namespace {

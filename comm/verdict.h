@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/store_connection.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::comm {
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/shown_text.h"
+#include "base/files/path_kind.h"
+#include "base/text/shown_text.h"
 #include "data/embedded.h"
 #include "data/gzip.h"
 #include "data/row_meter.h"

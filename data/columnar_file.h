@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 // What data/ asks of libsluice_columnar.so, the only part that knows Apache Arrow (columnar/). It is loaded when a file needs
 // it.

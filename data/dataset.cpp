@@ -1,8 +1,8 @@
 #include "data/dataset.h"
 
-#include "base/crc32c.h"
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/numbers/crc32c.h"
+#include "base/text/strings.h"
 #include "data/source_files.h"
 
 namespace sluice::data {

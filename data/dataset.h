@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/problem.h"
 #include "data/epoch_order.h"
 #include "data/jsonl_reader.h"

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::data {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/open_file.h"
+#include "base/files/open_file.h"
 
 namespace sluice::data {
 

@@ -4,10 +4,10 @@
 #include <limits>
 #include <utility>
 
-#include "base/crc32c.h"
 #include "base/error.h"
-#include "base/open_file.h"
-#include "base/strings.h"
+#include "base/files/open_file.h"
+#include "base/numbers/crc32c.h"
+#include "base/text/strings.h"
 #include "data/columnar_scan.h"
 #include "data/file_window.h"
 #include "data/jsonl_scan.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/problem.h"
 #include "data/row_file.h"
 #include "data/row_parser.h"

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/strings.h"
-#include "base/utf8.h"
+#include "base/text/strings.h"
+#include "base/text/utf8.h"
 #include "data/messages.h"
 #include "data/row_meter.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::data {
 namespace {

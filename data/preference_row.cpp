@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "data/messages.h"
 
 namespace sluice::data {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/open_file.h"
+#include "base/files/open_file.h"
 #include "data/columnar_file.h"
 #include "data/scratch_file.h"
 

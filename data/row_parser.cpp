@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::data {
 namespace {

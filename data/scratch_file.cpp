@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/open_file.h"
+#include "base/files/open_file.h"
 
 namespace sluice::data {
 namespace fs = std::filesystem;

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/file_part.h"
-#include "base/path_kind.h"
+#include "base/files/file_part.h"
+#include "base/files/path_kind.h"
 #include "data/columnar.h"
 
 namespace sluice::data {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string_view>
 
-#include "base/open_file.h"
+#include "base/files/open_file.h"
 
 namespace sluice::data {
 

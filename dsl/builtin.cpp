@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/program_path.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/process/program_path.h"
+#include "base/text/strings.h"
 
 namespace sluice::dsl {
 namespace fs = std::filesystem;

@@ -9,7 +9,8 @@
 
 namespace sluice::dsl {
 
-/// A pipeline that comes with the program: `builtin:grpo` is pipelines/grpo.toml of its share folder (base/program_path.h).
+/// A pipeline that comes with the program: `builtin:grpo` is pipelines/grpo.toml of its share folder
+/// (base/process/program_path.h).
 struct BuiltinPipeline {
   std::string name;
   std::filesystem::path file;

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 #include "dsl/builtin.h"
 #include "dsl/toml_source.h"
 #include "engine/contract/foreign_names.h"

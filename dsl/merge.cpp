@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "dsl/layers.h"
 #include "dsl/shape.h"
 

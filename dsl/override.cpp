@@ -1,7 +1,7 @@
 // parse_override: one --set argument becomes a layer.
 #include <charconv>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "dsl/layers.h"
 #include "dsl/text_lines.h"
 #include "dsl/toml_source.h"

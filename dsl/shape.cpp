@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/device_name.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/contract/node_keys.h"
 
 namespace sluice::dsl {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::dsl {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
-#include "base/utf8.h"
+#include "base/text/strings.h"
+#include "base/text/utf8.h"
 
 namespace sluice::dsl {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::dsl {
 namespace {

@@ -30,8 +30,9 @@ FORBIDDEN = {
 # The folders of a module, each of which includes only those before it; a folder in a folder belongs to it unless it is named.
 # "" is the module's own folder, where it may hold files.
 FOLDERS = {
+    "base": ("text", "", "files", "json", "numbers", "process"),
     "comm": ("", "parcels", "weights"),
-    "engine": ("contract", "ranks", "plan", "memory", "observe", "check", "checkpoint", "schedule/state", "schedule/help",
+    "engine": ("contract/columns", "contract/world", "contract", "contract/plugin", "ranks", "plan", "memory", "observe", "check", "checkpoint", "schedule/state", "schedule/help",
                "schedule/stages", "schedule/rollout", "schedule", "run", "simulation", "text"),
     "models": ("config", "kernels", "memory", "layers", "adapters", "cuda", "portable", "forward", "folder", "train", "sample"),
     "nodes": ("columns", "models/passes", "models/gradients", "models/sampling", "models/weights", "models/snapshot", "models",
@@ -44,12 +45,12 @@ FOLDERS = {
 }
 # Parts of models/ that sanitizers see: they read what others wrote, or hand out memory.
 TORCH_FREE = ("models/config/", "models/folder/safetensors_header", "models/sample/block_pool", "models/sample/prefix_", "models/sample/sample.", "models/sample/scheduler")
-# Whatever changes files goes through base/file.h and base/folder.h, so that it is whole after a crash and can be tested to be.
+# Whatever changes files goes through base/files/file.h and base/files/folder.h, so that it is whole after a crash and can be tested to be.
 WRITES = re.compile(r"\b(?:std::o?fstream\b|(?:mkstemp|mkdtemp|mkostemp|tmpfile|freopen)\s*\("
                     r"|(?:fs|filesystem)::(?:rename|remove|remove_all|create_director(?:y|ies)|resize_file|copy_file|copy|create_(?:directory_)?symlink)\s*\()"
                     r"|(?<![\w.>:])(?:std)?::rename(?:at2?)?\s*\(|(?<!\w)::(?:creat|unlink|rmdir|mkdir|symlink|link|f?truncate)\s*\("
                     r'|\bfopen\s*\([^;]*"[wa+][^"]*"|\bfopen\s*\([^;]*"r[^"]*\+|(?<!\w)::open(?:at)?\s*\((?!"/dev/)[^;]*\bO_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)\b')
-# Questions about what lies at a path go through base/path_kind.h: these throw what no user can read, or take what is unreadable for missing.
+# Questions about what lies at a path go through base/files/path_kind.h: these throw what no user can read, or take what is unreadable for missing.
 ASKS = re.compile(r"\bstd::ifstream\b|(?:fs|filesystem)::(?:exists|is_directory|is_regular_file|is_symlink|is_empty|file_size|status|symlink_status|canonical|last_write_time"
                   r"|equivalent|absolute|current_path|(?:recursive_)?directory_iterator|directory_entry)\b")
 COMMENT = re.compile(r"//[^\n]*")
@@ -61,7 +62,7 @@ WRITERS = {
 }
 # Those that may ask, and why.
 ASKERS = {
-    "base/machine.cpp": "files of the system below a folder that tests lay out",
+    "base/process/machine.cpp": "files of the system below a folder that tests lay out",
     "engine/memory/memory_meter.cpp": "a file of the system",
     "cli/run/nvtx_ranges.cpp": "files of the system below a folder that tests lay out",
     "nodes/scorers/code/sandbox.cpp": "links and folders of the system, of which those that are not there are left out",
@@ -90,7 +91,7 @@ def writes(text):
 
 
 def asks(text):
-    """Line and name of each question about a path that goes past base/path_kind.h."""
+    """Line and name of each question about a path that goes past base/files/path_kind.h."""
     text = COMMENT.sub("", text)
     for match in ASKS.finditer(text):
         yield text.count("\n", 0, match.start()) + 1, match.group(0)
@@ -144,10 +145,10 @@ def violations(root):
                 found.append(f"{place}: only base/log.cpp includes spdlog, its fmt and torch's do not mix")
         if module != "base" and name not in WRITERS:
             for number, call in writes(text):
-                found.append(f"{name}:{number}: {call} writes past base/file.h and base/folder.h; a power cut may leave a part, and no test can let it fail")
+                found.append(f"{name}:{number}: {call} writes past base/files/file.h and base/files/folder.h; a power cut may leave a part, and no test can let it fail")
         if module != "base" and name not in ASKERS:
             for number, call in asks(text):
-                found.append(f"{name}:{number}: {call} asks past base/path_kind.h: what may not be read would be a bug, or missing")
+                found.append(f"{name}:{number}: {call} asks past base/files/path_kind.h: what may not be read would be a bug, or missing")
         if "cuda_runtime" in text and not name.startswith("models/cuda/"):
             found.append(f"{name}: cuda_runtime belongs into models/cuda")
     return found

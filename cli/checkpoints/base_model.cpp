@@ -4,10 +4,10 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
-#include "base/user_path.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
+#include "base/files/user_path.h"
+#include "base/text/strings.h"
 #include "models/folder/hub_cache.h"
 
 namespace sluice::cli {

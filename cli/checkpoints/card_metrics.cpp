@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/run_folder/shown_metrics.h"
 #include "cli/terminal/ink.h"
 

@@ -5,10 +5,10 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/path_kind.h"
-#include "base/shell_word.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/json/json.h"
+#include "base/text/shell_word.h"
+#include "base/text/strings.h"
 #include "cli/run_folder/damage_name.h"
 #include "cli/run_folder/shown_metrics.h"
 #include "engine/contract/run_folder.h"

@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "base/confined_file_system.h"
 #include "base/error.h"
-#include "base/folder.h"
-#include "base/path_kind.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/files/confined_file_system.h"
+#include "base/files/folder.h"
+#include "base/files/path_kind.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/checkpoints/checkpoint_list.h"
 #include "cli/checkpoints/commands.h"
 #include "cli/process/exit_codes.h"

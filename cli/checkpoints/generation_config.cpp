@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/path_kind.h"
+#include "base/files/path_kind.h"
 #include "models/config/config.h"
 #include "text/chat/chat_template.h"
 #include "text/tokenizer/tokenizer.h"

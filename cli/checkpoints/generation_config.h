@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/run_folder/recorded_pipeline.h"
 
 namespace sluice::cli {

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <vector>
 
-#include "base/json.h"
-#include "base/strings.h"
-#include "base/url_passwords.h"
-#include "base/user_path.h"
+#include "base/files/user_path.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
+#include "base/text/url_passwords.h"
 #include "cli/checkpoints/card_metrics.h"
 
 namespace sluice::cli {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/checkpoints/base_model.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/contract/registry.h"

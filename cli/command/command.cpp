@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/process/exit_codes.h"
 #include "dsl/builtin.h"
 

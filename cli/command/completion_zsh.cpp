@@ -1,4 +1,4 @@
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/command/completion.h"
 
 namespace sluice::cli {

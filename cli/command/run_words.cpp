@@ -1,6 +1,6 @@
 #include "cli/command/run_words.h"
 
-#include "base/shell_word.h"
+#include "base/text/shell_word.h"
 #include "engine/contract/run_folder.h"
 
 namespace sluice::cli {

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/printable.h"
-#include "base/shell_word.h"
-#include "base/strings.h"
-#include "base/user_path.h"
+#include "base/files/path_kind.h"
+#include "base/files/user_path.h"
+#include "base/text/printable.h"
+#include "base/text/shell_word.h"
+#include "base/text/strings.h"
 #include "cli/init/commands.h"
 #include "cli/init/init_data.h"
 #include "cli/init/init_fit.h"

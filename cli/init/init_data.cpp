@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "data/jsonl_reader.h"
 #include "data/messages.h"
 #include "data/row_parser.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/pipeline/load.h"
 #include "dsl/parse.h"
 #include "engine/check/check.h"

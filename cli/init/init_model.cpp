@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/model/model_facts.h"
 #include "data/messages.h"
 #include "data/row_parser.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/scorers/math/math_text.h"
 #include "nodes/scorers/math/number_in_text.h"
 #include "nodes/scorers/math/numeric_match.h"

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/printable.h"
-#include "base/shell_word.h"
-#include "base/strings.h"
+#include "base/text/printable.h"
+#include "base/text/shell_word.h"
+#include "base/text/strings.h"
 #include "engine/plan/bind_settings.h"
 
 namespace sluice::cli {

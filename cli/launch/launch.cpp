@@ -6,10 +6,10 @@
 #include <csignal>
 
 #include "base/error.h"
-#include "base/free_port.h"
-#include "base/machine.h"
-#include "base/strings.h"
-#include "base/world_environment.h"
+#include "base/process/free_port.h"
+#include "base/process/machine.h"
+#include "base/process/world_environment.h"
+#include "base/text/strings.h"
 #include "cli/process/core_shares.h"
 #include "cli/process/exit_codes.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/rank_range.h"
+#include "base/numbers/rank_range.h"
 #include "cli/process/children.h"
 
 namespace sluice::cli {
@@ -24,8 +24,8 @@ struct LaunchOptions {
   std::chrono::milliseconds grace{5'000};    // from SIGTERM to SIGKILL, when they have not
 };
 
-/// Several processes of one program on this machine that end together: each is a rank of one world (base/world_environment.h) and
-/// has its share of the cores that this process may use.
+/// Several processes of one program on this machine that end together: each is a rank of one world
+/// (base/process/world_environment.h) and has its share of the cores that this process may use.
 ///
 /// They are the Children of this process; rank 0 writes where it does. One a process, used by one thread.
 class Launch {

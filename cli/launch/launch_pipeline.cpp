@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file_system.h"
-#include "base/machine.h"
-#include "base/program_path.h"
-#include "base/world_environment.h"
+#include "base/files/file_system.h"
+#include "base/process/machine.h"
+#include "base/process/program_path.h"
+#include "base/process/world_environment.h"
 #include "cli/command/run_words.h"
 #include "cli/launch/commands.h"
 #include "cli/launch/launch.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "text/chat/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "cli/model/commands.h"
 #include "cli/process/exit_codes.h"
 #include "cli/terminal/terminal.h"

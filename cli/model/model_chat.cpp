@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 #include "cli/model/chat_context.h"
 #include "cli/model/commands.h"
 #include "cli/model/sampled_model.h"

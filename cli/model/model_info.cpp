@@ -2,10 +2,10 @@
 #include <iostream>
 #include <set>
 
-#include "base/json.h"
-#include "base/path_kind.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/json/json.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/model/commands.h"
 #include "cli/model/model_facts.h"
 #include "cli/process/exit_codes.h"

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/model/commands.h"
 #include "cli/model/sample_printer.h"
 #include "cli/model/sample_prompts.h"

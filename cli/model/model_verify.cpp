@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/model/commands.h"
 #include "cli/process/exit_codes.h"
 #include "models/folder/finite_values.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "cli/model/sampled_model.h"
 #include "cli/terminal/terminal.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/model/commands.h"
 #include "models/sample/sample.h"
 #include "text/tokenizer/tokenizer.h"

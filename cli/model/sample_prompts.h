@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/problem.h"
 #include "cli/model/commands.h"
 #include "text/tokenizer/tokenizer.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/path_kind.h"
+#include "base/files/path_kind.h"
 #include "cli/terminal/terminal.h"
 
 namespace sluice::cli {

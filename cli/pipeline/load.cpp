@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "base/machine.h"
+#include "base/process/machine.h"
 #include "cli/pipeline/draft_check.h"
 #include "cli/pipeline/plugin_loading.h"
 #include "cli/pipeline/recorded_origins.h"
@@ -14,7 +14,7 @@
 #include "dsl/parse.h"
 #include "engine/check/check.h"
 #include "engine/check/partly_checked.h"
-#include "engine/contract/plugin.h"
+#include "engine/contract/plugin/plugin.h"
 #include "engine/plan/data_look.h"
 #include "nodes/builtin.h"
 

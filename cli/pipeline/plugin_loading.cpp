@@ -5,12 +5,12 @@
 #include <span>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/shell_word.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/shell_word.h"
+#include "base/text/strings.h"
 #include "cli/pipeline/plugin_rules.h"
 #include "cli/pipeline/plugin_seal.h"
-#include "engine/contract/plugin.h"
+#include "engine/contract/plugin/plugin.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;

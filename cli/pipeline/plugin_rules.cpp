@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;

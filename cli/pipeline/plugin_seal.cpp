@@ -7,9 +7,9 @@
 #include <exception>
 #include <optional>
 
-#include "base/confined_file_system.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/confined_file_system.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
 #include "engine/contract/run_folder.h"
 
 namespace sluice::cli {

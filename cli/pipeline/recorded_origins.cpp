@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 #include "engine/text/plan_text.h"
 
 namespace sluice::cli {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/pipeline/spec_places.h"
 #include "models/config/config.h"
 #include "nodes/columns/columns.h"

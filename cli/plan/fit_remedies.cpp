@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/memory/memory_needs.h"
 
 namespace sluice::cli {

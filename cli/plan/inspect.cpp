@@ -1,8 +1,8 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/pipeline/load.h"
 #include "cli/plan/commands.h"
 #include "cli/plan/problems.h"

@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/pipeline/load.h"
 #include "cli/plan/commands.h"
 #include "cli/plan/fit_search.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "cli/terminal/text_table.h"
 
 namespace sluice::cli {

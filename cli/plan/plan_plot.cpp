@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "cli/pipeline/load.h"
 #include "cli/plan/commands.h"
 #include "cli/plan/problems.h"

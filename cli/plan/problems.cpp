@@ -1,6 +1,6 @@
 #include "cli/plan/problems.h"
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace sluice::cli {
 namespace {

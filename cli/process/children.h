@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "cli/process/launch_signals.h"
 #include "cli/process/run_signals.h"
 

@@ -3,7 +3,7 @@
 #include <future>
 #include <vector>
 
-#include "base/machine.h"
+#include "base/process/machine.h"
 
 namespace sluice::cli {
 

@@ -1,7 +1,7 @@
 #include "cli/process/started_once.h"
 
 #include "base/error.h"
-#include "base/world_environment.h"
+#include "base/process/world_environment.h"
 
 namespace sluice::cli {
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 
 namespace sluice::cli {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/mapped_file.h"
-#include "base/path_kind.h"
+#include "base/files/file.h"
+#include "base/files/mapped_file.h"
+#include "base/files/path_kind.h"
 #include "cli/process/exit_codes.h"
 #include "cli/process/stop_signals.h"
 #include "cli/report/commands.h"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "text/tokenizer/base64.h"
 
 namespace sluice::cli {

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
-#include "base/url_passwords.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
+#include "base/text/url_passwords.h"
 #include "cli/pipeline/load.h"
 #include "cli/pipeline/plugin_loading.h"
 #include "cli/report/report_graph.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/report/report_samples.h"
 #include "cli/run_folder/metric_series.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/run_folder/growing_lines.h"
 #include "cli/samples/recorded_samples.h"
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/report/report_page.h"
 
 namespace sluice::cli {

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "base/shell_word.h"
+#include "base/text/shell_word.h"
 #include "cli/run_folder/run_folder.h"
 #include "cli/sweep/sweep_file.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/process/exit_codes.h"
 #include "cli/process/run_signals.h"
 #include "cli/process/stop_signals.h"

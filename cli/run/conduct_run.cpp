@@ -15,9 +15,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/command/run_words.h"
 #include "cli/process/exit_codes.h"
 #include "cli/process/run_signals.h"

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "engine/contract/registry.h"
 
 namespace sluice::cli {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/terminal/terminal.h"
 
 namespace sluice::cli {

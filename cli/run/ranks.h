@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/world_environment.h"
-#include "engine/contract/common_memory.h"
-#include "engine/contract/world.h"
+#include "base/process/world_environment.h"
+#include "engine/contract/world/common_memory.h"
+#include "engine/contract/world/world.h"
 #include "engine/plan/plan.h"
 #include "engine/ranks/parcel_pass_groups.h"
 #include "engine/ranks/rank_clock.h"

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/path_kind.h"
-#include "base/printable.h"
-#include "base/shell_word.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
+#include "base/text/printable.h"
+#include "base/text/shell_word.h"
+#include "base/text/strings.h"
 #include "cli/pipeline/load.h"
 #include "cli/process/exit_codes.h"
 #include "cli/process/run_signals.h"

@@ -1,7 +1,7 @@
 #include "cli/run/run_decision.h"
 
-#include "base/json.h"
-#include "base/path_kind.h"
+#include "base/files/path_kind.h"
+#include "base/json/json.h"
 
 namespace sluice::cli {
 

@@ -7,9 +7,9 @@
 #include <span>
 #include <utility>
 
-#include "base/path_kind.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/command/run_words.h"
 #include "cli/run_folder/shown_metrics.h"
 #include "engine/contract/run_folder.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace sluice::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "base/confined_file_system.h"
+#include "base/files/confined_file_system.h"
 #include "cli/run_folder/noted_value.h"
 #include "engine/contract/run_folder.h"
 #include "engine/plan/pipeline_changes.h"

@@ -4,10 +4,10 @@
 #include <optional>
 #include <string_view>
 
-#include "base/crc32c.h"
 #include "base/error.h"
-#include "base/mapped_file.h"
-#include "base/strings.h"
+#include "base/files/mapped_file.h"
+#include "base/numbers/crc32c.h"
+#include "base/text/strings.h"
 #include "models/folder/safetensors_header.h"
 
 namespace sluice::cli {

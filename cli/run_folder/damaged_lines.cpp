@@ -3,7 +3,7 @@
 #include <iterator>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/pipeline/load.h"
 
 namespace sluice::cli {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/crc32c.h"
-#include "base/file_part.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/file_part.h"
+#include "base/files/path_kind.h"
+#include "base/numbers/crc32c.h"
+#include "base/text/strings.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/inner_path.h"
-#include "base/path_kind.h"
+#include "base/files/inner_path.h"
+#include "base/files/path_kind.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;

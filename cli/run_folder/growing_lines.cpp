@@ -1,8 +1,8 @@
 #include "cli/run_folder/growing_lines.h"
 
 #include "base/error.h"
-#include "base/file_part.h"
-#include "base/path_kind.h"
+#include "base/files/file_part.h"
+#include "base/files/path_kind.h"
 
 namespace sluice::cli {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/path_kind.h"
+#include "base/files/path_kind.h"
+#include "base/json/json.h"
 #include "cli/run_folder/file_marks.h"
 #include "cli/run_folder/model_marks.h"
 #include "cli/run_folder/noted_value.h"

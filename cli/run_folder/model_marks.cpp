@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/folder.h"
-#include "base/path_kind.h"
+#include "base/files/folder.h"
+#include "base/files/path_kind.h"
 #include "cli/run_folder/file_marks.h"
 #include "cli/run_folder/recorded_pipeline.h"
 #include "engine/plan/pipeline_changes.h"

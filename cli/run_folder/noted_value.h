@@ -2,10 +2,10 @@
 
 #include <filesystem>
 
-#include "base/confined_file_system.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/confined_file_system.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
 #include "cli/run_folder/file_of_run.h"
 
 namespace sluice::cli {

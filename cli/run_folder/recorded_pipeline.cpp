@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "dsl/toml_source.h"
 #include "engine/contract/schedule_params.h"
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "base/path_kind.h"
-#include "base/printable.h"
-#include "base/shell_word.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/printable.h"
+#include "base/text/shell_word.h"
+#include "base/text/strings.h"
 #include "cli/run_folder/damage_name.h"
 #include "engine/contract/run_folder.h"
 

@@ -3,12 +3,12 @@
 #include <ctime>
 #include <string>
 
-#include "base/confined_file_system.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/folder.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/confined_file_system.h"
+#include "base/files/file.h"
+#include "base/files/folder.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 #include "cli/pipeline/plugin_seal.h"
 #include "engine/contract/run_folder.h"
 #include "engine/text/graph_text.h"

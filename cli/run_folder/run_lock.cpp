@@ -14,11 +14,11 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/path_kind.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
+#include "base/json/json.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "engine/contract/run_folder.h"
 
 namespace sluice::cli {

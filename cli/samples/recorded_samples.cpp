@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/path_kind.h"
+#include "base/files/path_kind.h"
 #include "text/tokenizer/stream_decoder.h"
 
 namespace sluice::cli {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "engine/contract/spec.h"
 #include "text/tokenizer/tokenizer.h"
 

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/run_folder/damaged_lines.h"
 
 namespace sluice::cli {

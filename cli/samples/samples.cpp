@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/pipeline/load.h"
 #include "cli/process/exit_codes.h"
 #include "cli/run_folder/damaged_lines.h"

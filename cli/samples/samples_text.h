@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/samples/token_colours.h"
 
 namespace sluice::cli {

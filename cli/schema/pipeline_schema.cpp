@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/schema/schema_rules.h"
 #include "cli/schema/schema_values.h"
 #include "cli/schema/typed_tables.h"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/pipeline/guess_rules.h"
 #include "cli/pipeline/load.h"
 #include "cli/process/exit_codes.h"

@@ -1,4 +1,4 @@
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/simulate/simulate_text.h"
 
 namespace sluice::cli {

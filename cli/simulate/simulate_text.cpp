@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/terminal/text_table.h"
 
 namespace sluice::cli {

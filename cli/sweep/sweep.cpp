@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/machine.h"
-#include "base/path_kind.h"
-#include "base/printable.h"
-#include "base/program_path.h"
-#include "base/shell_word.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/process/machine.h"
+#include "base/process/program_path.h"
+#include "base/text/printable.h"
+#include "base/text/shell_word.h"
+#include "base/text/strings.h"
 #include "cli/command/run_words.h"
 #include "cli/process/exit_codes.h"
 #include "cli/process/run_signals.h"

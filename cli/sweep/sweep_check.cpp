@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/machine.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/process/machine.h"
+#include "base/text/strings.h"
 #include "cli/pipeline/load.h"
 #include "cli/process/core_shares.h"
 #include "dsl/builtin.h"

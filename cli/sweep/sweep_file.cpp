@@ -4,12 +4,12 @@
 #include <map>
 #include <utility>
 
-#include "base/confined_file_system.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/confined_file_system.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;

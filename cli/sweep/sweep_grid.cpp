@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::cli {
 namespace {

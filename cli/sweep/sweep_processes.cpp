@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "base/machine.h"
+#include "base/process/machine.h"
 #include "cli/process/children.h"
 #include "cli/process/core_shares.h"
 #include "cli/process/exit_codes.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/process/exit_codes.h"
 #include "cli/run_folder/file_of_run.h"
 #include "cli/run_folder/metrics_file.h"

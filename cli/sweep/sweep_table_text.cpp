@@ -3,9 +3,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "base/json.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/sweep/sweep_table.h"
 #include "cli/terminal/text_table.h"
 

@@ -1,7 +1,7 @@
 #include "cli/sweep/swept_state.h"
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "cli/run_folder/file_of_run.h"
 #include "engine/contract/run_folder.h"
 #include "engine/observe/status.h"

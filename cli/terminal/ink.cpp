@@ -9,8 +9,8 @@
 #include <numeric>
 #include <string_view>
 
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 
 namespace sluice::cli {
 namespace {

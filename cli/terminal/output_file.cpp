@@ -1,7 +1,7 @@
 #include "cli/terminal/output_file.h"
 
-#include "base/file.h"
-#include "base/path_kind.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
 #include "cli/terminal/terminal.h"
 
 namespace sluice::cli {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 
 namespace sluice::cli {
 

@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/path_kind.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
+#include "base/json/json.h"
 #include "cli/process/exit_codes.h"
 #include "cli/process/stop_signals.h"
 #include "cli/terminal/terminal.h"

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/terminal.h"
 #include "engine/observe/engine_metrics.h"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "engine/contract/metrics.h"
+#include "engine/contract/world/metrics.h"
 #include "engine/observe/status.h"
 
 namespace sluice::cli {

@@ -3,8 +3,8 @@
 #include <variant>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/printable.h"
+#include "base/files/path_kind.h"
+#include "base/text/printable.h"
 #include "cli/pipeline/load.h"
 #include "cli/process/exit_codes.h"
 #include "cli/track/commands.h"

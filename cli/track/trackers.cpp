@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/program_path.h"
-#include "base/shell_word.h"
-#include "base/strings.h"
-#include "base/user_path.h"
+#include "base/files/path_kind.h"
+#include "base/files/user_path.h"
+#include "base/process/program_path.h"
+#include "base/text/shell_word.h"
+#include "base/text/strings.h"
 
 extern char** environ;
 

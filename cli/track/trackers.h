@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 
 namespace sluice::cli {
 

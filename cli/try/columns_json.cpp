@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/columns/column_json.h"
 
 namespace sluice::cli {

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
-#include "engine/contract/micro_batch.h"
+#include "base/json/json.h"
+#include "engine/contract/columns/micro_batch.h"
 
 namespace sluice::cli {
 

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/pipeline/load.h"
 #include "cli/process/exit_codes.h"
 #include "cli/terminal/terminal.h"

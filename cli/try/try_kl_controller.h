@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "nodes/advantages/kl_controller.h"
 
 namespace sluice::cli {

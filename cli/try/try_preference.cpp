@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/try/try_tensors.h"
 #include "nodes/columns/columns.h"
 #include "nodes/train/sample_pairs.h"

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/command/completion.h"
 #include "cli/pipeline/load.h"
 #include "cli/process/exit_codes.h"

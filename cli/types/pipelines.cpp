@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "cli/process/exit_codes.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text_table.h"

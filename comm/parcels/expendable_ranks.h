@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "base/rank_range.h"
+#include "base/numbers/rank_range.h"
 #include "comm/parcels/peer_sockets.h"
 
 namespace sluice::comm {

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "base/crc32c.h"
 #include "base/error.h"
+#include "base/numbers/crc32c.h"
 
 namespace sluice::comm {
 namespace {

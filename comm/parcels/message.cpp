@@ -1,8 +1,8 @@
 #include "comm/parcels/message.h"
 
-#include "base/bytes.h"
-#include "base/crc32c.h"
 #include "base/error.h"
+#include "base/numbers/bytes.h"
+#include "base/numbers/crc32c.h"
 
 namespace sluice::comm {
 

@@ -12,8 +12,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/crc32c.h"
 #include "base/error.h"
+#include "base/numbers/crc32c.h"
 
 namespace sluice::comm {
 namespace {

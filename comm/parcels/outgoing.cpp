@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "base/crc32c.h"
 #include "base/error.h"
+#include "base/numbers/crc32c.h"
 
 namespace sluice::comm {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "comm/parcels/parcel_rank_lost.h"
 
 namespace sluice::comm {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "base/numbers/bytes.h"
 
 namespace sluice::comm {
 namespace {

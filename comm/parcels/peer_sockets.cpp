@@ -16,8 +16,8 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "base/numbers/bytes.h"
 #include "comm/sockets.h"
 
 namespace sluice::comm {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/descriptor.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 
 namespace c10d {
 class Store;

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/crc32c.h"
 #include "base/error.h"
+#include "base/numbers/crc32c.h"
 
 namespace sluice::comm {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/parcels/block_pool.h"
-#include "engine/contract/publication.h"
+#include "engine/contract/world/publication.h"
 
 namespace sluice::comm {
 

@@ -8,14 +8,14 @@
 
 #include "comm/parcels/peer_sockets.h"
 #include "comm/store.h"
-#include "engine/contract/common_memory.h"
+#include "engine/contract/world/common_memory.h"
 
 namespace sluice::comm {
 
 /// Common memory of ranks of one host: the first of them makes a memfd for each name, and the others map it. The system gives the
 /// memory back with the last of them, however that ends.
 ///
-/// Waits end on `give_up` too. Failure: as engine/contract/common_memory.h has it.
+/// Waits end on `give_up` too. Failure: as engine/contract/world/common_memory.h has it.
 class CommonMemoryOver final : public engine::CommonMemory {
  public:
   /// `peers`: by place, as meet_peers() returns them. Throws UserError where one of them is on another host.

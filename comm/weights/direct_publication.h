@@ -5,7 +5,7 @@
 
 #include "comm/parcels/direct_parcels.h"
 #include "comm/weights/publication_exchange.h"
-#include "engine/contract/publication.h"
+#include "engine/contract/world/publication.h"
 
 namespace sluice::comm {
 
@@ -21,8 +21,9 @@ namespace sluice::comm {
 /// messages after the last byte; at an owner itself when the others have heard it. Nothing is granted but for versions that
 /// this rank has to do with, so a rank may say goodbye once the last of them is open.
 ///
-/// Uses the parcels, which outlive it; no two publications of one model do. Threads and failure: as engine/contract/publication.h
-/// says. UserError that names both ranks where two have acknowledged one version with different checksums.
+/// Uses the parcels, which outlive it; no two publications of one model do. Threads and failure: as
+/// engine/contract/world/publication.h says. UserError that names both ranks where two have acknowledged one version with
+/// different checksums.
 class DirectPublication final : public engine::Publication {
  public:
   /// `layout`: as on all other ranks. This rank need be neither owner nor receiver.

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/crc32c.h"
 #include "base/error.h"
+#include "base/numbers/crc32c.h"
 #include "comm/weights/block_landing.h"
 
 namespace sluice::comm {

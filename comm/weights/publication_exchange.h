@@ -14,7 +14,7 @@
 #include "comm/weights/common_landings.h"
 #include "comm/weights/publication_plan.h"
 #include "comm/weights/version_on_its_way.h"
-#include "engine/contract/publication.h"
+#include "engine/contract/world/publication.h"
 
 namespace sluice::comm {
 
@@ -35,7 +35,7 @@ struct ReceiverLosses {
 /// are in publication_exchange.cpp, what ranks say of them in publication_words.cpp.
 ///
 /// Threads: any; what comes is taken on the thread of the parcels, and events run there. Failure: as
-/// engine/contract/publication.h says.
+/// engine/contract/world/publication.h says.
 class PublicationExchange : public std::enable_shared_from_this<PublicationExchange> {
  public:
   using Events = engine::Publication::Events;

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "base/numbers/bytes.h"
 #include "comm/weights/publication_exchange.h"
 
 namespace sluice::comm {

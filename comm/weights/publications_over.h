@@ -7,7 +7,7 @@
 
 #include "comm/parcels/direct_parcels.h"
 #include "comm/weights/direct_publication.h"
-#include "engine/contract/publication.h"
+#include "engine/contract/world/publication.h"
 
 namespace sluice::comm {
 

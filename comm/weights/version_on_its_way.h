@@ -9,12 +9,12 @@
 #include <set>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/crc32c.h"
+#include "base/numbers/bytes.h"
+#include "base/numbers/crc32c.h"
 #include "comm/parcels/byte_parcel.h"
 #include "comm/weights/arrival_rate.h"
 #include "comm/weights/block_landing.h"
-#include "engine/contract/publication.h"
+#include "engine/contract/world/publication.h"
 #include "engine/ranks/parcels.h"
 
 namespace sluice::comm {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/worst_case.h"
 #include "engine/plan/saturating.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 
 // Some nodes work with a column if it is there, or with one of several. What is there is known once the order of the nodes is.

@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 
 namespace sluice::engine::checking {

@@ -2,7 +2,7 @@
 #include <map>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 #include "engine/contract/run_folder.h"
 

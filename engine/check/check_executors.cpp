@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 #include "engine/plan/bind_settings.h"
 

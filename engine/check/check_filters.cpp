@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 
 // A filter thins micro-batches: what is after it sees other micro-batches than what is beside it. One filter may ask for more

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 
 // Models whose passes ranks of a role of their own compute: nobody else has their weights.

@@ -2,7 +2,7 @@
 #include <functional>
 #include <queue>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 
 namespace sluice::engine::checking {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/worst_case.h"
 
 // Tokens of ranks that only sample: have they room for what they make, and where some may be lost, for what those were to make?

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/device_name.h"
-#include "base/machine.h"
-#include "base/strings.h"
+#include "base/process/machine.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 #include "engine/memory/memory_bound.h"
 #include "engine/memory/memory_needs.h"

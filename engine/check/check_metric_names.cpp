@@ -2,7 +2,7 @@
 #include <array>
 #include <map>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 #include "engine/observe/engine_metrics.h"
 

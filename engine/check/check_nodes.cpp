@@ -2,7 +2,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 #include "engine/contract/foreign_names.h"
 #include "engine/contract/param_reports.h"

@@ -1,4 +1,4 @@
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 
 // Which weights the samples are of that a model is trained on, and whether its trainer can work with that.

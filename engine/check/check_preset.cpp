@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 
 // The preset of [pipeline]: which one it is, and whether it has anything to say of this pipeline.

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 #include "engine/plan/bind_settings.h"
 

@@ -1,4 +1,4 @@
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 
 // Whether groups have enough samples for the nodes that compare them.

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/worst_case.h"
 
 // What to do about a run that would stall: which settings would be enough, each of them proven.

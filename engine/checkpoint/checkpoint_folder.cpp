@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/path_kind.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
 #include "engine/contract/run_folder.h"
 
 namespace sluice::engine {

@@ -45,8 +45,8 @@ struct DamagedCheckpoint {
 };
 std::optional<CheckpointPlace> newest_intact(const std::filesystem::path& run_folder, std::vector<DamagedCheckpoint>& damaged);
 
-/// Which of `manifests` (by iterations, ascending) [checkpoint] keep_last and keep_best let go of; base/folder.h's remove_whole()
-/// removes one. The newest always stays.
+/// Which of `manifests` (by iterations, ascending) [checkpoint] keep_last and keep_best let go of; base/files/folder.h's
+/// remove_whole() removes one. The newest always stays.
 std::vector<int64_t> superfluous(const std::vector<Manifest>& manifests, const CheckpointSettings& settings);
 
 }  // namespace sluice::engine

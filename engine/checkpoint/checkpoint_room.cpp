@@ -4,8 +4,8 @@
 #include <limits>
 #include <system_error>
 
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/plan/saturating.h"
 

@@ -4,10 +4,10 @@
 #include <ctime>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/folder.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/files/folder.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/checkpoints_place.h"
 #include "engine/contract/run_folder.h"

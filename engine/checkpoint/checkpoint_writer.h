@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "base/file_system.h"
+#include "base/files/file_system.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/contract/model.h"
 

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 #include "engine/checkpoint/checkpoint_schedule.h"
-#include "engine/contract/contract_breach.h"
+#include "engine/contract/columns/contract_breach.h"
 #include "engine/contract/run_folder.h"
 #include "engine/observe/engine_metrics.h"
 

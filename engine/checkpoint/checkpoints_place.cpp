@@ -3,8 +3,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/folder.h"
-#include "base/path_kind.h"
+#include "base/files/folder.h"
+#include "base/files/path_kind.h"
 #include "engine/contract/run_folder.h"
 
 namespace sluice::engine {

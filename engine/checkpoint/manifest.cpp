@@ -4,13 +4,13 @@
 #include <cmath>
 #include <limits>
 
-#include "base/crc32c.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/inner_path.h"
-#include "base/json.h"
-#include "base/mapped_file.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/files/inner_path.h"
+#include "base/files/mapped_file.h"
+#include "base/json/json.h"
+#include "base/numbers/crc32c.h"
+#include "base/text/strings.h"
 #include "engine/contract/state_json.h"
 
 namespace sluice::engine {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/file_system.h"
-#include "engine/contract/metrics.h"
+#include "base/files/file_system.h"
 #include "engine/contract/state.h"
+#include "engine/contract/world/metrics.h"
 #include "engine/plan/plan.h"
 
 namespace sluice::engine {

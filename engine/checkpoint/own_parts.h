@@ -9,9 +9,9 @@
 #include <string>
 #include <thread>
 
-#include "base/file_system.h"
+#include "base/files/file_system.h"
 #include "engine/checkpoint/checkpoint_writer.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 #include "engine/plan/plan.h"
 
 namespace sluice::engine {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 #include "engine/plan/plan.h"
 
 namespace sluice::engine {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/column.h"
-#include "engine/contract/metric_spec.h"
+#include "engine/contract/columns/column.h"
+#include "engine/contract/columns/text_check.h"
 #include "engine/contract/params.h"
-#include "engine/contract/text_check.h"
+#include "engine/contract/world/metric_spec.h"
 
 namespace sluice::engine {
 

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <optional>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/contract/plain_name.h"
 
 namespace sluice::engine {

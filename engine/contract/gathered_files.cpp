@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "base/numbers/bytes.h"
 
 namespace sluice::engine {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 namespace sluice::engine {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/contract/foreign_names.h"
 #include "engine/contract/settings.h"
 

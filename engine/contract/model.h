@@ -9,15 +9,15 @@
 #include <optional>
 #include <string>
 
-#include "base/file_system.h"
-#include "engine/contract/common_memory.h"
-#include "engine/contract/model_versions.h"
+#include "base/files/file_system.h"
 #include "engine/contract/params.h"
-#include "engine/contract/pass_group.h"
-#include "engine/contract/publication.h"
 #include "engine/contract/scheduled_number.h"
 #include "engine/contract/settings.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/common_memory.h"
+#include "engine/contract/world/model_versions.h"
+#include "engine/contract/world/pass_group.h"
+#include "engine/contract/world/publication.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::engine {
 

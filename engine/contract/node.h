@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "engine/contract/columns/micro_batch.h"
 #include "engine/contract/contract.h"
-#include "engine/contract/metrics.h"
-#include "engine/contract/micro_batch.h"
 #include "engine/contract/model.h"
 #include "engine/contract/run_folder.h"
 #include "engine/contract/state.h"
-#include "engine/contract/totals.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/metrics.h"
+#include "engine/contract/world/totals.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::engine {
 

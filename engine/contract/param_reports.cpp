@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::engine::detail {
 

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
-#include "base/user_path.h"
+#include "base/files/path_kind.h"
+#include "base/files/user_path.h"
+#include "base/text/strings.h"
 #include "engine/contract/key_help.h"
 #include "engine/contract/param_reports.h"
 

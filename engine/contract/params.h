@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/metric_spec.h"
 #include "engine/contract/preset.h"
 #include "engine/contract/scheduled_number.h"
 #include "engine/contract/spec.h"
+#include "engine/contract/world/metric_spec.h"
 
 namespace sluice::engine {
 
@@ -160,7 +160,7 @@ const Table* read_table(const Value&, BindContext&, const ParamInfo&);
 /// The tables of an array; nothing where something was reported.
 std::optional<std::vector<const Table*>> read_tables(const Value&, BindContext&, const ParamInfo&);
 
-/// What the text of a path means: `~` and variables (base/user_path.h), relative to `base`, and ParamInfo::find. Throws
+/// What the text of a path means: `~` and variables (base/files/user_path.h), relative to `base`, and ParamInfo::find. Throws
 /// UserError.
 std::filesystem::path meant_path(const std::string& text, const std::string& base, const ParamInfo&);
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/contract/foreign_names.h"
 #include "engine/contract/param_reports.h"
 #include "engine/contract/registry.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/contract/declared_params.h"
 #include "engine/contract/node_keys.h"
 #include "engine/contract/plugin_code.h"

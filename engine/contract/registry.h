@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/contract/contract.h"
-#include "engine/contract/device_kind.h"
 #include "engine/contract/node.h"
+#include "engine/contract/world/device_kind.h"
 
 namespace sluice::engine {
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <memory>
 
-#include "base/folder.h"
-#include "base/inner_path.h"
-#include "base/strings.h"
+#include "base/files/folder.h"
+#include "base/files/inner_path.h"
+#include "base/text/strings.h"
 
 namespace sluice::engine {
 namespace {

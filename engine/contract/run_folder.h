@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/file.h"
-#include "base/file_system.h"
+#include "base/files/file.h"
+#include "base/files/file_system.h"
 #include "engine/contract/gathered_files.h"
 
 namespace sluice::engine {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::engine {
 namespace {

@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::engine {
 namespace {

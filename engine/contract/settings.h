@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/contract/columns/token_budget.h"
 #include "engine/contract/params.h"
-#include "engine/contract/token_budget.h"
 
 namespace sluice::engine {
 

@@ -1,6 +1,6 @@
 #include "engine/contract/spec.h"
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::engine {
 namespace {

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/strings.h"
-#include "engine/contract/contract_breach.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
+#include "engine/contract/columns/contract_breach.h"
 #include "engine/contract/state_json.h"
 
 namespace sluice::engine {

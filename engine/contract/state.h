@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 namespace sluice::engine {
 

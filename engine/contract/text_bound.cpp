@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
-#include "engine/contract/contract_breach.h"
+#include "base/text/strings.h"
+#include "engine/contract/columns/contract_breach.h"
 
 namespace sluice::engine {
 

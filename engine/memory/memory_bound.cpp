@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "base/float_range.h"
-#include "base/sum_tree.h"
+#include "base/numbers/float_range.h"
+#include "base/numbers/sum_tree.h"
 #include "engine/memory/kv_bound.h"
 #include "engine/plan/cluster_work.h"
 #include "engine/plan/rank_groups.h"

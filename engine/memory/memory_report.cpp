@@ -4,9 +4,9 @@
 #include <string_view>
 #include <utility>
 
-#include "base/bytes.h"
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/numbers/bytes.h"
+#include "base/text/strings.h"
 
 namespace sluice::engine {
 namespace {

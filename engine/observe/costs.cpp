@@ -6,10 +6,10 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 
 namespace sluice::engine {
 namespace {

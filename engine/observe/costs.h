@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
+#include "base/numbers/bytes.h"
 #include "engine/observe/lengths.h"
 
 namespace sluice::engine {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/crc32c.h"
-#include "base/path_kind.h"
+#include "base/files/path_kind.h"
+#include "base/numbers/crc32c.h"
 
 namespace sluice::engine {
 namespace {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include "base/file.h"
-#include "engine/contract/metrics.h"
+#include "base/files/file.h"
 #include "engine/contract/run_folder.h"
+#include "engine/contract/world/metrics.h"
 
 namespace sluice::engine {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/metrics.h"
+#include "engine/contract/world/metrics.h"
 
 namespace sluice::engine {
 

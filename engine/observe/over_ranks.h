@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/metrics.h"
+#include "engine/contract/world/metrics.h"
 
 /// What each rank measures of itself in an iteration, such as seconds and resident memory, as metrics of the whole run.
 ///

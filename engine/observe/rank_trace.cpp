@@ -1,6 +1,6 @@
 #include "engine/observe/rank_trace.h"
 
-#include "base/bytes.h"
+#include "base/numbers/bytes.h"
 
 namespace sluice::engine {
 namespace {

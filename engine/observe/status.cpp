@@ -1,7 +1,7 @@
 #include "engine/observe/status.h"
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace sluice::engine {
 namespace {

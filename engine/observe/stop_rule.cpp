@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/observe/engine_metrics.h"
 
 namespace sluice::engine {

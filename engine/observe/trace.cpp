@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 
 namespace sluice::engine {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "engine/observe/meetings.h"
 #include "engine/observe/rank_trace.h"
 #include "engine/observe/slice_rows.h"

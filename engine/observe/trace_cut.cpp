@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/mapped_file.h"
-#include "base/path_kind.h"
+#include "base/files/file.h"
+#include "base/files/mapped_file.h"
+#include "base/files/path_kind.h"
+#include "base/json/json.h"
 
 namespace sluice::engine {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "base/file_system.h"
+#include "base/files/file_system.h"
 
 namespace sluice::engine {
 

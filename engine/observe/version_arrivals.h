@@ -4,8 +4,8 @@
 #include <map>
 #include <mutex>
 
-#include "engine/contract/metrics.h"
-#include "engine/contract/publication.h"
+#include "engine/contract/world/metrics.h"
+#include "engine/contract/world/publication.h"
 
 namespace sluice::engine {
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/column.h"
-#include "engine/contract/layout.h"
+#include "engine/contract/columns/column.h"
+#include "engine/contract/columns/layout.h"
 
 namespace sluice::engine {
 

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "base/device_name.h"
-#include "base/machine.h"
-#include "base/strings.h"
+#include "base/process/machine.h"
+#include "base/text/strings.h"
 #include "engine/contract/settings.h"
 
 namespace sluice::engine {

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "base/url_passwords.h"
+#include "base/text/url_passwords.h"
 
 namespace sluice::engine {
 

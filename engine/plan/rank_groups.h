@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "engine/contract/common_memory.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/common_memory.h"
+#include "engine/contract/world/world.h"
 #include "engine/plan/rank_layout.h"
 
 namespace sluice::engine {

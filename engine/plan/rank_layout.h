@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/numbers/rank_range.h"
 #include "base/problem.h"
-#include "base/rank_range.h"
 #include "engine/contract/settings.h"
 #include "engine/plan/plan_memory.h"
 

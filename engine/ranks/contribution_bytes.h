@@ -1,7 +1,7 @@
 #pragma once
 
-#include "base/bytes.h"
-#include "engine/contract/world.h"
+#include "base/numbers/bytes.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::engine {
 

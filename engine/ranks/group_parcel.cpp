@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "base/numbers/bytes.h"
 
 namespace sluice::engine {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/contract/micro_batch.h"
+#include "engine/contract/columns/micro_batch.h"
 #include "engine/ranks/parcels.h"
 
 namespace sluice::engine {

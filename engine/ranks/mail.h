@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::engine {
 

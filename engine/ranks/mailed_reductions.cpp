@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "base/numbers/bytes.h"
 #include "engine/ranks/contribution_bytes.h"
 
 namespace sluice::engine {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 #include "engine/ranks/mail.h"
 #include "engine/ranks/rank_tree.h"
 

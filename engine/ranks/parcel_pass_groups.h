@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/pass_group.h"
+#include "engine/contract/world/pass_group.h"
 #include "engine/ranks/parcels.h"
 
 namespace sluice::engine {

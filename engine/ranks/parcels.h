@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/column.h"
-#include "engine/contract/world.h"
+#include "engine/contract/columns/column.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::engine {
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "base/bytes.h"
+#include "base/numbers/bytes.h"
 
 namespace sluice::engine {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "base/machine.h"
+#include "base/process/machine.h"
 #include "engine/ranks/mail.h"
 
 namespace sluice::engine {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "engine/contract/publication.h"
+#include "engine/contract/world/publication.h"
 #include "engine/ranks/mail.h"
 #include "engine/ranks/parcels.h"
 

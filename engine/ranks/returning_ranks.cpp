@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "base/bytes.h"
+#include "base/numbers/bytes.h"
 
 namespace sluice::engine {
 namespace {

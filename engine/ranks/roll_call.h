@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 #include "engine/ranks/mail.h"
 
 namespace sluice::engine {

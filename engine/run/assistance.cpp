@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/confined_file_system.h"
 #include "base/error.h"
+#include "base/files/confined_file_system.h"
 #include "engine/run/resume.h"
 #include "engine/schedule/state/failure.h"
 #include "engine/schedule/state/workload.h"

@@ -1,6 +1,6 @@
 #include "engine/run/rank_costs.h"
 
-#include "base/bytes.h"
+#include "base/numbers/bytes.h"
 
 namespace sluice::engine {
 

@@ -4,11 +4,11 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/folder.h"
-#include "base/json.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/files/folder.h"
+#include "base/files/path_kind.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/contract/plugin_code.h"
 #include "engine/plan/pipeline_changes.h"

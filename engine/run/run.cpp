@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/printable.h"
-#include "base/strings.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
 #include "engine/memory/out_of_memory.h"
 #include "engine/observe/engine_metrics.h"
 #include "engine/run/patience.h"

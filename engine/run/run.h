@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "base/file_system.h"
-#include "engine/contract/common_memory.h"
-#include "engine/contract/pass_group.h"
+#include "base/files/file_system.h"
+#include "engine/contract/world/common_memory.h"
+#include "engine/contract/world/pass_group.h"
 #include "engine/memory/memory_meter.h"
 #include "engine/observe/iteration_log.h"
 #include "engine/observe/status.h"

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/folder.h"
-#include "base/strings.h"
+#include "base/files/folder.h"
+#include "base/text/strings.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/checkpoint_room.h"
 #include "engine/checkpoint/checkpoints_place.h"

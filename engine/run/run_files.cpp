@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace sluice::engine {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "engine/contract/run_folder.h"
 #include "engine/observe/event_file.h"
 #include "engine/observe/iteration_log.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/confined_file_system.h"
+#include "base/files/confined_file_system.h"
 #include "engine/checkpoint/checkpointer.h"
 #include "engine/checkpoint/own_parts.h"
 #include "engine/contract/run_folder.h"

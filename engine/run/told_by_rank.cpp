@@ -1,6 +1,6 @@
 #include "engine/run/told_by_rank.h"
 
-#include "base/bytes.h"
+#include "base/numbers/bytes.h"
 
 namespace sluice::engine {
 

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/strings.h"
-#include "engine/contract/contract_breach.h"
+#include "base/text/strings.h"
+#include "engine/contract/columns/contract_breach.h"
 #include "engine/contract/plugin_code.h"
 #include "engine/contract/text_bound.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/checkpoint/checkpoint_schedule.h"
 #include "engine/simulation/simulated_nodes.h"
 #include "engine/simulation/simulated_time.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::engine {
 namespace {

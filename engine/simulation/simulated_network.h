@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 #include "engine/plan/plan.h"
 #include "engine/ranks/rank_links.h"
 #include "engine/simulation/carried.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "engine/schedule/stages/sample_credit.h"
 #include "engine/schedule/state/absent_nodes.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 #include "engine/observe/costs.h"
 #include "engine/plan/plan.h"
 #include "engine/schedule/state/workload.h"

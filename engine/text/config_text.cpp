@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/contract/settings.h"
 #include "engine/plan/bind_settings.h"
 #include "engine/text/plan_text.h"

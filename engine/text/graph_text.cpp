@@ -4,7 +4,7 @@
 #include <array>
 #include <iterator>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/memory/role_traffic.h"
 #include "engine/text/ranks_text.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 #include "engine/contract/model.h"
 #include "engine/contract/schedule_params.h"

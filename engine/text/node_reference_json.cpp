@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "engine/check/check_draft.h"
 #include "engine/text/node_reference.h"
 

@@ -1,4 +1,4 @@
-#include "base/json.h"
+#include "base/json/json.h"
 #include "engine/checkpoint/checkpoint_room.h"
 #include "engine/memory/role_traffic.h"
 #include "engine/observe/engine_metrics.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/checkpoint/checkpoint_room.h"
 #include "engine/memory/memory_bound.h"
 #include "engine/text/ranks_text.h"

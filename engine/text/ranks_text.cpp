@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/memory/role_traffic.h"
 #include "engine/plan/cluster_work.h"
 

@@ -1,6 +1,6 @@
 // The nodes of example 1 as a plugin, so that a TOML file can wire them: see hello.toml beside this file.
 #include "engine/contract/node.h"
-#include "engine/contract/plugin.h"
+#include "engine/contract/plugin/plugin.h"
 #include "engine/contract/registry.h"
 
 namespace hello {

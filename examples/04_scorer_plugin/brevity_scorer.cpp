@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "engine/contract/node.h"
-#include "engine/contract/plugin.h"
+#include "engine/contract/plugin/plugin.h"
 #include "engine/contract/registry.h"
 #include "nodes/columns/columns.h"
 

@@ -3,7 +3,7 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sub.h>
 
-#include "engine/contract/plugin.h"
+#include "engine/contract/plugin/plugin.h"
 #include "engine/contract/registry.h"
 #include "nodes/objectives/policy_loss.h"
 

@@ -1,7 +1,7 @@
 // An environment as a plugin: the policy guesses a number, and is told whether it is higher or lower.
 #include <cstdlib>
 
-#include "engine/contract/plugin.h"
+#include "engine/contract/plugin/plugin.h"
 #include "engine/contract/registry.h"
 #include "nodes/rollout/environments/environment.h"
 

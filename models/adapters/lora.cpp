@@ -8,8 +8,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/random.h"
-#include "base/strings.h"
+#include "base/numbers/random.h"
+#include "base/text/strings.h"
 #include "models/kernels/quantised_rows.h"
 #include "models/layers/fresh_weights.h"
 

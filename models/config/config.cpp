@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 #include "models/config/config_experts.h"
 #include "models/config/config_families.h"
 #include "models/config/config_file.h"

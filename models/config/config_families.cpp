@@ -1,7 +1,7 @@
 #include "models/config/config_families.h"
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::models {
 namespace {

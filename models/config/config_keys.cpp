@@ -1,6 +1,6 @@
 #include "models/config/config_keys.h"
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "models/config/config_quantisation.h"
 
 namespace sluice::models {

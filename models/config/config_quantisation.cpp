@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 
 namespace sluice::models {
 namespace {

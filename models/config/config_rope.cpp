@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::models {
 namespace {

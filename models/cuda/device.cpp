@@ -10,8 +10,8 @@
 #include <typeinfo>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 #include "models/cuda/gpus_of_rank.h"
 #include "models/cuda/own_kernels.h"
 #include "models/cuda/paged_decode_attention.h"

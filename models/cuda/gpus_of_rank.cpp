@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "models/cuda/device.h"
 
 namespace sluice::models {

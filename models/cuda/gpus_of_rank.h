@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "base/world_environment.h"
+#include "base/process/world_environment.h"
 
 namespace sluice::models {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/path_kind.h"
+#include "base/files/path_kind.h"
 
 namespace sluice::models {
 namespace fs = std::filesystem;

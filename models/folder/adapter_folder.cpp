@@ -10,10 +10,10 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/folder.h"
-#include "base/json.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/folder.h"
+#include "base/files/path_kind.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "models/adapters/lora.h"
 #include "models/folder/safetensors.h"
 #include "models/folder/safetensors_writer.h"

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "base/file_system.h"
+#include "base/files/file_system.h"
 #include "models/forward/transformer.h"
 
 namespace sluice::models {

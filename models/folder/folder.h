@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "base/file_system.h"
+#include "base/files/file_system.h"
 #include "models/config/config_families.h"
 #include "models/config/output_head.h"
 #include "models/config/quantisation.h"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "models/folder/stored_codes.h"
 
 namespace sluice::models {

@@ -1,10 +1,10 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/folder.h"
-#include "base/json.h"
-#include "base/path_kind.h"
+#include "base/files/file.h"
+#include "base/files/folder.h"
+#include "base/files/path_kind.h"
+#include "base/json/json.h"
 #include "models/adapters/lora.h"
 #include "models/config/config_families.h"
 #include "models/folder/adapter_folder.h"

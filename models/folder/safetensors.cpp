@@ -7,10 +7,10 @@
 #include <cstring>
 #include <span>
 
-#include "base/crc32c.h"
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/numbers/crc32c.h"
+#include "base/text/strings.h"
 #include "models/folder/finite_values.h"
 #include "models/folder/safetensors_index.h"
 

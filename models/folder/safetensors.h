@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "models/folder/safetensors_header.h"
 
 namespace sluice::models {

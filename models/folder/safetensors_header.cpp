@@ -10,8 +10,8 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 
 namespace sluice::models {
 namespace {

@@ -5,8 +5,8 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 
 namespace sluice::models {
 namespace {

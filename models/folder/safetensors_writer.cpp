@@ -8,10 +8,10 @@
 #include <functional>
 #include <span>
 
-#include "base/crc32c.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
+#include "base/numbers/crc32c.h"
 #include "models/folder/safetensors_header.h"
 #include "models/kernels/quantised_rows.h"
 #include "models/layers/adapter_products.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_system.h"
+#include "base/files/file_system.h"
 #include "models/folder/file_share.h"
 #include "models/layers/weights.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "models/folder/folder_check.h"
 #include "models/kernels/quantised_rows.h"
 

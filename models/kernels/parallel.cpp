@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/machine.h"
+#include "base/process/machine.h"
 #include "models/kernels/loop_pool.h"
 #include "models/kernels/loop_sharing.h"
 

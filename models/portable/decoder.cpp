@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "models/cuda/paged_decode_attention.h"
 #include "models/portable/abilities.h"
 #include "models/portable/layer_maths.h"

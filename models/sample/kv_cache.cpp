@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::models {
 namespace {

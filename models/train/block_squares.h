@@ -4,12 +4,13 @@
 #include <span>
 #include <vector>
 
-#include "base/float_range.h"
+#include "base/numbers/float_range.h"
 
 namespace sluice::models {
 
-/// The sums of the squares of a flat buffer, one for each block of it (base/float_range.h), in double precision: the square of
-/// its norm is their sum in this order, whoever has added which block. A value; blocks may be set by several threads at once.
+/// The sums of the squares of a flat buffer, one for each block of it (base/numbers/float_range.h), in double precision: the
+/// square of its norm is their sum in this order, whoever has added which block. A value; blocks may be set by several threads at
+/// once.
 class BlockSquares {
  public:
   /// Of a buffer of `count` floats.

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/float_range.h"
+#include "base/numbers/float_range.h"
 
 namespace sluice::models {
 
@@ -14,7 +14,7 @@ namespace sluice::models {
 ///
 /// Of gradients: an addend is that of a pass, summed over its tokens, and the step divides the sum by their count. What is
 /// rounded away is 2^-33 of a sum at most, far below what the epsilon of Adam (1e-8) leaves of a mean. Sums may reach 2^30;
-/// beyond that, and where an addend is not finite, a block (base/float_range.h) is not finite as a whole, and the step is
+/// beyond that, and where an addend is not finite, a block (base/numbers/float_range.h) is not finite as a whole, and the step is
 /// refused.
 ///
 /// Threads: add() from any, in all processes; all else while nobody adds. Failure: UserError where another process is

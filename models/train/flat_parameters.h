@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/float_range.h"
-#include "base/sum_tree.h"
+#include "base/numbers/float_range.h"
+#include "base/numbers/sum_tree.h"
 #include "models/memory/sparse_buffer.h"
 #include "models/train/flat_layout.h"
 #include "models/train/stretch.h"
@@ -30,8 +30,8 @@ struct TensorPiece {
 /// one pass. The tensors themselves become views of it, and so does `.grad` of each, which is always defined from then on: a
 /// backward adds to it in place, and nobody may put another tensor there.
 ///
-/// Gradients may have several slots, a buffer each, which are added in a fixed order (base/sum_tree.h): so a sum does not depend
-/// on which process has added to which of them. One thread.
+/// Gradients may have several slots, a buffer each, which are added in a fixed order (base/numbers/sum_tree.h): so a sum does not
+/// depend on which process has added to which of them. One thread.
 class FlatParameters {
  public:
   /// `weights`: at least one, float32, contiguous, on one device, leaves that need a gradient. Whoever holds a handle of one sees

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/float_range.h"
+#include "base/numbers/float_range.h"
 
 namespace sluice::models {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-#include "engine/contract/micro_batch.h"
+#include "engine/contract/columns/micro_batch.h"
 
 namespace sluice::nodes {
 

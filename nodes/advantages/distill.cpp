@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/advantages/action_mask.h"
 #include "nodes/columns/columns.h"
 

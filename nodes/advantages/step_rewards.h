@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/contract/column.h"
+#include "engine/contract/columns/column.h"
 
 namespace sluice::nodes::columns {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
-#include "engine/contract/column.h"
+#include "base/json/json.h"
+#include "engine/contract/columns/column.h"
 
 namespace sluice::nodes {
 

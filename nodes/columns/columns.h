@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/column.h"
+#include "engine/contract/columns/column.h"
 
 /// The columns that the builtin nodes exchange. Plugins use these and add their own.
 namespace sluice::nodes::columns {

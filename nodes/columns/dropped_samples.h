@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/contract/contract.h"
-#include "engine/contract/metrics.h"
+#include "engine/contract/world/metrics.h"
 #include "engine/observe/engine_metrics.h"
 
 // What a node records that takes single samples out of what is trained on: the engine makes rollout/dropped_by_length of it.

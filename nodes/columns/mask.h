@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "engine/contract/micro_batch.h"
+#include "engine/contract/columns/micro_batch.h"
 #include "nodes/columns/columns.h"
 
 namespace sluice::nodes {

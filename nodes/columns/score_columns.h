@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "engine/contract/micro_batch.h"
+#include "engine/contract/columns/micro_batch.h"
 
 namespace sluice::nodes {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/columns/columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"

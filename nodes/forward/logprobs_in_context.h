@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 #include "nodes/models/model_text.h"

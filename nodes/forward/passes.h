@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/contract/layout.h"
+#include "engine/contract/columns/layout.h"
 
 namespace sluice::nodes {
 

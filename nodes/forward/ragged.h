@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/layout.h"
+#include "engine/contract/columns/layout.h"
 
 namespace sluice::nodes {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/folder.h"
+#include "base/files/folder.h"
 #include "models/cuda/streams.h"
 #include "models/train/moving_average.h"
 #include "nodes/models/snapshot/snapshot_files.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/contract/model.h"
-#include "engine/contract/model_versions.h"
+#include "engine/contract/world/model_versions.h"
 #include "models/layers/column_share.h"
 #include "models/sample/load_packed.h"
 #include "nodes/models/model_text.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "models/adapters/lora.h"
 #include "models/cuda/device.h"
 #include "models/folder/folder.h"

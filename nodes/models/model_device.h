@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "engine/contract/device_kind.h"
 #include "engine/contract/registry.h"
 #include "engine/contract/spec.h"
+#include "engine/contract/world/device_kind.h"
 
 namespace sluice::nodes {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/machine.h"
-#include "base/strings.h"
+#include "base/process/machine.h"
+#include "base/text/strings.h"
 #include "models/cuda/device.h"
 #include "models/forward/activation_bytes.h"
 #include "models/portable/activation_bytes.h"

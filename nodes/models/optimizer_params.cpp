@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::nodes {
 namespace {

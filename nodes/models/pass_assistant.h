@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "base/file_system.h"
-#include "engine/contract/pass_group.h"
+#include "base/files/file_system.h"
+#include "engine/contract/world/pass_group.h"
 #include "nodes/models/passes/forward_model.h"
 #include "nodes/models/passes/group_exchange.h"
 #include "nodes/models/passes/pass_command.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/path_kind.h"
+#include "base/files/path_kind.h"
 #include "models/cuda/streams.h"
 #include "nodes/models/gradients/device_transport.h"
 #include "nodes/models/gradients/host_transport.h"

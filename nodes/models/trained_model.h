@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "base/file_system.h"
+#include "base/files/file_system.h"
 #include "engine/contract/model.h"
-#include "engine/contract/model_versions.h"
 #include "engine/contract/scheduled_number.h"
+#include "engine/contract/world/model_versions.h"
 #include "models/folder/folder.h"
 #include "models/train/adamw.h"
 #include "nodes/models/gradients/common_gradients.h"

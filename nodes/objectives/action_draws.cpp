@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::nodes {
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <span>
 
-#include "engine/contract/layout.h"
+#include "engine/contract/columns/layout.h"
 
 namespace sluice::nodes {
 

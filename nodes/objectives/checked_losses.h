@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "engine/contract/contract_breach.h"
+#include "engine/contract/columns/contract_breach.h"
 
 namespace sluice::nodes {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/metrics.h"
+#include "engine/contract/world/metrics.h"
 #include "nodes/objectives/step_sums.h"
 
 namespace sluice::nodes {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/exact_sum.h"
+#include "base/numbers/exact_sum.h"
 
 namespace sluice::nodes {
 

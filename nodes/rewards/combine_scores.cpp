@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/rewards/made_scores.h"
 #include "nodes/scorers/scorer.h"
 

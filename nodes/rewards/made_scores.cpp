@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/advantages/action_mask.h"
 #include "nodes/columns/score_columns.h"
 

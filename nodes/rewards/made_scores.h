@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/contract/columns/micro_batch.h"
 #include "engine/contract/contract.h"
-#include "engine/contract/metrics.h"
-#include "engine/contract/micro_batch.h"
+#include "engine/contract/world/metrics.h"
 #include "nodes/columns/columns.h"
 #include "nodes/scorers/scorer.h"
 

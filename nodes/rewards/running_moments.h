@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/exact_sum.h"
+#include "base/numbers/exact_sum.h"
 #include "engine/contract/state.h"
 
 namespace sluice::nodes {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/strings.h"
-#include "engine/contract/contract_breach.h"
+#include "base/text/strings.h"
+#include "engine/contract/columns/contract_breach.h"
 #include "engine/observe/guess_metrics.h"
 #include "nodes/columns/columns.h"
 #include "nodes/models/model_parts.h"

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/observe/guess_metrics.h"
 #include "nodes/columns/columns.h"
 #include "nodes/rollout/generate.h"

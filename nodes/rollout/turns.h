@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/micro_batch.h"
+#include "engine/contract/columns/micro_batch.h"
 #include "models/sample/generation.h"
 #include "nodes/columns/finish.h"
 #include "nodes/rollout/environments/environment_calls.h"

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <numeric>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/scorers/answer_text.h"
 #include "nodes/scorers/number_parts.h"
 

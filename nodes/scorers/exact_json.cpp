@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/scorers/number_parts.h"
 
 namespace sluice::nodes {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 /// JSON without loss of digits. An integer that no int64 holds is kept as a text that begins with a byte which no text of JSON
 /// has, so that it is told from texts; one of more than 308 digits is no JSON here, as everywhere in sluice.

@@ -1,7 +1,7 @@
 #include "nodes/scorers/exact_match.h"
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/columns/columns.h"
 
 namespace sluice::nodes {

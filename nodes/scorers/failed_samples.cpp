@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/shown_text.h"
-#include "base/strings.h"
+#include "base/text/shown_text.h"
+#include "base/text/strings.h"
 #include "text/unicode/oniguruma.h"
 
 namespace sluice::nodes {

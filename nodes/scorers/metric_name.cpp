@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/shown_text.h"
+#include "base/text/shown_text.h"
 
 namespace sluice::nodes {
 namespace {

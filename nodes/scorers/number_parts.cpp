@@ -4,7 +4,7 @@
 #include <charconv>
 #include <initializer_list>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::nodes {
 namespace {

@@ -1,6 +1,6 @@
 #include "nodes/scorers/regex_match.h"
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::nodes {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/contract/columns/micro_batch.h"
 #include "engine/contract/contract.h"
-#include "engine/contract/micro_batch.h"
 #include "nodes/columns/columns.h"
 #include "nodes/scorers/scorer.h"
 

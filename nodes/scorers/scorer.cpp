@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/shown_text.h"
-#include "base/strings.h"
+#include "base/text/shown_text.h"
+#include "base/text/strings.h"
 #include "nodes/scorers/answer_text.h"
 
 namespace sluice::nodes {

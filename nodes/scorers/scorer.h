@@ -57,7 +57,7 @@ auto read_labels(engine::MicroBatch& batch, const Read& read);
 /// Throws UserError that goes on from "it" where a label is blank: nothing could match it.
 void check_label(const std::string& label);
 
-/// Throws `error` with `the label of group 3, "...",` before its message; a long label is cut (base/shown_text.h).
+/// Throws `error` with `the label of group 3, "...",` before its message; a long label is cut (base/text/shown_text.h).
 [[noreturn]] void refuse_label(const std::string& label, int64_t group, const UserError& error);
 
 /// Reports under `key` what is wrong with a regular expression.

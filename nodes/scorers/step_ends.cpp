@@ -1,6 +1,6 @@
 #include "nodes/scorers/step_ends.h"
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/tokenizer/stream_decoder.h"
 
 namespace sluice::nodes {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/columns/columns.h"
 #include "nodes/columns/mask.h"
 #include "nodes/columns/score_columns.h"

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/columns/column_json.h"
 
 namespace sluice::nodes {

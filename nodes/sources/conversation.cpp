@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/path_kind.h"
+#include "base/files/path_kind.h"
 #include "nodes/columns/column_json.h"
 #include "text/chat/chat_template.h"
 #include "text/tokenizer/token_offsets.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "engine/contract/contract.h"
 #include "nodes/models/model_text.h"
 

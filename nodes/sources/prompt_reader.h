@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "data/jsonl_reader.h"
 #include "engine/contract/contract.h"
 #include "nodes/sources/conversation.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/strings.h"
-#include "base/utf8.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
+#include "base/text/utf8.h"
 #include "text/chat/chat_template.h"
 
 namespace sluice::nodes {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/unicode/unicode.h"
 #include "text/unicode/utf8.h"
 

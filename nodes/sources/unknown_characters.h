@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "data/dataset.h"
 #include "engine/plan/data_look.h"
 #include "text/tokenizer/tokenizer.h"

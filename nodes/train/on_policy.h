@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "engine/contract/micro_batch.h"
+#include "engine/contract/columns/micro_batch.h"
 
 namespace sluice::nodes {
 

@@ -3,8 +3,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "engine/contract/contract.h"
-#include "engine/contract/metrics.h"
-#include "engine/contract/totals.h"
+#include "engine/contract/world/metrics.h"
+#include "engine/contract/world/totals.h"
 
 namespace sluice::nodes {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::nodes {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/layout.h"
+#include "engine/contract/columns/layout.h"
 
 namespace sluice::nodes {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/contract/columns/layout.h"
 #include "engine/contract/contract.h"
-#include "engine/contract/layout.h"
 #include "engine/contract/node.h"
 #include "nodes/models/trained_model.h"
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/contract/layout.h"
+#include "engine/contract/columns/layout.h"
 #include "nodes/objectives/preference/preference_objective.h"
 
 namespace sluice::nodes {

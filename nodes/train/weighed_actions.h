@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "engine/contract/layout.h"
+#include "engine/contract/columns/layout.h"
 
 namespace sluice::nodes {
 

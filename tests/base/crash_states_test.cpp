@@ -7,8 +7,8 @@
 #include <random>
 #include <set>
 
-#include "base/file.h"
-#include "base/folder.h"
+#include "base/files/file.h"
+#include "base/files/folder.h"
 #include "tests/files/forwarding_file_system.h"
 #include "tests/temporary_folder.h"
 

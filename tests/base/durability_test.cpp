@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/folder.h"
+#include "base/files/file.h"
+#include "base/files/folder.h"
 #include "tests/files/crash_states.h"
 #include "tests/files/faulty_file_system.h"
 #include "tests/files/forwarding_file_system.h"

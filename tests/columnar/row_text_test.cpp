@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "data/row_file.h"
 
 namespace sluice::columnar::row_text_test {

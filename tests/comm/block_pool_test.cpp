@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::comm::block_pool_test {
 namespace {

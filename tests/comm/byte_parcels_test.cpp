@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/crc32c.h"
-#include "base/random.h"
+#include "base/numbers/crc32c.h"
+#include "base/numbers/random.h"
 #include "tests/comm/parcel_ranks.h"
 
 // Parcels of bytes as they are, which come to a place that the receiver names.

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/free_port.h"
+#include "base/process/free_port.h"
 #include "comm/parcels/parcels_over.h"
 #include "tests/comm/ranks_in_threads.h"
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "comm/descriptor.h"
 
 namespace sluice::comm::testing {

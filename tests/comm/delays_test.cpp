@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/float_range.h"
-#include "base/free_port.h"
-#include "base/random.h"
+#include "base/numbers/float_range.h"
+#include "base/numbers/random.h"
+#include "base/process/free_port.h"
 #include "comm/cluster.h"
 #include "comm/gradient_group.h"
 #include "comm/process_group.h"

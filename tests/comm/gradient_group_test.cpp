@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "comm/process_group.h"
 #include "tests/comm/gradients.h"
 #include "tests/temporary_folder.h"

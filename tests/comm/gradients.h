@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/sum_tree.h"
+#include "base/numbers/sum_tree.h"
 #include "comm/transfers.h"
-#include "engine/contract/gradient_group.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/gradient_group.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::comm {
 

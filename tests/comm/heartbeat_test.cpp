@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/free_port.h"
+#include "base/numbers/bytes.h"
+#include "base/process/free_port.h"
 #include "tests/comm/ranks_in_threads.h"
 
 namespace sluice::comm::heartbeat_test {

@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include "base/free_port.h"
-#include "base/subprocess.h"
+#include "base/process/free_port.h"
+#include "base/process/subprocess.h"
 #include "comm/parcels/parcels_over.h"
 #include "comm/store.h"
 #include "tests/comm/parcel_ranks.h"

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/free_port.h"
-#include "base/subprocess.h"
+#include "base/process/free_port.h"
+#include "base/process/subprocess.h"
 
 // Ranks as processes of their own (tests/programs/rank.cpp), one of which is killed or stopped.
 namespace sluice::comm::lost_rank_test {

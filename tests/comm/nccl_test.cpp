@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/free_port.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
+#include "base/process/free_port.h"
 #include "comm/nccl_exchange.h"
 #include "comm/nccl_over.h"
 #include "comm/store.h"

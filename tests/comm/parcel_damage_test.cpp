@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "comm/parcels/message.h"
 #include "tests/comm/parcel_ranks.h"
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "tests/comm/parcel_ranks.h"
 
 // Parcels of ranks that give up, and of ranks that are slow.

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "comm/parcels/direct_parcels.h"
 #include "comm/parcels/peer_sockets.h"
 #include "tests/comm/ranks_in_threads.h"

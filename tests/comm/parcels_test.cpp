@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "tests/comm/parcel_ranks.h"
 
 namespace sluice::comm::parcels_test {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "tests/comm/parcel_ranks.h"
 
 namespace sluice::comm::payload_test {

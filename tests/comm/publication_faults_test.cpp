@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "tests/comm/publishing_ranks.h"
 
 // Publications over wires that flip bits.

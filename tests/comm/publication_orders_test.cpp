@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "tests/comm/publishing_ranks.h"
 
 // Publications between ranks that call in any order, are slow, or go at any moment.

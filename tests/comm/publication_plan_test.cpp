@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "comm/weights/publication_plan.h"
 #include "tests/comm/publishing_ranks.h"
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/crc32c.h"
 #include "base/error.h"
+#include "base/numbers/crc32c.h"
 #include "tests/comm/publishing_ranks.h"
 
 namespace sluice::comm::publication_test {

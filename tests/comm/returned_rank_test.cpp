@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/free_port.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
+#include "base/process/free_port.h"
 #include "comm/heartbeat.h"
 #include "comm/parcels/direct_parcels.h"
 #include "comm/parcels/peer_sockets.h"

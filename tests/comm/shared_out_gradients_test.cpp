@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/float_range.h"
+#include "base/numbers/float_range.h"
 #include "comm/gradient_group.h"
 #include "comm/process_group.h"
 #include "tests/comm/gradients.h"

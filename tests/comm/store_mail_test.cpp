@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/bytes.h"
 #include "base/error.h"
-#include "base/free_port.h"
+#include "base/numbers/bytes.h"
+#include "base/process/free_port.h"
 #include "engine/ranks/mailed_reductions.h"
 #include "tests/comm/ranks_in_threads.h"
 

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/free_port.h"
+#include "base/process/free_port.h"
 #include "comm/sockets.h"
 #include "tests/comm/ranks_in_threads.h"
 

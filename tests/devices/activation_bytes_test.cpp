@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "models/forward/action_logprobs.h"
 #include "models/forward/transformer.h"
 #include "models/train/adamw.h"

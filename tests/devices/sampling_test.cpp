@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "models/portable/sampler.h"
 #include "models/sample/generation.h"
 #include "tests/fake_device/fake_device.h"

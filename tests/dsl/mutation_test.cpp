@@ -4,8 +4,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/random.h"
-#include "base/strings.h"
+#include "base/numbers/random.h"
+#include "base/text/strings.h"
 #include "dsl/parse.h"
 #include "tests/dsl/working_folder.h"
 #include "tests/dsl/write.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "dsl/parse.h"
 #include "tests/dsl/working_folder.h"
 #include "tests/dsl/write.h"

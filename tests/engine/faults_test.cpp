@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "engine/check/check.h"
 #include "engine/run/run.h"
 #include "tests/engine/faulty_parts.h"

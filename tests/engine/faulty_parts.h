@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/token_budget.h"
+#include "engine/contract/columns/token_budget.h"
 #include "engine/schedule/stages/executor.h"
 
 namespace sluice::engine {

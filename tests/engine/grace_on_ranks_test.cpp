@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/random.h"
+#include "base/files/file.h"
+#include "base/numbers/random.h"
 #include "engine/check/check.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/observe/engine_metrics.h"

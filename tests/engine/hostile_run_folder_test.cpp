@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/checkpoint_writer.h"
 #include "engine/checkpoint/checkpoints_place.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check.h"
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_world.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "engine/contract/registry.h"
 #include "engine/contract/spec.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 #include "engine/plan/plan.h"
 #include "engine/ranks/rank_links.h"
 

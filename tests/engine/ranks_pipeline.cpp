@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "engine/check/check.h"
 #include "engine/plan/plan.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/check/check.h"
-#include "engine/contract/publication.h"
+#include "engine/contract/world/publication.h"
 #include "engine/ranks/mailed_reductions.h"
 #include "engine/run/run.h"
 #include "tests/engine/ranks/mail_in_one_process.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "engine/check/check.h"
 #include "tests/engine/ranks_in_one_process.h"
 #include "tests/engine/ranks_pipeline.h"

@@ -5,10 +5,10 @@
 #include <ostream>
 #include <sstream>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
 #include "engine/checkpoint/checkpoint_folder.h"
-#include "engine/contract/metric_spec.h"
+#include "engine/contract/world/metric_spec.h"
 
 namespace sluice::engine {
 

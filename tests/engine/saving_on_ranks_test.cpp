@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "engine/check/check.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/contract/pipeline_builder.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "engine/simulation/simulation.h"
 #include "tests/engine/simulation_world.h"
 

@@ -3,7 +3,7 @@
 #include <cctype>
 #include <stdexcept>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::engine::testing {
 namespace {

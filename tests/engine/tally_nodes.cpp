@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 #include "tests/engine/toy_world.h"

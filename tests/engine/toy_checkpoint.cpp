@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 
 namespace sluice::engine::toy {

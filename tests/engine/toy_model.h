@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "engine/contract/model.h"
-#include "engine/contract/publication.h"
+#include "engine/contract/world/publication.h"
 
 namespace sluice::engine::toy {
 

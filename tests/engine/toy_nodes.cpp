@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::engine::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "engine/schedule/stages/sample_credit.h"
 
 namespace sluice::engine::toy {

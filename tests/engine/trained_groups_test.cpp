@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "engine/check/check.h"
 #include "engine/run/run.h"
 #include "tests/engine/random_pipeline.h"

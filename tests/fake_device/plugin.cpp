@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "engine/contract/plugin.h"
+#include "engine/contract/plugin/plugin.h"
 #include "engine/contract/registry.h"
 #include "tests/fake_device/fake_device.h"
 

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <set>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::fake {
 

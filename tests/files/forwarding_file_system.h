@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "base/file_system.h"
+#include "base/files/file_system.h"
 
 namespace sluice {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "base/file_system.h"
+#include "base/files/file_system.h"
 
 namespace sluice {
 

@@ -1,7 +1,7 @@
 #include <ctime>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/fuzz/target.h"
 #include "text/chat/chat_template.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::nodes::builtin_test {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/contract/common_memory.h"
+#include "engine/contract/world/common_memory.h"
 
 namespace sluice::nodes::testing {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/contract/device_exchange.h"
+#include "engine/contract/world/device_exchange.h"
 
 namespace sluice::nodes::testing {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <tuple>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/contract/key_help.h"
 #include "nodes/builtin.h"
 #include "tests/source_folder.h"

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/float_range.h"
-#include "base/sum_tree.h"
-#include "engine/contract/gradient_group.h"
-#include "engine/contract/world.h"
+#include "base/numbers/float_range.h"
+#include "base/numbers/sum_tree.h"
+#include "engine/contract/world/gradient_group.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::nodes::testing {
 

@@ -5,10 +5,10 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/path_kind.h"
-#include "base/random.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
+#include "base/numbers/random.h"
+#include "base/text/strings.h"
 #include "dsl/parse.h"
 #include "engine/check/check.h"
 #include "engine/plan/plan.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <thread>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "models/forward/activation_bytes.h"
 #include "models/memory/tensor_memory.h"
 #include "nodes/columns/columns.h"

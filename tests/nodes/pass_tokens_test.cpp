@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "nodes/columns/columns.h"
 #include "nodes/forward/logprobs.h"
 #include "nodes/forward/values.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/source_folder.h"
 
 namespace sluice::nodes {

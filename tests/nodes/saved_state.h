@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "engine/contract/node.h"
 #include "engine/contract/state.h"
 #include "engine/contract/state_json.h"

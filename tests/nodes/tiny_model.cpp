@@ -10,9 +10,9 @@
 #include <optional>
 #include <stdexcept>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "base/random.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
+#include "base/numbers/random.h"
 #include "models/folder/folder.h"
 #include "nodes/columns/columns.h"
 #include "nodes/models/gradients/common_training.h"

@@ -23,7 +23,7 @@
 #include <iostream>
 #include <string>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "models/adapters/lora.h"
 #include "models/folder/folder.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "text/jinja/template.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <iostream>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "text/tokenizer/stream_decoder.h"
 
 namespace sluice::text {

@@ -1,7 +1,7 @@
 // A plugin that cannot register its types.
 #include <stdexcept>
 
-#include "engine/contract/plugin.h"
+#include "engine/contract/plugin/plugin.h"
 
 namespace {
 

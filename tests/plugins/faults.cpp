@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/contract/node.h"
-#include "engine/contract/plugin.h"
+#include "engine/contract/plugin/plugin.h"
 #include "engine/contract/registry.h"
 #include "nodes/rollout/environments/environment.h"
 

@@ -1,7 +1,7 @@
 // Node types that only a plugin would have, for the problems that none of the builtin types can cause.
 #include "base/error.h"
 #include "engine/contract/node.h"
-#include "engine/contract/plugin.h"
+#include "engine/contract/plugin/plugin.h"
 #include "engine/contract/registry.h"
 #include "engine/plan/data_look.h"
 

@@ -1,6 +1,6 @@
 // A plugin whose node type has the name of a builtin one.
 #include "engine/contract/node.h"
-#include "engine/contract/plugin.h"
+#include "engine/contract/plugin/plugin.h"
 #include "engine/contract/registry.h"
 
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 #include "text/chat/chat_template.h"

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "tests/text/tokenizer_fixtures.h"
 #include "text/tokenizer/stream_decoder.h"
 

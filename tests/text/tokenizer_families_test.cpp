@@ -1,7 +1,7 @@
 // Small tokenizers of every family against the `tokenizers` package: tests/oracles/tokenizer_reference.py.
 #include <gtest/gtest.h>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "tests/text/tokenizer_fixtures.h"
 
 namespace sluice::text::tokenizer_families_test {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "tests/sanitized.h"
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"

@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "tests/text/tokenizer_fixtures.h"
 #include "text/tokenizer/first_tokens.h"
 

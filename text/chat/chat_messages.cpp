@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/jinja/unicode.h"
 
 namespace sluice::text {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/chat/chat_messages.h"
 
 namespace sluice::text {

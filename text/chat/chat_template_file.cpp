@@ -2,9 +2,9 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 #include "text/chat/chat_template.h"
 #include "text/tokenizer/tokenizer_json.h"
 

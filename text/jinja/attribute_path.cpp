@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/jinja/attributes.h"
 #include "text/jinja/convert.h"
 #include "text/jinja/unicode.h"

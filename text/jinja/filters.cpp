@@ -4,7 +4,7 @@
 #include <array>
 #include <unordered_map>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::text::jinja {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/jinja/attribute_path.h"
 #include "text/jinja/attributes.h"
 #include "text/jinja/convert.h"

@@ -1,6 +1,6 @@
 #include "text/jinja/from_json.h"
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::text::jinja {
 namespace {

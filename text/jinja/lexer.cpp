@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/jinja/string_literal.h"
 #include "text/jinja/unicode.h"
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/jinja/convert.h"
 #include "text/jinja/unicode.h"
 

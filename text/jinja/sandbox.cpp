@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::text::jinja {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/jinja/from_json.h"
 #include "text/jinja/interpreter.h"
 #include "text/jinja/lexer.h"

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/jinja/attributes.h"
 #include "text/jinja/convert.h"
 #include "text/jinja/filters.h"

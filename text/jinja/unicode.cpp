@@ -8,7 +8,7 @@
 #include <iterator>
 #include <memory>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 namespace sluice::text::jinja::unicode {
 namespace {

@@ -1,7 +1,7 @@
 #include "text/tokenizer/charsmap.h"
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/tokenizer/growth.h"
 #include "text/unicode/graphemes.h"
 #include "text/unicode/utf8.h"

@@ -1,4 +1,4 @@
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/decoder_steps.h"
 #include "text/tokenizer/whole_token_step.h"

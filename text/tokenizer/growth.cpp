@@ -1,7 +1,7 @@
 #include "text/tokenizer/growth.h"
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::text {
 

@@ -1,6 +1,6 @@
 #include "text/tokenizer/metaspace.h"
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/tokenizer/tokenizer_json.h"
 #include "text/unicode/utf8.h"
 

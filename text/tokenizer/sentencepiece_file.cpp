@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/text/strings.h"
 #include "text/tokenizer/protobuf.h"
 
 namespace sluice::text {

@@ -8,8 +8,8 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 #include "text/tokenizer/base64.h"
 #include "text/tokenizer/sentencepiece_file.h"
 #include "text/tokenizer/tokenizer_json.h"

@@ -1,6 +1,6 @@
 #include "text/tokenizer/splitter.h"
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/tokenizer/tokenizer_json.h"
 
 namespace sluice::text {

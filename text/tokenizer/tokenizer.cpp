@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 #include "text/tokenizer/sentencepiece_tokenizer.h"
 #include "text/tokenizer/tokenizer_json.h"
 #include "text/unicode/utf8.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/tokenizer_json.h"
 

@@ -3,7 +3,7 @@
 #include <functional>
 #include <optional>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/decoder_steps.h"
 #include "text/tokenizer/tokenizer_json.h"

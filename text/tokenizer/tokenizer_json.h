@@ -9,8 +9,8 @@
 
 namespace sluice::text {
 
-/// The content of one JSON file of a tokenizer. base/json.h keeps the order of keys at a price quadratic in their number, which a
-/// vocabulary cannot pay; this one does not.
+/// The content of one JSON file of a tokenizer. base/json/json.h keeps the order of keys at a price quadratic in their number,
+/// which a vocabulary cannot pay; this one does not.
 struct TokenizerJson {
   std::string name;  // the path, for messages
   nlohmann::json root;

@@ -1,6 +1,6 @@
 #include "text/tokenizer/tokenizer_model.h"
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/tokenizer/reference_number.h"
 #include "text/tokenizer/tokenizer_bpe.h"
 #include "text/tokenizer/tokenizer_json.h"

@@ -1,6 +1,6 @@
 #include "text/tokenizer/tokenizer_normalizer.h"
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/tokenizer/base64.h"
 #include "text/tokenizer/character_steps.h"
 #include "text/tokenizer/growth.h"

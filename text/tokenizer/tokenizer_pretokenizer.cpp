@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/tokenizer/tokenizer_json.h"
 #include "text/unicode/utf8.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/tool_calls/call_json.h"
 #include "text/tool_calls/call_marks.h"
 #include "text/tool_calls/call_value.h"

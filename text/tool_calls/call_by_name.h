@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "text/tool_calls/tool_call.h"
 
 namespace sluice::text {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/tool_calls/call_marks.h"
 #include "text/unicode/utf8.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/tool_calls/call_marks.h"
 
 namespace sluice::text {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::engine {
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <optional>
 
-#include "engine/contract/micro_batch.h"
-#include "engine/contract/token_budget.h"
-#include "engine/contract/world.h"
+#include "engine/contract/columns/micro_batch.h"
+#include "engine/contract/columns/token_budget.h"
+#include "engine/contract/world/world.h"
 #include "engine/schedule/help/mutual_help.h"
 #include "engine/schedule/help/take_over.h"
 

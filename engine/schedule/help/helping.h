@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "engine/contract/micro_batch.h"
-#include "engine/contract/token_budget.h"
-#include "engine/contract/world.h"
+#include "engine/contract/columns/micro_batch.h"
+#include "engine/contract/columns/token_budget.h"
+#include "engine/contract/world/world.h"
 #include "engine/schedule/help/mutual_help.h"
 #include "engine/schedule/help/place.h"
 

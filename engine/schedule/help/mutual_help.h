@@ -13,10 +13,10 @@
 #include <tuple>
 #include <vector>
 
-#include "base/bytes.h"
-#include "engine/contract/micro_batch.h"
-#include "engine/contract/token_budget.h"
-#include "engine/contract/world.h"
+#include "base/numbers/bytes.h"
+#include "engine/contract/columns/micro_batch.h"
+#include "engine/contract/columns/token_budget.h"
+#include "engine/contract/world/world.h"
 #include "engine/plan/plan.h"
 #include "engine/ranks/rank_links.h"
 #include "engine/schedule/help/owners_seen.h"

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <string>
 
-#include "engine/contract/publication.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/publication.h"
+#include "engine/contract/world/world.h"
 #include "engine/ranks/returning_ranks.h"
 #include "engine/ranks/roll_call.h"
 #include "engine/schedule/help/mutual_help.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <variant>
 
-#include "engine/contract/micro_batch.h"
-#include "engine/contract/token_budget.h"
+#include "engine/contract/columns/micro_batch.h"
+#include "engine/contract/columns/token_budget.h"
 #include "engine/schedule/help/mutual_help.h"
 
 namespace sluice::engine {

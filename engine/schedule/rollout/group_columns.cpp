@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/contract/contract_breach.h"
+#include "engine/contract/columns/contract_breach.h"
 #include "engine/contract/text_bound.h"
 
 namespace sluice::engine {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/contract/micro_batch.h"
+#include "engine/contract/columns/micro_batch.h"
 #include "engine/schedule/state/run_state.h"
 
 namespace sluice::engine {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/contract/contract.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 #include "engine/schedule/state/filter_tally.h"
 
 namespace sluice::engine {

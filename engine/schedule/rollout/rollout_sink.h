@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/metrics.h"
 #include "engine/contract/node.h"
+#include "engine/contract/world/metrics.h"
 #include "engine/observe/work_observer.h"
 #include "engine/schedule/stages/admission_stage.h"
 

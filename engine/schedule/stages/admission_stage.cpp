@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/contract/contract_breach.h"
+#include "engine/contract/columns/contract_breach.h"
 
 namespace sluice::engine {
 

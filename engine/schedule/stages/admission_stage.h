@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "engine/contract/micro_batch.h"
+#include "engine/contract/columns/micro_batch.h"
+#include "engine/contract/columns/token_budget.h"
 #include "engine/contract/node.h"
-#include "engine/contract/token_budget.h"
 
 namespace sluice::engine {
 

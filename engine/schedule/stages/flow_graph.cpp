@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/schedule/stages/arrivals.h"
 #include "engine/schedule/stages/rank_wait.h"
 

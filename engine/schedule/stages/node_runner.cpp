@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/contract/contract_breach.h"
+#include "engine/contract/columns/contract_breach.h"
 #include "engine/contract/text_bound.h"
 #include "engine/observe/engine_metrics.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/contract/contract_breach.h"
+#include "engine/contract/columns/contract_breach.h"
 
 namespace sluice::engine {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/contract/micro_batch.h"
+#include "engine/contract/columns/micro_batch.h"
 
 namespace sluice::engine {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "engine/contract/contract_breach.h"
+#include "engine/contract/columns/contract_breach.h"
 #include "engine/observe/engine_metrics.h"
 
 namespace sluice::engine {

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/contract/token_budget.h"
+#include "engine/contract/columns/token_budget.h"
 #include "engine/schedule/stages/packer.h"
 #include "engine/schedule/stages/stage_host.h"
 #include "engine/schedule/state/run_state.h"

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "engine/contract/token_budget.h"
+#include "engine/contract/columns/token_budget.h"
 #include "engine/schedule/stages/executor.h"
 
 namespace sluice::engine {

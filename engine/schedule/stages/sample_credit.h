@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/contract/node.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 
 namespace sluice::engine {
 

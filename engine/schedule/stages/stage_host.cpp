@@ -4,8 +4,8 @@
 #include <initializer_list>
 #include <utility>
 
-#include "base/crc32c.h"
 #include "base/error.h"
+#include "base/numbers/crc32c.h"
 #include "engine/contract/state_json.h"
 #include "engine/schedule/help/samplers_there.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 #include "engine/schedule/state/iteration_cutoff.h"
 
 namespace sluice::engine {

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/memory/out_of_memory.h"
 
 namespace sluice::engine {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/contract/micro_batch.h"
+#include "engine/contract/columns/micro_batch.h"
 #include "engine/contract/node.h"
 
 namespace sluice::engine {

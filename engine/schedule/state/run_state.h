@@ -10,8 +10,8 @@
 
 #include "engine/checkpoint/checkpointer.h"
 #include "engine/checkpoint/own_parts.h"
-#include "engine/contract/token_budget.h"
-#include "engine/contract/world.h"
+#include "engine/contract/columns/token_budget.h"
+#include "engine/contract/world/world.h"
 #include "engine/observe/activity.h"
 #include "engine/observe/clock.h"
 #include "engine/observe/iteration_log.h"

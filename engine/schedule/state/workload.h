@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/common_memory.h"
 #include "engine/contract/node.h"
-#include "engine/contract/outside_work.h"
+#include "engine/contract/world/common_memory.h"
+#include "engine/contract/world/outside_work.h"
 #include "engine/plan/plan.h"
 
 namespace sluice::engine {

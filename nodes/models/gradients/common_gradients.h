@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/float_range.h"
-#include "engine/contract/common_memory.h"
-#include "engine/contract/gradient_group.h"
+#include "base/numbers/float_range.h"
+#include "engine/contract/world/common_memory.h"
+#include "engine/contract/world/gradient_group.h"
 #include "models/train/adamw.h"
 #include "nodes/models/gradients/gradient_exchange.h"
 #include "nodes/models/gradients/weight_hooks.h"

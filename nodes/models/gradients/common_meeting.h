@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/contract/common_memory.h"
+#include "engine/contract/world/common_memory.h"
 
 namespace sluice::nodes {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/contract/common_memory.h"
+#include "engine/contract/world/common_memory.h"
 #include "models/train/adamw.h"
 
 namespace sluice::nodes {

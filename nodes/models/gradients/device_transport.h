@@ -4,19 +4,19 @@
 
 #include <vector>
 
-#include "base/float_range.h"
-#include "base/sum_tree.h"
-#include "engine/contract/device_exchange.h"
-#include "engine/contract/gradient_group.h"
-#include "engine/contract/world.h"
+#include "base/numbers/float_range.h"
+#include "base/numbers/sum_tree.h"
+#include "engine/contract/world/device_exchange.h"
+#include "engine/contract/world/gradient_group.h"
+#include "engine/contract/world/world.h"
 #include "models/train/adamw.h"
 #include "nodes/models/gradients/bucket_transport.h"
 
 namespace sluice::nodes {
 
 /// From device to device. Each rank gets from all others what they have of its part of a bucket and adds it as the tree says
-/// (base/sum_tree.h), so the bits of the sum do not depend on the number of ranks; the traffic is that of a ring. Over the host
-/// go the squares of blocks alone, eight bytes for each 16,384 gradients.
+/// (base/numbers/sum_tree.h), so the bits of the sum do not depend on the number of ranks; the traffic is that of a ring. Over
+/// the host go the squares of blocks alone, eight bytes for each 16,384 gradients.
 ///
 /// Uses all it is given, which outlives it; `world` is of the ranks that train. Takes, for a moment, memory of the device for the
 /// parts of a bucket that come. Failure: as DeviceExchange and GradientGroup.

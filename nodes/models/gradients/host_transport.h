@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "base/float_range.h"
-#include "engine/contract/gradient_group.h"
+#include "base/numbers/float_range.h"
+#include "engine/contract/world/gradient_group.h"
 #include "models/train/adamw.h"
 #include "nodes/models/gradients/bucket_transport.h"
 #include "nodes/models/gradients/trained_buffers.h"

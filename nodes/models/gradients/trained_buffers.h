@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/float_range.h"
+#include "base/numbers/float_range.h"
 #include "models/train/flat_parameters.h"
 
 namespace sluice::nodes {

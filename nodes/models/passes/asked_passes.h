@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/contract/pass_group.h"
+#include "engine/contract/world/pass_group.h"
 #include "nodes/models/passes/pass_request.h"
 
 namespace sluice::nodes {
@@ -15,7 +15,7 @@ namespace sluice::nodes {
 /// sample's outputs do not depend on what else is in its pass, these are, on the CPU, what one rank would have to the bit.
 ///
 /// Ownership: uses the groups, which outlive this. Threads: any, one pass at a time. Waits for: the ranks that it asks. Failure:
-/// as engine/contract/pass_group.h.
+/// as engine/contract/world/pass_group.h.
 class AskedPasses {
  public:
   /// In each group this rank has place 0, and there is one other. At least one group.
@@ -34,7 +34,7 @@ class AskedPasses {
 
 /// Computes passes of a frozen model for one rank that asks, until that one is through; `turn` is held while it computes, so that
 /// a rank that many ask has the activations of one pass. Threads: one for each group. Waits for: the rank that asks. Failure:
-/// what the pass throws, and as engine/contract/pass_group.h.
+/// what the pass throws, and as engine/contract/world/pass_group.h.
 void answer_passes(engine::PassGroup& group, const models::Transformer& model, std::mutex& turn);
 
 /// `whole` cut between samples into at most so many requests of about as many tokens, in order; none of them is without samples.

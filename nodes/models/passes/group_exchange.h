@@ -4,14 +4,14 @@
 
 #include <span>
 
-#include "engine/contract/column.h"
-#include "engine/contract/pass_group.h"
+#include "engine/contract/columns/column.h"
+#include "engine/contract/world/pass_group.h"
 #include "models/layers/segment.h"
 
 namespace sluice::nodes {
 
 /// What ranks that compute a pass together give each other, as columns of a pass group, which outlives this. Threads, waiting and
-/// failure: as engine/contract/pass_group.h.
+/// failure: as engine/contract/world/pass_group.h.
 class GroupExchange final : public models::SegmentExchange {
  public:
   explicit GroupExchange(engine::PassGroup& group) : group_(group) {}

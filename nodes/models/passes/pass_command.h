@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/model_versions.h"
 #include "engine/contract/settings.h"
+#include "engine/contract/world/model_versions.h"
 #include "models/layers/segment.h"
 #include "nodes/models/passes/pass_request.h"
 

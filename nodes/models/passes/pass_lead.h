@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/contract/pass_group.h"
+#include "engine/contract/world/pass_group.h"
 #include "nodes/models/passes/group_exchange.h"
 #include "nodes/models/passes/pass_command.h"
 

@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/contract/pass_group.h"
+#include "engine/contract/world/pass_group.h"
 #include "nodes/models/passes/pass_command.h"
 
 namespace sluice::nodes {
 
 // How a pass goes to another rank and its outputs come back: a command in front, and the columns that it announces after it.
-// Places are of the group; threads, waiting and failure are as engine/contract/pass_group.h has them.
+// Places are of the group; threads, waiting and failure are as engine/contract/world/pass_group.h has them.
 
 /// `part`: what that place computes. `command`: of the kind kCompute, whose sizes are filled in here.
 void send_request(engine::PassGroup& group, int to, PassCommand command, const PassRequest& part);

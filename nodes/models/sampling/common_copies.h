@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/common_memory.h"
+#include "engine/contract/world/common_memory.h"
 #include "models/config/config.h"
 #include "models/config/precision.h"
 #include "models/layers/weights.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/contract/pass_group.h"
+#include "engine/contract/world/pass_group.h"
 #include "models/sample/decoder.h"
 #include "models/sample/kv_cache.h"
 #include "nodes/models/passes/group_exchange.h"

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/contract/pass_group.h"
+#include "engine/contract/world/pass_group.h"
 #include "models/sample/shared_steps.h"
 #include "nodes/models/passes/group_exchange.h"
 #include "nodes/models/sampling/sampling_command.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/folder.h"
+#include "base/files/folder.h"
 
 namespace sluice::nodes {
 

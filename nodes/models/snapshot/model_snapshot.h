@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "base/file_system.h"
+#include "base/files/file_system.h"
 #include "engine/contract/model.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 #include "models/folder/folder.h"
 #include "models/forward/transformer.h"
 #include "models/memory/host_copy.h"

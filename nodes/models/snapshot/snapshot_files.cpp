@@ -10,8 +10,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/path_kind.h"
-#include "base/strings.h"
+#include "base/files/path_kind.h"
+#include "base/text/strings.h"
 #include "models/folder/safetensors.h"
 #include "models/folder/safetensors_writer.h"
 #include "nodes/models/snapshot/stored_pieces.h"

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <optional>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::nodes {
 namespace {

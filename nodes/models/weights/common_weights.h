@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/float_range.h"
-#include "engine/contract/common_memory.h"
+#include "base/numbers/float_range.h"
+#include "engine/contract/world/common_memory.h"
 #include "models/config/config.h"
 #include "models/config/output_head.h"
 #include "models/config/precision.h"
@@ -24,7 +24,7 @@ namespace sluice::nodes {
 /// (models/train/flat_layout.h), the rest after each other. Adapters are not among them.
 ///
 /// The memory is as wide as all weights on every rank, and takes what was written: a rank that loads puts only its own part
-/// there. Whoever writes later knows that nobody reads. One thread. Failure: as engine/contract/common_memory.h.
+/// there. Whoever writes later knows that nobody reads. One thread. Failure: as engine/contract/world/common_memory.h.
 class CommonWeights {
  public:
   struct Of {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/contract/model.h"
-#include "engine/contract/publication.h"
+#include "engine/contract/world/publication.h"
 #include "models/layers/weights.h"
 #include "nodes/models/sampling/sampled_weights.h"
 #include "nodes/models/weights/versions_together.h"
@@ -43,9 +43,9 @@ LandedModel landed_model(const std::string& model, const WireLayout& layout, con
 /// others to receive it, and to pack it when it has done so itself: then nothing samples from that memory on any of them.
 ///
 /// Threads: receive() from any, one version after the other; `done` is called on the thread of the publication or of this.
-/// Failure: of the publication, as engine/contract/publication.h has it; a version that does not come is waited for by nobody
-/// here. A version that cannot be packed, as without memory, is not acknowledged: `done` gets why, and nothing is packed after
-/// that.
+/// Failure: of the publication, as engine/contract/world/publication.h has it; a version that does not come is waited for by
+/// nobody here. A version that cannot be packed, as without memory, is not acknowledged: `done` gets why, and nothing is packed
+/// after that.
 class ReceivedWeights {
  public:
   /// All references outlive this.

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/crc32c.h"
+#include "base/numbers/crc32c.h"
 #include "models/kernels/parallel.h"
 
 namespace sluice::nodes {

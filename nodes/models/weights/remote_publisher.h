@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/publication.h"
+#include "engine/contract/world/publication.h"
 #include "nodes/models/weights/weight_publisher.h"
 #include "nodes/models/weights/wire_layout.h"
 
@@ -18,7 +18,7 @@ namespace sluice::nodes {
 /// from, those ranks know.
 ///
 /// Every rank that trains has all of the live weights, and so owns an equal part of each version. Failure: of the ranks that
-/// receive, see engine/contract/publication.h.
+/// receive, see engine/contract/world/publication.h.
 class RemotePublisher final : public WeightPublisher {
  public:
   /// `publications` outlives this. `trained`: what of the live weights is trained, the same tensors always.

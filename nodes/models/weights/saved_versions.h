@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/model_versions.h"
+#include "engine/contract/world/model_versions.h"
 #include "models/memory/host_copy.h"
 #include "nodes/models/weights/weight_publisher.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/contract/model.h"
-#include "engine/contract/pass_group.h"
+#include "engine/contract/world/pass_group.h"
 
 namespace sluice::nodes {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/contract/model.h"
-#include "engine/contract/publication.h"
+#include "engine/contract/world/publication.h"
 #include "models/config/config.h"
 #include "models/config/output_head.h"
 #include "models/config/precision.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/outside_work.h"
+#include "engine/contract/world/outside_work.h"
 #include "nodes/models/model_text.h"
 
 namespace sluice::nodes {

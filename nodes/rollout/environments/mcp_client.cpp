@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/shown_text.h"
-#include "base/strings.h"
+#include "base/text/shown_text.h"
+#include "base/text/strings.h"
 
 namespace sluice::nodes {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "nodes/rollout/environments/tool_source.h"
 
 namespace sluice::nodes {

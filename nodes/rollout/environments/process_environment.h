@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/json.h"
-#include "base/subprocess.h"
+#include "base/json/json.h"
+#include "base/process/subprocess.h"
 #include "engine/contract/contract.h"
 #include "nodes/rollout/environments/environment.h"
 

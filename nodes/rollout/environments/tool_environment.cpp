@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/rollout/environments/tool_servers.h"
 #include "nodes/rollout/environments/tool_turns.h"
 #include "nodes/sources/conversation.h"

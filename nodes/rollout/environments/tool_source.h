@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
-#include "base/subprocess.h"
-#include "engine/contract/outside_work.h"
+#include "base/json/json.h"
+#include "base/process/subprocess.h"
+#include "engine/contract/world/outside_work.h"
 
 namespace sluice::nodes {
 

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 /// Whether what a solution wrote or returned is what a test expects. Values are those of exact_json().
 namespace sluice::nodes {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/scorers/exact_json.h"
 #include "nodes/scorers/number_parts.h"
 

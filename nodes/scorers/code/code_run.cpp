@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "nodes/columns/column_json.h"
 #include "nodes/scorers/code/code_answers.h"
 #include "nodes/scorers/embedded.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "nodes/scorers/code/code_runs.h"
 
 namespace sluice::nodes {

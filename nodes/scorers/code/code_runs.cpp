@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/scorers/code/code_run.h"
 
 namespace sluice::nodes {

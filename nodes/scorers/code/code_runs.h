@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/outside_work.h"
+#include "engine/contract/world/outside_work.h"
 #include "nodes/scorers/code/code_problem.h"
 #include "nodes/scorers/code/sandbox.h"
 

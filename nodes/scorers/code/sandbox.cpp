@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/scorers/code/seccomp_filter.h"
 
 namespace sluice::nodes {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 
 namespace sluice::nodes {
 

@@ -4,8 +4,8 @@
 #include <set>
 #include <vector>
 
-#include "base/json_events.h"
-#include "base/shown_text.h"
+#include "base/json/json_events.h"
+#include "base/text/shown_text.h"
 
 namespace sluice::nodes {
 namespace {

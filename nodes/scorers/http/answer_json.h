@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace sluice::nodes {
 
@@ -15,7 +15,7 @@ struct AnswerJson {
 };
 
 /// Refused are a number that no double holds, as 1e999, and an object that has a key twice, of which readers take the first or
-/// the last. What nests too deep for base/json.h is not JSON.
+/// the last. What nests too deep for base/json/json.h is not JSON.
 AnswerJson json_of_answer(std::string_view text);
 
 }  // namespace sluice::nodes

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/no_pipe_signal.h"
-#include "base/url_passwords.h"
+#include "base/process/no_pipe_signal.h"
+#include "base/text/url_passwords.h"
 #include "engine/contract/version.h"
 #include "nodes/scorers/http/http_failure.h"
 #include "nodes/scorers/http/http_url.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/outside_work.h"
+#include "engine/contract/world/outside_work.h"
 
 namespace sluice::nodes {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/printable.h"
-#include "base/strings.h"
-#include "base/url_passwords.h"
+#include "base/text/printable.h"
+#include "base/text/strings.h"
+#include "base/text/url_passwords.h"
 
 namespace sluice::nodes {
 namespace {

@@ -1,7 +1,7 @@
 #include "nodes/scorers/http/http_retries.h"
 
 #include "base/log.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::nodes {
 

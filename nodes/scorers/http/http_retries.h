@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/contract/metrics.h"
+#include "engine/contract/world/metrics.h"
 #include "nodes/scorers/http/http_client.h"
 
 namespace sluice::nodes {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "base/json.h"
-#include "base/shown_text.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/shown_text.h"
+#include "base/text/strings.h"
 #include "nodes/columns/column_json.h"
 #include "nodes/scorers/http/answer_json.h"
 #include "nodes/scorers/metric_name.h"

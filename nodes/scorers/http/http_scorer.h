@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 #include "nodes/scorers/failed_samples.h"

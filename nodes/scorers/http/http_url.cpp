@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "base/strings.h"
-#include "base/url_passwords.h"
+#include "base/text/strings.h"
+#include "base/text/url_passwords.h"
 
 namespace sluice::nodes {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/shown_text.h"
-#include "base/strings.h"
+#include "base/text/shown_text.h"
+#include "base/text/strings.h"
 #include "nodes/columns/column_json.h"
 #include "nodes/columns/columns.h"
 #include "nodes/scorers/http/answer_json.h"

@@ -6,9 +6,9 @@
 #include <limits>
 #include <set>
 
-#include "base/json.h"
-#include "base/shown_text.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/shown_text.h"
+#include "base/text/strings.h"
 #include "nodes/columns/score_columns.h"
 #include "nodes/scorers/http/answer_json.h"
 #include "nodes/scorers/scorer.h"

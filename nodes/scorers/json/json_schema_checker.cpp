@@ -11,8 +11,8 @@
 #include <valijson/validator.hpp>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
 #include "nodes/scorers/exact_json.h"
 #include "nodes/scorers/json/json_schema_checks.h"
 #include "nodes/scorers/json/json_schema_document.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "nodes/scorers/json/json_schema_document.h"
 
 namespace sluice::nodes {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/scorers/exact_json.h"
 #include "nodes/scorers/json/json_schema_checks.h"
 

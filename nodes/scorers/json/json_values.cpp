@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/scorers/exact_json.h"
 #include "nodes/scorers/number_parts.h"
 

@@ -1,7 +1,7 @@
 #include "nodes/scorers/math/multiple_choice.h"
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/columns/columns.h"
 #include "nodes/scorers/math/math_text.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/scorers/number_parts.h"
 
 namespace sluice::nodes {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "nodes/columns/columns.h"
 #include "nodes/scorers/math/math_text.h"
 #include "nodes/scorers/number_parts.h"

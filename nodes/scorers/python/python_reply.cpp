@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/shown_text.h"
+#include "base/json/json.h"
+#include "base/text/shown_text.h"
 #include "nodes/scorers/metric_name.h"
 
 namespace sluice::nodes {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace sluice::nodes {
 namespace {

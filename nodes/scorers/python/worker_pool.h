@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/subprocess.h"
-#include "engine/contract/outside_work.h"
+#include "base/process/subprocess.h"
+#include "engine/contract/world/outside_work.h"
 
 namespace sluice::nodes {
 

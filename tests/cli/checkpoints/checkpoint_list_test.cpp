@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/golden.h"
 #include "tests/temporary_folder.h"
 

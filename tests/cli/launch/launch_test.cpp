@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/machine.h"
-#include "base/strings.h"
+#include "base/process/machine.h"
+#include "base/text/strings.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::cli::launch_test {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::cli::plugin_rules_test {

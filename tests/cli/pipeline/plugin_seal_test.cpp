@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::cli::plugin_seal_test {

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <string>
 
-#include "base/crc32c.h"
-#include "base/file.h"
+#include "base/files/file.h"
+#include "base/numbers/crc32c.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::cli::damage_name_test {

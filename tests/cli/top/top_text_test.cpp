@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "tests/golden.h"
 
 namespace sluice::cli::top_text_test {

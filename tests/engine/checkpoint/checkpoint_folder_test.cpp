@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/random.h"
+#include "base/files/file.h"
+#include "base/numbers/random.h"
 #include "engine/contract/state.h"
 #include "engine/contract/state_json.h"
 #include "tests/engine/toy_checkpoint.h"

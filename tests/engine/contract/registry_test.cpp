@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "tests/engine/toy_nodes.h"
 
 namespace sluice::engine::testing::registry_test {

@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "base/confined_file_system.h"
 #include "base/error.h"
+#include "base/files/confined_file_system.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::engine::run_folder_test {

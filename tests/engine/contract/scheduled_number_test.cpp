@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/source_folder.h"
 
 namespace sluice::engine::scheduled_number_test {

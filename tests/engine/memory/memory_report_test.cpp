@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "engine/memory/out_of_memory.h"
 
 namespace sluice::engine::memory_report_test {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::engine::least_squares_test {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::engine::undisturbed_line_test {
 namespace {

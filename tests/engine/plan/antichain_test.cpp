@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::engine::antichain_test {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::engine::contribution_bytes_test {
 namespace {

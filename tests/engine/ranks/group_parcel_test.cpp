@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::engine::group_parcel_test {
 namespace {

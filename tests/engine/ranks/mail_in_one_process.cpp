@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "engine/ranks/message_handlers.h"
 
 namespace sluice::engine::testing {

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "base/numbers/bytes.h"
 #include "engine/ranks/contribution_bytes.h"
 #include "tests/engine/ranks/mail_in_one_process.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::engine::testing {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::engine::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/contract/publication.h"
+#include "engine/contract/world/publication.h"
 
 namespace sluice::engine::testing {
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::engine::run_files_test {

@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "engine/check/check.h"
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_nodes.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "engine/check/check.h"
 #include "engine/plan/cluster_work.h"
 #include "tests/engine/spec_builder.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "models/config/config.h"
 #include "models/layers/weight_names.h"
 #include "tests/source_folder.h"

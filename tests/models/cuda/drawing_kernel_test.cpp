@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "tests/models/cuda/host_block.h"
 
 // The code of the kernels, run on the host with the same blocks, threads, warps and lanes, against the cumulative sums of a

@@ -15,7 +15,7 @@ import mutating  # noqa: E402
 from place import torch_folder  # noqa: E402
 
 CUDA, TESTS = "models/cuda/", "tests/models/cuda/"
-HOST = (TESTS + "host_block.cpp", "base/random.cpp")
+HOST = (TESTS + "host_block.cpp", "base/numbers/random.cpp")
 PAGED, GROUPED, SKINNY, ROWS, DRAWING, NORM, GATED, TURN, LOGITS, FLAT = (
     CUDA + f"{name}_kernel{'s' if name == 'row' else ''}.h"
     for name in ("paged_decode", "grouped_decode", "skinny_product", "row", "drawing", "rms_norm", "gated", "turn", "logit_rows", "flat_step"))

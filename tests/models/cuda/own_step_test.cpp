@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "models/portable/abilities.h"
 #include "models/portable/decoder.h"
 #include "models/portable/layer_maths.h"

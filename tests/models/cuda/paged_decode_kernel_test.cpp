@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "models/cuda/grouped_decode_kernel.h"
 #include "tests/models/cuda/host_block.h"
 

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "tests/models/cuda/host_block.h"
 
 // The code of the kernels, run on the host with the same blocks, threads, warps and lanes, against formulas in double precision.

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "tests/models/cuda/host_block.h"
 
 // The code of the kernel, run on the host with the same blocks, threads, warps and lanes, against sums of products.

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "tests/models/cuda/host_training_kernels.h"
 
 // The code of our kernels of training, run on the host with their blocks, threads, warps and lanes, on random shapes against

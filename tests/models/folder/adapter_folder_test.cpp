@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/path_kind.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
+#include "base/json/json.h"
 #include "models/adapters/lora.h"
 #include "models/folder/folder.h"
 #include "models/folder/safetensors.h"

@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <set>
 
-#include "base/crc32c.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
+#include "base/numbers/crc32c.h"
 #include "models/folder/safetensors.h"
 #include "models/folder/safetensors_writer.h"
 #include "tests/files/faulty_file_system.h"

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "models/folder/folder.h"
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"

@@ -13,7 +13,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "models/folder/folder.h"
 #include "models/forward/action_logprobs.h"
 #include "models/kernels/parallel.h"

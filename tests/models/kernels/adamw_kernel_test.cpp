@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "tests/models/instruction_sets.h"
 
 namespace sluice::models::adamw_kernel_test {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/machine.h"
+#include "base/process/machine.h"
 #include "tests/models/allocation_counter.h"
 
 namespace sluice::models::parallel_test {

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "models/adapters/lora.h"
 #include "models/folder/folder.h"
 #include "models/folder/safetensors.h"

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "models/memory/tensor_memory.h"
 
 namespace sluice::models::fresh_weights_test {

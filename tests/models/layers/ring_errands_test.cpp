@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 // Attention over all pairs of tokens, one by one, against what the ranks of a ring do.
 namespace sluice::models::ring_errands_test {

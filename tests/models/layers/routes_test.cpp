@@ -17,7 +17,7 @@
 #include <numeric>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "models/forward/transformer.h"
 #include "models/layers/feed_forward/experts.h"
 #include "models/layers/feed_forward/routing.h"

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "models/memory/tensor_memory.h"
 
 namespace sluice::models::tensor_pool_test {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "models/cuda/own_kernels.h"
 #include "models/portable/abilities.h"
 #include "models/portable/layer_maths.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "models/portable/likeliest_tokens.h"
 #include "models/sample/sampler.h"
 #include "tests/models/devices.h"

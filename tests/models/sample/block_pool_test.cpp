@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::models::block_pool_test {
 namespace {

@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "models/kernels/parallel.h"
 #include "models/sample/sampler.h"
 #include "tests/models/allocation_counter.h"

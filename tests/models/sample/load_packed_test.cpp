@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "models/kernels/quantised_rows.h"
 #include "models/memory/tensor_memory.h"
 #include "tests/source_folder.h"

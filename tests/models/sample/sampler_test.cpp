@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "models/kernels/parallel.h"
 
 namespace sluice::models::sampler_test {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "tests/models/instruction_sets.h"
 
 namespace sluice::models::sampling_kernels_test {

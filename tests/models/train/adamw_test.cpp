@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "models/kernels/parallel.h"
 #include "tests/source_folder.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "nodes/columns/columns.h"
 #include "nodes/forward/logprobs.h"
 #include "tests/nodes/node_harness.h"

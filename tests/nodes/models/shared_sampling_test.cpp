@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "engine/ranks/parcel_pass_groups.h"
 #include "models/sample/generation.h"
 #include "nodes/models/sampling/sampling_lead.h"

@@ -2,7 +2,7 @@
 // (tests/oracles/policy_loss_reference.py).
 #include <gmock/gmock.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/nodes/objectives/random_samples.h"
 #include "tests/nodes/objectives/registered_objectives.h"
 #include "tests/source_folder.h"

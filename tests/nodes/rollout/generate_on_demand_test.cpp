@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "base/random.h"
-#include "engine/contract/token_budget.h"
+#include "base/numbers/random.h"
+#include "engine/contract/columns/token_budget.h"
 #include "tests/nodes/sampling.h"
 
 namespace sluice::nodes::generate_on_demand_test {

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
 #include "nodes/builtin.h"
 #include "nodes/columns/columns.h"
 #include "nodes/forward/logprobs.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "tests/text/tokenizer_fixtures.h"
 
 namespace sluice::nodes::response_text_test {

@@ -1,7 +1,7 @@
 #include "nodes/sinks/write_dataset.h"
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 #include "tests/temporary_folder.h"

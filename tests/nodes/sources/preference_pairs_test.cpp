@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "nodes/columns/columns.h"
 #include "tests/nodes/tiny_model.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "tests/text/tokenizer_fixtures.h"
 #include "text/tokenizer/base64.h"
 

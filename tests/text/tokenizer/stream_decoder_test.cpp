@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "tests/text/tokenizer_fixtures.h"
 
 namespace sluice::text::stream_decoder_test {

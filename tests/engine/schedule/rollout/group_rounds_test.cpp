@@ -7,7 +7,7 @@
 #include <memory>
 #include <numeric>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 namespace sluice::engine::group_rounds_test {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/contract/token_budget.h"
+#include "engine/contract/columns/token_budget.h"
 
 namespace sluice::engine::sample_credit_test {
 namespace {

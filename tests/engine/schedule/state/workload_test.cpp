@@ -4,7 +4,7 @@
 
 #include "engine/check/check.h"
 #include "engine/contract/pipeline_builder.h"
-#include "engine/contract/world.h"
+#include "engine/contract/world/world.h"
 #include "tests/engine/toy_world.h"
 
 namespace sluice::engine::workload_test {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
 #include "nodes/train/optimizer_step.h"

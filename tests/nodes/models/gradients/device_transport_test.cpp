@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "nodes/models/gradients/gradient_buckets.h"
 #include "tests/nodes/devices_in_threads.h"
 #include "tests/nodes/gradients_in_one_process.h"

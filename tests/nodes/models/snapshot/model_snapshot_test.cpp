@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/folder.h"
+#include "base/files/file.h"
+#include "base/files/folder.h"
 #include "models/folder/folder.h"
 #include "models/folder/safetensors.h"
 #include "models/folder/safetensors_writer.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/crc32c.h"
 #include "base/error.h"
+#include "base/numbers/crc32c.h"
 #include "nodes/models/language_model.h"
 #include "tests/nodes/tiny_model.h"
 

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
 #include "models/folder/folder.h"
 #include "models/layers/adapter_products.h"
 #include "models/memory/tensor_memory.h"

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/path_kind.h"
+#include "base/files/path_kind.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::nodes::process_environment_test {

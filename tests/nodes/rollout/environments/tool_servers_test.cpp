@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "tests/nodes/rollout/environments/tool_server_script.h"
 
 namespace sluice::nodes::tool_servers_test {

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "nodes/scorers/http/http_client.h"
 #include "tests/temporary_folder.h"
 
