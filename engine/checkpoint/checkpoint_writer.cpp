@@ -142,9 +142,4 @@ void CheckpointWriter::remove_superfluous(const fs::path& folder) {
   }
 }
 
-void prepare_copies(const Plan& plan, const SavedModels& models) {
-  if (plan.checkpoint_copy != CheckpointCopy::kMemory) return;
-  for (const auto& [name, saved] : models) saved.model->prepare_snapshot();
-}
-
 }  // namespace sluice::engine

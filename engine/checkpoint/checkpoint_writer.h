@@ -9,16 +9,9 @@
 
 #include "base/files/file_system.h"
 #include "engine/checkpoint/manifest.h"
-#include "engine/contract/model.h"
+#include "engine/checkpoint/saved_models.h"
 
 namespace sluice::engine {
-
-/// The models that a run trains, by name, with what a checkpoint must know of them.
-struct SavedModel {
-  std::shared_ptr<Model> model;
-  ModelVersions versions;  // ModelUsage::versions
-};
-using SavedModels = std::map<std::string, SavedModel>;
 
 /// The state of a run after an iteration, but for its models, which are written for themselves. A plain value.
 struct Cut {
@@ -74,8 +67,5 @@ class CheckpointWriter {
   std::filesystem::path folder_;      // of all checkpoints
   std::filesystem::path unfinished_;  // of that one
 };
-
-/// Has the models get the memory for their copies, where the plan has them copied. Throws what they throw.
-void prepare_copies(const Plan& plan, const SavedModels& models);
 
 }  // namespace sluice::engine

@@ -146,16 +146,11 @@ void Checkpointer::model_updated(const std::string& model, int64_t iteration) {
   }
   const int64_t begin = parts_.clock.now_ns();
   if (parts_.plan.checkpoint_copy == CheckpointCopy::kMemory)
-    take_snapshot(model, iteration + 1, CheckpointCopy::kMemory);
+    take_snapshot(parts_.writer.models, model, iteration + 1, CheckpointCopy::kMemory);
   else
     save_in_place(model, iteration + 1);
   const std::lock_guard lock(mutex_);
   seconds_ += static_cast<double>(parts_.clock.now_ns() - begin) * 1e-9;
-}
-
-void Checkpointer::take_snapshot(const std::string& model, int64_t iterations, CheckpointCopy copy) {
-  const SavedModel& saved = parts_.writer.models.at(model);
-  saved.model->take_snapshot(saved.versions.saved_with(iterations), copy);
 }
 
 // The run goes on whatever fails: [checkpoint] on_failure is for the thread that completes the cut.
@@ -163,7 +158,7 @@ void Checkpointer::save_in_place(const std::string& model, int64_t iterations) {
   ++held_up_;
   try {
     writer_.begin(iterations);
-    take_snapshot(model, iterations, CheckpointCopy::kNone);
+    take_snapshot(parts_.writer.models, model, iterations, CheckpointCopy::kNone);
     writer_.write_model(model);
   } catch (...) {
     const std::lock_guard lock(mutex_);
@@ -194,13 +189,8 @@ void Checkpointer::save_now() {
   wanted_ = true;
 }
 
-// Memory that cannot be had now is asked for again when the first copy is taken, on the thread of a node, which is then the one
-// to tell.
 void Checkpointer::prepare() {
-  try {
-    prepare_copies(parts_.plan, parts_.writer.models);
-  } catch (const std::exception&) {
-  }
+  prepare_copies(parts_.plan, parts_.writer.models);
   const std::lock_guard lock(mutex_);
   prepared_ = true;
   changed_.notify_all();
@@ -286,7 +276,7 @@ void Checkpointer::save_last() {
   for (const auto& [name, saved] : parts_.writer.models) others_.expect(name, iterations, /*at_the_end=*/true);
   others_.tell_of_last_save(iterations);
   for (const auto& [name, saved] : parts_.writer.models) {
-    take_snapshot(name, iterations, CheckpointCopy::kNone);  // nothing changes any more
+    take_snapshot(parts_.writer.models, name, iterations, CheckpointCopy::kNone);  // nothing changes any more
     writer_.write_model(name);
   }
   finish(cut);

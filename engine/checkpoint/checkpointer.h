@@ -92,7 +92,6 @@ class Checkpointer {
   bool due(int64_t iteration) const;
   void refuse_too_much_state() const;
   void prepare();
-  void take_snapshot(const std::string& model, int64_t iterations, CheckpointCopy copy);
   void save_in_place(const std::string& model, int64_t iterations);
   void loop();
   void write(const Cut& cut);

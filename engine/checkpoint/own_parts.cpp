@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/checkpoint/checkpoint_writer.h"
 #include "engine/checkpoint/checkpoints_place.h"
 #include "engine/checkpoint/parts_of_others.h"
 
@@ -39,7 +38,7 @@ void OwnParts::save(const std::string& model, int64_t iterations) {
   const Part part{.model = model, .iterations = iterations};
   try {
     if (parts_.plan.checkpoint_copy == CheckpointCopy::kNone) {
-      take(part, CheckpointCopy::kNone);
+      take_snapshot(parts_.models, part.model, part.iterations, CheckpointCopy::kNone);
       ++held_up_;
       write(part);  // which tells of what fails, and does not throw
       --held_up_;
@@ -49,7 +48,7 @@ void OwnParts::save(const std::string& model, int64_t iterations) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return prepared_; });
     }
-    take(part, CheckpointCopy::kMemory);
+    take_snapshot(parts_.models, part.model, part.iterations, CheckpointCopy::kMemory);
   } catch (const std::exception& error) {
     return tell(part, reason_of(error));
   }
@@ -58,11 +57,6 @@ void OwnParts::save(const std::string& model, int64_t iterations) {
     copied_.push_back(part);
   }
   changed_.notify_all();
-}
-
-void OwnParts::take(const Part& part, CheckpointCopy copy) {
-  const SavedModel& saved = parts_.models.at(part.model);
-  saved.model->take_snapshot(saved.versions.saved_with(part.iterations), copy);
 }
 
 void OwnParts::write(const Part& part) {
@@ -82,12 +76,8 @@ void OwnParts::tell(const Part& part, const std::string& failure) {
   parts_.reductions.combine(key, {}, [](const Contribution&) {});
 }
 
-// Memory that cannot be had now is asked for again when the first copy is taken.
 void OwnParts::prepare() {
-  try {
-    prepare_copies(parts_.plan, parts_.models);
-  } catch (const std::exception&) {
-  }
+  prepare_copies(parts_.plan, parts_.models);
   const std::lock_guard lock(mutex_);
   prepared_ = true;
   changed_.notify_all();
@@ -124,7 +114,7 @@ void OwnParts::save_last() {
   for (const PlanModel& model : parts_.plan.models) {
     if (!model.usage.updated) continue;
     const Part part{.model = model.name, .iterations = static_cast<int64_t>(decision.front().top), .at_the_end = true};
-    take(part, CheckpointCopy::kNone);  // nothing changes any more
+    take_snapshot(parts_.models, part.model, part.iterations, CheckpointCopy::kNone);  // nothing changes any more
     write(part);
   }
 }

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/files/file_system.h"
-#include "engine/checkpoint/checkpoint_writer.h"
+#include "engine/checkpoint/saved_models.h"
 #include "engine/contract/world/world.h"
 #include "engine/plan/plan.h"
 
@@ -55,7 +55,6 @@ class OwnParts {
 
   void prepare();
   void loop();
-  void take(const Part& part, CheckpointCopy copy);
   void write(const Part& part);
   void tell(const Part& part, const std::string& failure);
 
