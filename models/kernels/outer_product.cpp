@@ -25,7 +25,7 @@ constexpr int64_t kGradWidth = 48;    // outputs whose gradients are packed at o
 constexpr int64_t kWordBlock = 256;   // words of rows of a panel: 32 KB, the first-level cache
 constexpr int64_t kMostInputs = 512;  // of a unit: its panels are 512 KB, half of the second-level cache
 constexpr int64_t kUnitOutputs = 12;  // whole tiles of every machine
-constexpr int64_t kChunkBlocks = 2;   // blocks of words of a loop
+constexpr int64_t kChunkBlocks = 3;   // blocks of words of a loop: what is packed of them fits one large page
 constexpr int64_t kMinUnits = 2;      // packing the inputs on another thread costs more than fewer outputs gain
 
 struct Range {
@@ -55,13 +55,13 @@ struct Chunk {
   int64_t of_cut() const { return parts(outputs, kUnitOutputs); }
 };
 
-/// Packed rows of a thread, as words: a float32, or two bfloat16 of two rows. On large pages: small ones lie where chance puts
+/// Packed rows of a thread, as words: a float32, or two bfloat16 of two rows. On a large page: small ones lie where chance puts
 /// them, and panels that are meant to be in a cache together then drive each other out of it.
 class Scratch {
  public:
   static constexpr int64_t kPanelWords = kMostInputs * kWordBlock;  // of a block of words
-  static constexpr int64_t kWords = kChunkBlocks * kPanelWords + kGradWidth * kWordBlock;
-  static constexpr size_t kBytes = kWords * sizeof(int32_t);
+  static constexpr size_t kBytes = size_t{1} << 21;
+  static_assert((kChunkBlocks * kPanelWords + kGradWidth * kWordBlock) * sizeof(int32_t) <= kBytes);
 
   Scratch() { ::madvise(words_.get(), kBytes, MADV_HUGEPAGE); }  // a wish: small pages do as well
 
@@ -77,7 +77,7 @@ class Scratch {
   bool has(int64_t block) { return block < blocks_ || (++blocks_, false); }
 
  private:
-  static constexpr std::align_val_t kAlignment{size_t{1} << 21};
+  static constexpr std::align_val_t kAlignment{kBytes};
 
   struct Free {
     void operator()(int32_t* words) const { ::operator delete(words, kAlignment); }
