@@ -42,7 +42,7 @@ void add_launch_command(Command& program) {
   launch.option("--ranks", taken->launch.ranks, Values::whole_number(1, kMostLaunched),
                 "how many processes (default: as many as the roles of the pipeline have)");
   launch.option("--restarts", taken->launch.restarts, Values::whole_number(0, kMostRestarts),
-                "how often a lost rank of an elastic role is started again (default: 3)");
+                "how often a lost rank of an elastic role is started again, or all where the run has not begun (default: 3)");
   launch.option("--port", taken->launch.port, Values::whole_number(1, 65535),
                 "of this machine, where they meet (default: one that is free)");
   take_run(launch, taken->launch.run, taken->resume);

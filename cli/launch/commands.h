@@ -14,7 +14,7 @@ struct LaunchArguments {
   RunArguments run;
   int ranks = 0;
   int port = 0;      // of 127.0.0.1, where the ranks meet; 0: one that is free
-  int restarts = 3;  // how often each rank of an elastic role is started again
+  int restarts = 3;  // LaunchOptions::restarts
 };
 /// Runs a pipeline in several processes of this machine, each of them `rlhf-run run`. The exit code is that of the first that
 /// ended badly.

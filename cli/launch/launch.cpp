@@ -50,6 +50,17 @@ SubprocessOptions Launch::options_of(int number) const {
 }
 
 int Launch::wait() {
+  wait_for_all();
+  while (course_.begins_again && !course_.has_begun && children_.asked_to_end() == 0) {
+    begin_again();
+    wait_for_all();
+  }
+  if (course_.bad_code == kDone && course_.asked_code == kDone && course_.after_asked != nullptr)
+    take_for_bad(*course_.after_asked);
+  return course_.bad_code != kDone ? course_.bad_code : course_.asked_code;
+}
+
+void Launch::wait_for_all() {
   while (!all_ended()) {
     children_.attend();  // passes signals on before ends are judged, which may be because of them
     look_whether_it_begins();
@@ -57,13 +68,22 @@ int Launch::wait() {
     hurry();
     end_stopped_ones();
   }
-  if (bad_code_ == kDone && asked_code_ == kDone && after_asked_ != nullptr) take_for_bad(*after_asked_);
-  return bad_code_ != kDone ? bad_code_ : asked_code_;
+}
+
+// At another port: what the ranks of before have left at that one must not be met. Throws UserError.
+void Launch::begin_again() {
+  ++beginnings_;
+  course_ = {};
+  if (options_.port == 0) port_ = free_port();
+  for (Rank& rank : ranks_) {
+    rank = {.number = rank.number, .child = rank.child};
+    children_.start_again(*rank.child, options_of(rank.number));
+  }
 }
 
 // A short run may have begun and ended: what it began with is looked for while rank 0 is there.
 void Launch::look_whether_it_begins() {
-  has_begun_ = has_begun_ || !options_.has_begun || options_.has_begun(ranks_.front().child->process->pid());
+  course_.has_begun = course_.has_begun || !options_.has_begun || options_.has_begun(ranks_.front().child->process->pid());
 }
 
 bool Launch::all_ended() const {
@@ -77,52 +97,54 @@ void Launch::look_for_ends() {
 void Launch::judge_end(Rank& rank) {
   const int code = rank.child->process->shell_code();
   if (rank.number == 0) {  // it ends last: the others have nothing left to do
-    if (!ask_at_) ask_at_ = Clock::now() + options_.notice;
-    late_at_ = Clock::now() + kToEnd;
+    if (!course_.ask_at) course_.ask_at = Clock::now() + options_.notice;
+    course_.late_at = Clock::now() + kToEnd;
   }
   if (code == kDone || rank.ended_as_late) return;
   if (has_ended_without(rank)) return go_on_without(rank);
   if (children_.asked_to_end() != 0 && (code == exit_code_of_signal(SIGINT) || code == exit_code_of_signal(SIGTERM))) {
-    if (asked_code_ == kDone) asked_code_ = code;
+    if (course_.asked_code == kDone) course_.asked_code = code;
     return;
   }
-  if (bad_code_ != kDone) return judge_later_end(rank);
-  if (others_go_on_without(rank)) return has_begun_ ? go_on_without(rank) : end_before_it_begins(rank);
+  if (course_.bad_code != kDone) return judge_later_end(rank);
+  if (others_go_on_without(rank)) return course_.has_begun ? go_on_without(rank) : end_before_it_begins(rank);
   if (may_follow_from_a_signal(rank)) return remember_for_later(rank);
   take_for_bad(rank);
-  ask_at_ = Clock::now() + options_.notice;
+  course_.ask_at = Clock::now() + options_.notice;
 }
 
 void Launch::take_for_bad(const Rank& rank) {
-  bad_code_ = rank.child->process->shell_code();
+  course_.bad_code = rank.child->process->shell_code();
   children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + "\n");
 }
 
 // While the ranks meet, a signal ends each at once, and one that has not got it yet fails because it misses the others. Later
 // they save first, and a failure is one.
 bool Launch::may_follow_from_a_signal(const Rank& rank) const {
-  return !has_begun_ && children_.asked_to_end() != 0 && rank.child->process->shell_code() == kFailed;
+  return !course_.has_begun && children_.asked_to_end() != 0 && rank.child->process->shell_code() == kFailed;
 }
 
 // Whether a rank has ended by the signal may be known later.
 void Launch::remember_for_later(const Rank& rank) {
-  if (after_asked_ == nullptr) after_asked_ = &rank;
-  if (!ask_at_) ask_at_ = Clock::now() + options_.notice;
+  if (course_.after_asked == nullptr) course_.after_asked = &rank;
+  if (!course_.ask_at) course_.ask_at = Clock::now() + options_.notice;
 }
 
 // The ranks have not all met, and those that wait for this process would not take another one for it.
 void Launch::end_before_it_begins(const Rank& rank) {
-  bad_code_ = rank.child->process->shell_code();
+  course_.bad_code = rank.child->process->shell_code();
+  course_.begins_again = beginnings_ < options_.restarts && children_.asked_to_end() == 0;
   children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() +
-                  " before the run has begun: nothing was run, and the other ranks are ended\n");
+                  " before the run has begun: nothing was run, and " +
+                  (course_.begins_again ? "all ranks are started again" : "the other ranks are ended") + "\n");
   ask_all_to_end();
 }
 
 // After a bad one: a consequence of that, or a death of its own. What others ended of rank 0 may tell last.
 void Launch::judge_later_end(const Rank& rank) {
   const int code = rank.child->process->shell_code();
-  if (rank.number == 0 && code == kWrongPipeline) bad_code_ = code;
-  if (rank.child->process->was_killed() && !rank.killed_here && !has_asked_ && children_.asked_to_end() == 0)
+  if (rank.number == 0 && code == kWrongPipeline) course_.bad_code = code;
+  if (rank.child->process->was_killed() && !rank.killed_here && !course_.has_asked && children_.asked_to_end() == 0)
     children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + "\n");
 }
 
@@ -133,7 +155,8 @@ bool Launch::is_lost(const Rank& rank) {
 
 // What fails by itself fails on another rank, too. One that was started again may not have been in the run.
 bool Launch::others_go_on_without(const Rank& rank) const {
-  return options_.expendable.has(rank.number) && (is_lost(rank) || none_samples_ || (rank.restarts > 0 && some_other_samples()));
+  return options_.expendable.has(rank.number) &&
+         (is_lost(rank) || course_.none_samples || (rank.restarts > 0 && some_other_samples()));
 }
 
 // The run has ended well. Who was given up in it, and wakes now, finds nobody.
@@ -148,20 +171,20 @@ bool Launch::some_other_samples() const {
 }
 
 // Rank 0 has ended, or all have been asked to end.
-bool Launch::is_over() const { return ranks_.front().child->end_is_known || has_asked_ || children_.asked_to_end() != 0; }
+bool Launch::is_over() const { return ranks_.front().child->end_is_known || course_.has_asked || children_.asked_to_end() != 0; }
 
 // One that has ended by itself tells nothing of the others: they may be ending, too.
 std::string Launch::what_others_do_without(const Rank& rank) const {
   if (all_ended()) return "and the others have ended";
   if (is_over()) return "and the others are ending";
-  if (none_samples_) return "and the others end, since no other one samples";
+  if (course_.none_samples) return "and the others end, since no other one samples";
   return is_lost(rank) ? "and the others go on" : "and the others do not need it";
 }
 
 // While the run goes on it is started again.
 void Launch::go_on_without(Rank& rank) {
-  none_samples_ = none_samples_ || !some_other_samples();
-  const bool again = is_lost(rank) && !is_over() && !none_samples_ && rank.restarts < options_.restarts;
+  course_.none_samples = course_.none_samples || !some_other_samples();
+  const bool again = is_lost(rank) && !is_over() && !course_.none_samples && rank.restarts < options_.restarts;
   children_.print(rank.child->called() + " " + rank.child->process->how_it_ended() + ": its role is elastic, " +
                   what_others_do_without(rank) + (again ? "; it is started again" : "") + "\n");
   if (again) start_again(rank);
@@ -178,25 +201,25 @@ void Launch::start_again(Rank& rank) {
 
 void Launch::hurry() {
   const auto now = Clock::now();
-  if (late_at_ && now >= *late_at_) {
-    late_at_.reset();
+  if (course_.late_at && now >= *course_.late_at) {
+    course_.late_at.reset();
     end_late_ones();
   }
-  if (ask_at_ && now >= *ask_at_) {
+  if (course_.ask_at && now >= *course_.ask_at) {
     children_.print("the other ranks have not ended: they are asked to\n");
     ask_all_to_end();
   }
-  if (kill_at_ && now >= *kill_at_) {
-    kill_at_.reset();
+  if (course_.kill_at && now >= *course_.kill_at) {
+    course_.kill_at.reset();
     children_.print("they still have not: they are killed\n");
     children_.signal_all_groups(SIGKILL);
   }
 }
 
 void Launch::ask_all_to_end() {
-  ask_at_.reset();
-  kill_at_ = Clock::now() + options_.grace;
-  has_asked_ = true;
+  course_.ask_at.reset();
+  course_.kill_at = Clock::now() + options_.grace;
+  course_.has_asked = true;
   children_.signal_all(SIGTERM);
 }
 
@@ -219,11 +242,11 @@ void Launch::end_late_ones() {
 void Launch::end_stopped_ones() {
   const auto goes_on = [](const Rank& rank) { return !rank.child->end_is_known && !is_stopped(rank.child->process->pid()); };
   const bool some_ended = std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.child->end_is_known; });
-  if (!some_ended || all_ended() || std::ranges::any_of(ranks_, goes_on)) return stopped_since_.reset();
+  if (!some_ended || all_ended() || std::ranges::any_of(ranks_, goes_on)) return course_.stopped_since.reset();
   const auto now = Clock::now();
-  if (!stopped_since_) stopped_since_ = now;
-  if (now < *stopped_since_ + options_.notice) return;
-  stopped_since_.reset();
+  if (!course_.stopped_since) course_.stopped_since = now;
+  if (now < *course_.stopped_since + options_.notice) return;
+  course_.stopped_since.reset();
   for (Rank& rank : ranks_) {
     if (rank.child->end_is_known) continue;
     children_.print(rank.child->called() + " is stopped, and all others have ended: it is killed\n");

@@ -18,8 +18,8 @@ struct LaunchOptions {
   int port = 0;                              // of 127.0.0.1, where the ranks meet; 0: one that is free
   std::vector<int> blocked = {};             // signals that a rank does not get until it unblocks them
   RankRange expendable = {};                 // these may be killed, and the others go on
-  int restarts = 0;                          // how often each of these is started again
-  std::function<bool(int64_t)> has_begun{};  // with that process as rank 0; before, none may be lost. Empty: it has
+  int restarts = 0;                          // how often each of these is started again, and all where one is lost too soon
+  std::function<bool(int64_t)> has_begun{};  // with that process as rank 0. Empty: it has
   std::chrono::milliseconds notice{12'000};  // for the others to end by themselves, when one has ended badly, or rank 0
   std::chrono::milliseconds grace{5'000};    // from SIGTERM to SIGKILL, when they have not
 };
@@ -42,7 +42,7 @@ class Launch {
   /// fails after a signal counts only where none ended by that. One that may be lost, and was killed or given up, counts for
   /// nothing. It is started again while the run goes on, and killed where it is not in the run when that ends; where it was the
   /// last of these, the others save and end by themselves; once rank 0 has ended well it counts for nothing either. Before the
-  /// run has begun the others still wait for that very process: all are ended.
+  /// run has begun the others still wait for that very process: all are ended, and all are started again.
   int wait();
 
  private:
@@ -55,7 +55,22 @@ class Launch {
     bool ended_as_late = false;  // which was said, and counts for nothing
   };
 
+  /// What has come of the ranks since they were started together.
+  struct Course {
+    int asked_code = 0;                 // of the first that ended because a signal was passed on
+    const Rank* after_asked = nullptr;  // the first that failed after a signal, maybe since another one had ended by it
+    int bad_code = 0;                   // of the first that ended badly otherwise
+    bool has_begun = false;             // the run
+    bool has_asked = false;             // them to end
+    bool begins_again = false;          // once they have ended
+    bool none_samples = false;          // of ranks that may be lost none is left: the others save and end
+    std::optional<Clock::time_point> ask_at, kill_at, late_at;
+    std::optional<Clock::time_point> stopped_since;  // all that are left are
+  };
+
   SubprocessOptions options_of(int number) const;
+  void wait_for_all();
+  void begin_again();
   bool all_ended() const;
   void look_for_ends();
   void judge_end(Rank& rank);
@@ -80,17 +95,11 @@ class Launch {
   void end_stopped_ones();
 
   const LaunchOptions options_;
-  const int port_;
+  int port_;
   Children children_;
   std::vector<Rank> ranks_;
-  int asked_code_ = 0;                 // of the first that ended because a signal was passed on
-  const Rank* after_asked_ = nullptr;  // the first that failed after a signal, maybe since another one had ended by it
-  int bad_code_ = 0;                   // of the first that ended badly otherwise
-  bool has_begun_ = false;             // the run
-  bool has_asked_ = false;             // them to end
-  bool none_samples_ = false;          // of ranks that may be lost none is left: the others save and end
-  std::optional<Clock::time_point> ask_at_, kill_at_, late_at_;
-  std::optional<Clock::time_point> stopped_since_;  // all that are left are
+  int beginnings_ = 0;  // after the first
+  Course course_;
 };
 
 }  // namespace sluice::cli

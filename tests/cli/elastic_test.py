@@ -131,21 +131,30 @@ class ElasticRuns(Case):
         self.assertRegex(said, rf"\[rank {stopped}\] error: the others have given this rank up")
         self.assertRegex(said, rf"rank {stopped} \(pid {pids[stopped]}\) exited with code {GIVEN_UP}: its role is elastic")
 
-    def test_one_that_is_killed_while_the_ranks_meet_ends_all(self):
-        """The others wait for that process, and for none that would be started in its place."""
-        launched, pids = self.launch("early", 3)
+    def kill_while_the_ranks_meet(self, name, restarts):
+        launched, pids = self.launch(name, restarts)
         missing, killed = TRAINING + SAMPLING - 1, TRAINING
         os.kill(pids[missing], signal.SIGSTOP)  # so they wait
         time.sleep(3)
         os.kill(pids[killed], signal.SIGKILL)
         time.sleep(0.5)
         os.kill(pids[missing], signal.SIGCONT)
-        out, said = launched.communicate(timeout=20)
-        self.assertEqual(launched.returncode, 128 + signal.SIGKILL, out + said)
-        self.assertEqual(said, f"rank {killed} (pid {pids[killed]}) was killed by signal 9 (KILL) before the run has begun: "
-                               "nothing was run, and the other ranks are ended\n")
-        self.assertFalse((self.folder / "early").exists())
+        out, said = launched.communicate(timeout=120)
         self.assertTrue(all(ended(pid) for pid in pids.values()), "something is left running")
+        return launched.returncode, said, f"rank {killed} (pid {pids[killed]}) was killed by signal 9 (KILL) before the run has begun: nothing was run, and "
+
+    def test_where_one_is_killed_while_the_ranks_meet_all_are_started_again(self):
+        """The others wait for that process, and for none that would be started in its place alone."""
+        done = run("launch", "--ranks", 1, PPO, "--run-dir", self.folder / "whole", *sets(**SETTINGS))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        code, said, lost = self.kill_while_the_ranks_meet("early", 1)
+        self.assertEqual((code, said), (DONE, lost + "all ranks are started again\n"))
+        self.assert_equal_runs("early", "whole")
+
+    def test_where_one_is_killed_while_the_ranks_meet_all_end_without_restarts(self):
+        code, said, lost = self.kill_while_the_ranks_meet("early", 0)
+        self.assertEqual((code, said), (128 + signal.SIGKILL, lost + "the other ranks are ended\n"))
+        self.assertFalse((self.folder / "early").exists())
 
     def test_where_none_is_left_all_end_and_what_is_trained_is_saved(self):
         more = {"pipeline.iterations": 40}

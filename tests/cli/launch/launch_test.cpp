@@ -234,11 +234,33 @@ TEST_F(Launched, AKilledRankEndsAll) {
   EXPECT_THAT(errors(), ::testing::ContainsRegex("^rank 1 \\(pid [0-9]+\\) was killed by signal 9 \\(KILL\\)\n"));
 }
 
-TEST_F(Launched, ARankThatMayBeLostEndsAllBeforeTheRunHasBegun) {
-  const LaunchOptions options{.expendable = {.first = 1, .count = 1}, .restarts = 1, .has_begun = [](int64_t) { return false; }};
-  EXPECT_EQ(run(2, "[ $RANK = 1 ] && kill -KILL $$; while true; do sleep 0.01; done", options), 137);
+LaunchOptions not_begun() {
+  return {.expendable = {.first = 1, .count = 1}, .restarts = 1, .has_begun = [](int64_t) { return false; }};
+}
+
+// The others wait for that process, and would not take another one for it.
+TEST_F(Launched, WhereARankIsLostBeforeTheRunHasBegunAllAreStartedAgain) {
+  const std::string script =
+      "echo >> \"$FOLDER/began$RANK\"; [ $RANK = 1 ] && ! [ -e \"$FOLDER/lost\" ] && { : > \"$FOLDER/lost\"; kill "
+      "-KILL $$; }; while [ $(wc -l < \"$FOLDER/began0\") -lt 2 ]; do sleep 0.01; done";
+  EXPECT_EQ(run(2, script, not_begun()), 0);
   EXPECT_THAT(error_lines(), ElementsAre(MatchesRegex("rank 1 \\(pid [0-9]+\\) was killed by signal 9 \\(KILL\\) before the run "
+                                                      "has begun: nothing was run, and all ranks are started again")));
+}
+
+TEST_F(Launched, WhereARankIsLostTooOftenBeforeTheRunHasBegunAllAreEnded) {
+  EXPECT_EQ(run(2, "[ $RANK = 1 ] && kill -KILL $$; while true; do sleep 0.01; done", not_begun()), 137);
+  EXPECT_THAT(error_lines(), ElementsAre(HasSubstr("all ranks are started again"),
+                                         MatchesRegex("rank 1 \\(pid [0-9]+\\) was killed by signal 9 \\(KILL\\) before the run "
                                                       "has begun: nothing was run, and the other ranks are ended")));
+}
+
+TEST_F(Launched, NothingIsStartedAgainAfterCtrlC) {
+  start(2, waits_with("[ $RANK = 1 ] && kill -KILL $$; true") + "exit 130", not_begun());
+  pids();
+  send(SIGINT);
+  EXPECT_NE(wait(), 0);
+  EXPECT_THAT(errors(), ::testing::Not(HasSubstr("started again")));
 }
 
 TEST_F(Launched, OneThatIsLostLaterIsStartedAgain) {
