@@ -1,9 +1,13 @@
 #include "nodes/advantages/moments.h"
 
+#include <algorithm>
+
 namespace sluice::nodes {
 
 Moments moments_of(std::span<const double> values, Variance variance) {
   if (values.empty()) return {};
+  const auto is_first = [&](double value) { return value == values.front(); };
+  if (std::ranges::all_of(values, is_first)) return {values.front(), 0};  // the quotient of sum and count may be next to it
   const auto count = static_cast<double>(values.size());
   double sum = 0, squares = 0;
   for (const double value : values) sum += value;

@@ -23,7 +23,8 @@ struct Moments {
   double variance = 0;
 };
 
-/// Of a few values; all 0 of none, and the variance of one value is 0. Equal float32 values have a variance of exactly 0.
+/// Of a few values; all 0 of none, and the variance of one value is 0. The mean of equal values is exactly theirs, and their
+/// variance exactly 0.
 Moments moments_of(std::span<const double> values, Variance variance);
 
 /// Of exact sums; the variance is 0 where its divisor is not above 0.

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "nodes/advantages/moments.h"
+
 namespace sluice::nodes {
 
 void Opo::describe(engine::Contract<OpoParams>& c) {
@@ -16,9 +18,11 @@ std::vector<double> Opo::advantages_of(const RewardedGroup& group) const {
   if (count == 1) return {params_.lone_sample == LoneSample::kScore ? group.rewards[0] : 0};
   const double length = std::accumulate(group.actions.begin(), group.actions.end(), 0.0);
   if (length == 0) return std::vector<double>(count, 0);  // no action to write to
-  const double weighted = std::inner_product(group.actions.begin(), group.actions.end(), group.rewards.begin(), 0.0);
-  std::vector<double> advantages;
-  for (const double reward : group.rewards) advantages.push_back(reward - weighted / length);
+  std::vector<double> advantages = group.rewards;
+  const double mean = moments_of(group.rewards, Variance::kBiased).mean;
+  for (double& reward : advantages) reward -= mean;  // equal rewards are exactly 0 from here on
+  const double weighted = std::inner_product(group.actions.begin(), group.actions.end(), advantages.begin(), 0.0);
+  for (double& reward : advantages) reward -= weighted / length;
   return advantages;
 }
 

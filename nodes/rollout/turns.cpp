@@ -97,6 +97,8 @@ Turns::Decision Turns::decide(EnvironmentCalls::Answer answer) {
   if (reply.reward && !std::isfinite(static_cast<float>(*reply.reward)))
     throw UserError(place(answer.turn) + "its reward is not finite, in 32 bits");
   sample.score += reply.reward.value_or(0);
+  if (!std::isfinite(static_cast<float>(sample.score)))
+    throw UserError(place(answer.turn) + "the rewards of the sample so far add up to more than 32 bits hold");
   for (const auto& [name, count] : reply.counts) {
     if (!std::isfinite(count)) throw UserError(place(answer.turn) + "its count of '" + name + "' is not finite");
     sample.counts[name] += count;

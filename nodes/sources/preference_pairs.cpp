@@ -59,6 +59,28 @@ Json joined(const Json& prompt, const Json& completion) {
   return messages;
 }
 
+// The completion with what `longer` has beyond `prompt`, which it begins with, in front of it.
+Json with_rest_of(const Json& prompt, const Json& longer, const Json& completion) {
+  if (prompt.is_string())
+    return longer.get<std::string>().substr(prompt.get_ref<const std::string&>().size()) + completion.get<std::string>();
+  Json rest = Json::array();
+  for (size_t i = prompt.size(); i < longer.size(); ++i) rest.push_back(longer[i]);
+  return joined(rest, completion);
+}
+
+// Where the prompt is what a pair has in common, several with the same better completion may have other ones: then it is the
+// shortest, which all of them begin with. What only some had in common would count in some of the samples alone.
+void take_common_prompt(std::vector<data::PreferencePair>& pairs) {
+  const auto length = [](const data::PreferencePair& pair) {
+    return pair.prompt.is_string() ? pair.prompt.get_ref<const std::string&>().size() : pair.prompt.size();
+  };
+  const Json shortest = std::ranges::min_element(pairs, {}, length)->prompt;
+  for (data::PreferencePair& pair : pairs) {
+    for (Json* completion : {&pair.chosen, &pair.rejected}) *completion = with_rest_of(shortest, pair.prompt, *completion);
+    pair.prompt = shortest;
+  }
+}
+
 void find_contradictions_of_pairs(const PreferencePairsParams& params, engine::Findings& findings) {
   if (params.ranked_fields.size() == 1)
     findings.error("ranked_fields", "ranked_fields names one completion", "at least two, the best first");
@@ -204,9 +226,12 @@ std::vector<size_t> PairRows::others(const std::vector<Json>& values) const {
 }
 
 PairRows::Pair PairRows::pair(const std::vector<Json>& values) const {
-  Pair pair;
-  for (const size_t other : others(values)) {
-    const data::PreferencePair texts = row(values, other);
+  Pair pair{.fields = others(values), .completions = {}};
+  std::vector<data::PreferencePair> rows;
+  for (const size_t other : pair.fields) rows.push_back(row(values, other));
+  take_common_prompt(rows);
+  pair.fields.insert(pair.fields.begin(), 0);
+  for (const data::PreferencePair& texts : rows) {
     if (pair.completions.empty()) pair.completions.push_back(learned(texts.prompt, texts.chosen));
     pair.completions.push_back(learned(texts.prompt, texts.rejected));
   }
@@ -234,13 +259,13 @@ std::optional<std::string> PairRows::plain_prompt(const std::vector<Json>& value
 }
 
 std::string PairRows::name_of_completion(size_t place) const {
-  if (is_ranked()) return "completion " + std::to_string(place);
+  if (is_ranked()) return sluice::quoted(params_.ranked_fields[place]);
   return place == 0 ? "chosen" : "rejected";
 }
 
 std::optional<RowCheck::Fault> PairRows::fault_of(const Pair& pair) const {
   for (size_t i = 0; i < pair.completions.size(); ++i)
-    if (auto fault = fault_of_sample(pair.completions[i], name_of_completion(i), params_.max_tokens)) return fault;
+    if (auto fault = fault_of_sample(pair.completions[i], name_of_completion(pair.fields[i]), params_.max_tokens)) return fault;
   return std::nullopt;
 }
 

@@ -48,8 +48,9 @@ inline constexpr engine::Column<float> kMargin{"margin", engine::Extent::kGroup}
 /// and its actions are what the assistant says after the prompt. Writes prompt[G], tokens[T], score[S]: groups of two samples,
 /// the better one with score 1 and then the worse one with score 0, whose actions are the tokens of the completions; with
 /// margin_field margin[G] too. With ranked_fields groups of so many samples, with scores down to 0; rows need a prompt then, and
-/// may lack all but the first two of them. Every pair is tokenised once before the run starts; what does not fit is a UserError
-/// that shows its line. Metric: rows_dropped, the pairs that are left out.
+/// may lack all but the first two of them. If the prompt is not of their form, it is what all of them have in common. Every pair
+/// is tokenised once before the run starts; what does not fit is a UserError that shows its line. Metric: rows_dropped, the pairs
+/// that are left out.
 struct PreferencePairsParams {
   std::vector<std::filesystem::path> path;
   std::vector<double> weights;
@@ -85,6 +86,7 @@ class PairRows {
   size_t completion_fields() const { return is_ranked() ? params_.ranked_fields.size() : 2; }
 
   struct Pair {
+    std::vector<size_t> fields;                    // of each completion, its place in fields()
     std::vector<LearnedConversation> completions;  // the best first; two, or as many as the row has of ranked_fields
     float margin = 0;
   };

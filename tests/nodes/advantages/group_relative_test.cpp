@@ -44,6 +44,24 @@ TEST(GroupRelative, EqualScoresGiveExactlyZero) {
   EXPECT_THAT(NodeHarness<Opo>().run(group)[columns::kAdvantages], Each(0.0f));
 }
 
+// Their sum has more bits than that of scores, so that the quotient of sum and count is not the reward itself.
+TEST(GroupRelative, EqualSumsOfTokenRewardsGiveExactlyZero) {
+  const Sample one = Sample().actions(columns::kTokenRewards, {0.3f, 1e-9f});
+  const std::vector group{GroupOf{one, one, one, one, one, one, one}};
+  const auto expect_zero = [&](const auto& node) {
+    const auto out = node.run(group);
+    EXPECT_THAT(out[columns::kAdvantages], Each(0.0f));
+    EXPECT_EQ(out.metrics().at("advantage/zero_advantages"), 1);
+    EXPECT_EQ(out.metrics().at("advantage/group_std_mean"), 0);
+  };
+  expect_zero(NodeHarness<Grpo>());
+  expect_zero(NodeHarness<Grpo>({.epsilon = 0}));
+  expect_zero(NodeHarness<Grpo>({.epsilon = 0, .baseline = GrpoBaseline::kLeaveOneOut}));
+  expect_zero(NodeHarness<Rloo>());
+  expect_zero(NodeHarness<MaxRl>());
+  expect_zero(NodeHarness<Opo>());
+}
+
 TEST(GroupRelative, SampleAloneIsZeroOrItsScore) {
   const std::vector group{GroupOf{scored(7)}};
   EXPECT_THAT(NodeHarness<Grpo>().run(group)[columns::kAdvantages], ElementsAre(0));

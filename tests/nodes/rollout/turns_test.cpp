@@ -328,6 +328,13 @@ TEST_F(TurnsTest, ARewardThatIsNotFiniteIsAnError) {
   EXPECT_THAT([&] { run(params(1, 100, script)); }, ThrowsMessage<UserError>(HasSubstr("its reward is not finite")));
 }
 
+TEST_F(TurnsTest, RewardsWhoseSumIsNotFiniteAreAnError) {
+  const auto script = [](const Turn& turn) { return Reply{.text = "a", .done = turn.index == 1, .reward = 3e38}; };
+  EXPECT_THAT([&] { run(params(1, 100, script)); },
+              ThrowsMessage<UserError>(::testing::ContainsRegex(
+                  "on turn 1 of sample 0 of group [012]: the rewards of the sample so far add up to more than 32 bits hold")));
+}
+
 TEST(EnvironmentCalls, EndsWithCallsThatNobodyTook) {
   std::atomic<int> begun = 0;
   {

@@ -84,6 +84,14 @@ TEST_F(PreferencePairsTest, RankedFieldsAreAnyNumberOfCompletionsTheBestFirst) {
   EXPECT_THAT(error("{\"x\": \"1a\", \"y\": \"1b\"}\n", params), HasSubstr("ranked_fields need a prompt"));
 }
 
+TEST_F(PreferencePairsTest, ATooLongRankedCompletionIsNamedByItsFieldAlsoBehindOneThatIsNotThere) {
+  const PreferencePairsParams params{.ranked_fields = {"x", "y", "z", "w"}, .max_tokens = 8};
+  EXPECT_THAT(error(R"({"prompt": "1", "x": "a", "y": "b", "w": "abcdefgh"})"
+                    "\n",
+                    params),
+              HasSubstr("data.jsonl:1:1: error: the \"w\" sample has 10 tokens, max_tokens is 8"));
+}
+
 TEST_F(PreferencePairsTest, WithoutAPromptItIsTheCommonBeginning) {
   const engine::Group group =
       first("{\"chosen\": \"1a\", \"rejected\": \"1b\"}\n", {.prompt_field = "", .add_end_of_sequence = false});
@@ -116,6 +124,32 @@ TEST_F(PreferencePairsTest, OfMessagesWhatTheAssistantSaysBehindThePromptIsLearn
   EXPECT_THAT(group.layout.action_tokens, ElementsAre(14, 15, 30));
   EXPECT_THAT(group.layout.action_offsets, ElementsAre(0, 2, 3));
   EXPECT_EQ(group.read(columns::kPrompt)[0], "u:1;a:a<eos>u:2;a:");
+}
+
+// The best one has more in common with the worst than with the second: as an action of the one alone, what the two have in common
+// would not cancel out.
+TEST_F(PreferencePairsTest, ThePromptOfRankedConversationsIsWhatAllOfThemHaveInCommon) {
+  write_file_atomically(folder_.path() / "chat_template.jinja", kTemplate);
+  const auto conversation = [](const std::string& first, const std::string& last) {
+    const auto message = [](const std::string& role, const std::string& content) {
+      return Json{{"role", role}, {"content", content}};
+    };
+    return Json{message("user", "1"), message("assistant", first), message("user", "2"), message("assistant", last)};
+  };
+  const Json row{{"prompt", "1"}, {"x", conversation("a", "b")}, {"y", conversation("c", "b")}, {"z", conversation("a", "d")}};
+  const engine::Group group = first(row.dump() + "\n", {.ranked_fields = {"x", "y", "z"}, .max_tokens = 64});
+  EXPECT_EQ(group.read(columns::kPrompt)[0], "u:1;a:");
+  EXPECT_THAT(group.layout.token_offsets, ElementsAre(0, 16, 32, 48));
+  EXPECT_THAT(group.layout.action_tokens, ElementsAre(6, 7, 14, 15, 22, 23, 30, 31, 38, 39, 46, 47));
+}
+
+TEST_F(PreferencePairsTest, ThePromptOfRankedTextsBesideMessagesIsWhatAllOfThemHaveInCommon) {
+  const PreferencePairsParams params{.ranked_fields = {"x", "y", "z"}, .add_end_of_sequence = false};
+  const engine::Group group = first(R"({"prompt": [{"role": "user", "content": "1"}], "x": "1ab", "y": "1cb", "z": "1ad"})"
+                                    "\n",
+                                    params);
+  EXPECT_EQ(group.read(columns::kPrompt)[0], "1");
+  EXPECT_THAT(group.layout.action_tokens, ElementsAre(1, 2, 4, 5, 7, 8));
 }
 
 TEST_F(PreferencePairsTest, APairWithATooLongSampleIsShownBeforeTheRun) {
