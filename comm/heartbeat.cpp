@@ -13,6 +13,8 @@ constexpr std::chrono::seconds kForOthers{5};              // to see why the run
 constexpr double kForGoodbye = 1;                          // seconds, beside those that an answer may take
 constexpr std::chrono::duration<double> kWhileEnding{.1};  // between two looks
 
+constexpr double kBeatsThatCount = 2;  // of the time between two looks: where it was longer, this rank was stopped
+
 constexpr size_t kMostDoing = 300;  // characters of what a rank does
 
 constexpr const char* kLossKey = "loss";
@@ -42,7 +44,8 @@ Heartbeat::Heartbeat(const Store& store, HeartbeatOptions options)
       members_(store.members()) {
   store_->set_first(kLossKey, "");
   own().incarnation = store.incarnation();
-  for (Peer& peer : peers_) peer.changed = Clock::now();
+  looked_ = Clock::now();
+  for (Peer& peer : peers_) peer.changed = looked_;
   for (int rank = 0; rank < world_.size; ++rank) {
     const std::string back = is_expendable(rank) ? store_->set_first(back_key(rank), "") : std::string();
     if (rank != world_.rank && !back.empty()) take_place(rank, incarnation_from(back));
@@ -146,6 +149,7 @@ Heartbeat::Ending Heartbeat::beat() {
 // The time of judging is that before the look: where this rank itself was stopped meanwhile, nobody else is lost for it.
 void Heartbeat::look() {
   const auto looked = Clock::now();
+  leave_out_what_was_not_watched(looked);
   const std::vector<std::string> values = store_->values(keys());
   const auto now = Clock::now();
   for (int rank = 0; rank < world_.size; ++rank)
@@ -170,6 +174,15 @@ void Heartbeat::look() {
     tell(first_loss(loss));
     return;
   }
+}
+
+// Nor where it was stopped between two looks, as by Ctrl-Z, which stops all ranks: the others may go on a little later.
+void Heartbeat::leave_out_what_was_not_watched(Clock::time_point now) {
+  const auto since = now - std::exchange(looked_, now);
+  const std::chrono::duration<double> most(kBeatsThatCount * options_.beat_seconds);
+  if (since <= most) return;
+  const auto left_out = std::chrono::duration_cast<Clock::duration>(since - most);
+  for (Peer& peer : peers_) peer.changed = std::min(peer.changed + left_out, now);
 }
 
 void Heartbeat::give_up(int rank, int64_t incarnation) {

@@ -38,8 +38,9 @@ struct HeartbeatOptions {
 /// Each rank shows the others that it is alive, and notices when another one is not.
 ///
 /// Once a second a thread writes what the rank shows of itself to the store, and looks at what the others wrote. A rank whose
-/// beat has not changed for dead_after_seconds of this rank's clock is lost. Rank 0 is lost when the store does not answer. A
-/// rank that fails says why, and one that ends says so. The first loss is written to the store, and all ranks tell of that one.
+/// beat has not changed for dead_after_seconds of this rank's clock is lost. Time in which this rank was stopped, and watched
+/// nobody, is left out. Rank 0 is lost when the store does not answer. A rank that fails says why, and one that ends says so.
+/// The first loss is written to the store, and all ranks tell of that one.
 ///
 /// Of ranks that may be lost each is a loss of its own, without which the others go on; so that all of them do, whoever notices
 /// writes it to the store. A rank that was given up fails when it sees that. Another process may take its place: what the two
@@ -86,6 +87,7 @@ class Heartbeat {
   void beat_and_watch();
   Ending beat();
   void look();
+  void leave_out_what_was_not_watched(Clock::time_point now);
   void give_up_what_was_lost();
   std::vector<std::string> keys() const;
   void keep_in_store(int rank);
@@ -108,8 +110,9 @@ class Heartbeat {
   const std::unique_ptr<StoreConnection> store_;  // of the thread, but for interrupt()
 
   // Of the thread:
-  std::vector<Peer> peers_;  // by rank
-  uint64_t count_ = 0;       // of beats
+  std::vector<Peer> peers_;   // by rank
+  uint64_t count_ = 0;        // of beats
+  Clock::time_point looked_;  // last
   bool told_ = false;
   bool told_of_end_ = false;
   bool has_failed_ = false;          // and has said so

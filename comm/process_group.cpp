@@ -79,7 +79,7 @@ std::shared_ptr<gloo::transport::Device> device_of(const std::string& host) {
     return ProcessGroupGloo::createDeviceForHostname(host, /*lazy=*/false);  // a lazy one connects later, and waits forever
   } catch (const std::exception& error) {
     throw UserError("this rank cannot listen at '" + host + "': " + gloo_reason(error),
-                    "the host must be an address of this machine");
+                    "the host must be an address of this machine, and the process may need higher limits: ulimit -n, ulimit -u");
   }
 }
 

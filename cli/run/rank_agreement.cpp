@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
+#include "cli/run_folder/file_marks.h"
 #include "cli/run_folder/input_marks.h"
 #include "cli/run_folder/model_marks.h"
 #include "engine/contract/version.h"
@@ -54,6 +56,16 @@ Marks marks_of_all_files(const engine::Plan& plan, int rank) {
   return all;
 }
 
+// By their names, since each host may have them in a folder of its own. What they compute nobody can tell but they.
+Marks marks_of_plugins(const engine::Plan& plan) {
+  Marks marks;
+  for (const std::string& plugin : plan.plugins) {
+    const std::filesystem::path file = plugin;
+    marks["plugin " + file.filename().string()] += mark_of_files({file});
+  }
+  return marks;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> what_ranks_agree_on(const engine::Plan& plan, int rank) {
@@ -63,6 +75,7 @@ std::map<std::string, std::string> what_ranks_agree_on(const engine::Plan& plan,
   }
   values["[budget] pass_tokens, as chosen"] = std::to_string(plan.budget.pass_tokens.value);
   values["[budget] micro_batch_tokens, as chosen"] = std::to_string(plan.budget.micro_batch_tokens.value);
+  values.merge(marks_of_plugins(plan));
   values.merge(model_marks(plan));
   values.merge(marks_of_all_files(plan, rank));
   return values;

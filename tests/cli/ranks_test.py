@@ -14,6 +14,7 @@ from support import DONE, FAILED, PPO, ROOT, WRONG_PIPELINE, Case, run, sets, st
 
 LONG = {"pipeline.iterations": 400, "cluster.slots": 4, "checkpoint.every_iterations": 5, "nodes.prompts.groups_per_iteration": 8,
         "cluster.dead_after_seconds": 2}
+PLUGINS = pathlib.Path(os.environ.get("SLUICE_TEST_PLUGINS", str(ROOT / "build/release/tests/plugins")))
 
 
 def children_of(pid):
@@ -166,6 +167,13 @@ class Ranks(Case):
         data, other = self.write("data.jsonl", '{"prompt": "1+1=", "label": "2"}\n' * 64), self.write("other.jsonl", '{"prompt": "1+1=", "label": "3"}\n' * 64)
         pipeline = self.write("p.toml", f'extends = "{PPO}"\n[nodes.prompts]\npath = "{data}"\n')
         self.assert_told_of_difference(pipeline, data, other, r"path of \[nodes\.prompts\] \(.*data\.jsonl\)")
+
+    def test_ranks_with_other_plugins_under_one_path_are_told_of_which(self):
+        plugin, other = self.folder / "libfaults.so", self.folder / "other.so"
+        shutil.copy(PLUGINS / "libfaults.so", plugin)
+        other.write_bytes(plugin.read_bytes() + b"built again")
+        pipeline = self.write("p.toml", f'extends = "{PPO}"\nplugins = ["libfaults.so"]\n')
+        self.assert_told_of_difference(pipeline, plugin, other, r"plugin libfaults\.so")
 
     def test_a_rank_that_waits_for_the_others_outlives_its_terminal(self):
         self.port = free_port()

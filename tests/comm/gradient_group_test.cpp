@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <chrono>
@@ -241,6 +242,18 @@ TEST(ProcessGroup, AHostThatIsNotHereIsTheUsersToMend) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   EXPECT_THAT(message_of<UserError>([&] { connect_ranks(*store, "ranks", {}, {.host = "203.0.113.1"}); }),
               ::testing::StartsWith("error: this rank cannot listen at '203.0.113.1'"));
+}
+
+// Which Gloo calls a host that has no address.
+TEST(ProcessGroup, ALimitOfDescriptorsIsNamedAsOne) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  const std::string message = message_of<UserError>([&] { connect_ranks(*store, "ranks", {}); });
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_THAT(message, ::testing::HasSubstr("ulimit -n"));
 }
 
 }  // namespace

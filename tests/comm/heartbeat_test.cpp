@@ -45,16 +45,19 @@ class HeartbeatTest : public ::testing::Test {
   void start(int rank) {
     hearts_[rank] = std::make_unique<Heartbeat>(
         *stores_[rank],
-        HeartbeatOptions{
-            .beat_seconds = .05,
-            .dead_after_seconds = 1,
-            .first_beat_seconds = first_beat_seconds_,
-            .sign = [rank] { return engine::RankSign{.doing = "in step " + std::to_string(rank), .iterations_done = rank}; },
-            .lost =
-                [this, rank](const RankLoss& loss) {
-                  ++losses_;
-                  told_[rank].set_value(loss);
-                }});
+        HeartbeatOptions{.beat_seconds = .05,
+                         .dead_after_seconds = 1,
+                         .first_beat_seconds = first_beat_seconds_,
+                         .sign =
+                             [this, rank] {
+                               std::this_thread::sleep_until(stopped_until_.load() + rank * std::chrono::milliseconds(300));
+                               return engine::RankSign{.doing = "in step " + std::to_string(rank), .iterations_done = rank};
+                             },
+                         .lost =
+                             [this, rank](const RankLoss& loss) {
+                               ++losses_;
+                               told_[rank].set_value(loss);
+                             }});
   }
 
   RankLoss told(int rank) {
@@ -69,6 +72,7 @@ class HeartbeatTest : public ::testing::Test {
   std::promise<RankLoss> told_[kRanks];
   std::atomic<int> losses_ = 0;
   double first_beat_seconds_ = 60;
+  std::atomic<Clock::time_point> stopped_until_ = Clock::time_point();  // all ranks; rank 0 goes on first
 };
 
 TEST_F(HeartbeatTest, TellsOfARankThatNeverBeats) {
@@ -108,6 +112,16 @@ TEST_F(HeartbeatTest, TellsNobodyOfRanksThatLiveAndEnd) {
   hearts_[2]->end_well();
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // longer than a rank may be silent
   in_threads(2, [&](int rank) { hearts_[rank]->end_well(); });
+  EXPECT_EQ(losses_, 0);
+}
+
+// As by Ctrl-Z and `fg`.
+TEST_F(HeartbeatTest, TellsNobodyOfRanksThatWereStoppedTogether) {
+  for (int rank = 0; rank < kRanks; ++rank) start(rank);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  stopped_until_ = Clock::now() + std::chrono::milliseconds(1500);  // longer than a rank may be silent
+  std::this_thread::sleep_for(std::chrono::milliseconds(3000));
+  in_threads(kRanks, [&](int rank) { hearts_[rank]->end_well(); });
   EXPECT_EQ(losses_, 0);
 }
 
