@@ -2,8 +2,8 @@
 
 namespace sluice::cli {
 
-/// Sees Ctrl-C and SIGTERM while it lives; the second one ends the process at once, with the exit code of that signal. One at a
-/// time in a process.
+/// Sees Ctrl-C and SIGTERM while it lives; the second one, at least a tenth of a second after the first, ends the process at
+/// once, with the exit code of that signal. One at a time in a process.
 class StopSignals {
  public:
   StopSignals();

@@ -94,7 +94,8 @@ std::string progress(const TopView& view, size_t bar_width) {
                      "/" + std::to_string(s.iterations) + "  " + bar(done, all, bar_width) + " " + share_text(done, all);
   text += std::string(kGap) + "elapsed " + human_seconds(s.seconds);
   const bool goes_on = s.state == "running" && !view.gone && all > done;
-  if (goes_on && done > 0) text += std::string(kGap) + "about " + human_seconds(s.seconds / done * (all - done)) + " left";
+  const auto here = static_cast<double>(s.iterations_done - s.iterations_before);  // in `seconds`
+  if (goes_on && here > 0) text += std::string(kGap) + "about " + human_seconds(s.seconds / here * (all - done)) + " left";
   return text;
 }
 

@@ -39,7 +39,8 @@ void fields(Archive& a, auto& r, const RankSeen*) {
 template <class Archive>
 void fields(Archive& a, auto& s, const RunStatus*) {
   a("pipeline", s.pipeline), a("state", s.state), a("pid", s.pid), a("seconds", s.seconds), a("iterations", s.iterations);
-  a("iterations_done", s.iterations_done), a("sampling_iteration", s.sampling_iteration);
+  a("iterations_done", s.iterations_done), a("iterations_before", s.iterations_before);
+  a("sampling_iteration", s.sampling_iteration);
   a("running_samples", s.running_samples), a("tokens_in_flight", s.tokens_in_flight);
   a("tokens_in_flight_peak", s.tokens_in_flight_peak), a("budget", s.budget), a("column_bytes", s.column_bytes);
   a("column_bytes_peak", s.column_bytes_peak), a("resident_bytes", s.resident_bytes),

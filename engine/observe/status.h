@@ -43,6 +43,7 @@ struct RunStatus {
   double seconds = 0;               // since the run began
   int64_t iterations = 0;           // [pipeline] iterations
   int64_t iterations_done = 0;      // ended by every node
+  int64_t iterations_before = 0;    // those of them that were done when the run began, which goes on from a checkpoint
   int64_t sampling_iteration = -1;  // the one that the source and the rollout are in
   int64_t running_samples = 0;      // that the rollout's last step gave a token
   int64_t tokens_in_flight = 0;

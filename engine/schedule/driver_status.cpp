@@ -97,6 +97,7 @@ RunStatus Driver::status() const {
   RunStatus status{.seconds = static_cast<double>(now) * 1e-9,
                    .iterations = plan.pipeline.iterations,
                    .iterations_done = impl.state.log.reported(),
+                   .iterations_before = impl.begun,
                    .tokens_in_flight = impl.state.tokens_in_flight(),
                    .tokens_in_flight_peak = std::max(impl.most_in_flight.load(), impl.state.tokens_in_flight()),
                    .budget = plan.token_capacity(),

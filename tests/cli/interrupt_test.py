@@ -194,12 +194,26 @@ class Interrupt(Case):
                 process = self.start_run_with(HANGS_WHEN_ASKED, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                 process.send_signal(first)
                 self.assertTrue(any(line.startswith("interrupted: ") for line in process.stdout))
+                time.sleep(0.2)
                 process.send_signal(second)
                 out, _ = process.communicate(timeout=60)
                 self.assertEqual(process.returncode, code)
                 self.assertNotIn("ppo interrupted:", out)
                 self.assertFalse((self.run_folder / "checkpoint").exists())
                 self.assertTrue((self.run_folder / "lock").exists())
+
+    def test_twice_at_once_is_once_as_timeout_sends_it(self):
+        for number, code in ((signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)):
+            with self.subTest(number):
+                shutil.rmtree(self.folder / "run", ignore_errors=True)
+                process = self.start_long_run(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                self.wait_for_iteration()
+                process.send_signal(number)
+                time.sleep(0.01)
+                process.send_signal(number)
+                _, err = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, code, err)
+                self.assert_saved()
 
     def test_before_anything_runs_ctrl_c_ends_at_once(self):
         process = self.start_run_with(HANGS_WHEN_LOADED, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

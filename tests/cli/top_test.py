@@ -16,7 +16,7 @@ import unittest
 from support import DONE, INTERRUPTED, PPO, WRONG_PIPELINE, WRONG_USAGE, Case, run, start
 
 STATUS = {
-    "pipeline": "hand-made", "state": "running", "pid": 0, "seconds": 20.0, "iterations": 8, "iterations_done": 2,
+    "pipeline": "hand-made", "state": "running", "pid": 0, "seconds": 20.0, "iterations": 8, "iterations_done": 2, "iterations_before": 0,
     "sampling_iteration": 2, "running_samples": 7, "tokens_in_flight": 500, "tokens_in_flight_peak": 900, "budget": 1000, "column_bytes": 1500,
     "column_bytes_peak": 3000, "resident_bytes": 50_000_000,
     "resident_bytes_peak": 60_000_000, "planned_bytes": 40_000_000, "machine_bytes": 0,

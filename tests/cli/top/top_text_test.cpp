@@ -120,6 +120,15 @@ TEST(TopText, HasNoFiguresAndNoForecastBeforeTheFirstIterationEnded) {
   EXPECT_THAT(text, Not(HasSubstr("reward/score_mean")));
 }
 
+TEST(TopText, OfARunThatGoesOnTheForecastIsOfWhatItHasDoneSince) {
+  TopView view = running();
+  view.status.iterations_before = 40;  // so one iteration took the 71.2 s
+  EXPECT_THAT(top_text(view, 160),
+              HasSubstr("iteration 41/120  #####----------- 34 %   elapsed 71 s   about 93 min 45 s left\n"));
+  view.status.iterations_before = 41;
+  EXPECT_THAT(top_text(view, 160), Not(HasSubstr(" left")));
+}
+
 TEST(TopText, OfAnEmptyStatusDividesNothingByZero) {
   const std::string text =
       top_text({.status = {.pipeline = "p", .state = "running", .executors = {{"cpu"}}, .nodes = {{"a"}}}}, 120);
