@@ -35,6 +35,12 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         return wheel_file.write(site, pathlib.Path(wheel_directory), metadata(), {"sluice": ROOT / "LICENSE", **libraries.licenses(bundled)})
 
 
+def build_sdist(sdist_directory, config_settings=None):
+    """What `python -m build` calls first unless it is told otherwise."""
+    sys.exit("error: there is no source distribution of Sluice: a wheel is packed from a build, which that would not have\n"
+             "      = help: python3 -m build --wheel, or python3 -m pip wheel --no-deps .")
+
+
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
     return wheel_file.write_metadata(pathlib.Path(metadata_directory), metadata())
 

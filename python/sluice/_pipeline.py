@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypedDict, Union
 
 from sluice import _toml
-from sluice._program import environment, program
+from sluice._program import environment, startable_program
 from sluice.errors import PipelineError, error_of
 
 # A file, "builtin:NAME", or the tables of a pipeline as a dictionary, whose relative paths start at the current folder.
@@ -40,12 +40,18 @@ def file_of(pipeline: Pipeline) -> Iterator[str]:
     What has no name is called after its file, up to the last dot: `pipeline`, whatever follows.
     """
     if not isinstance(pipeline, Mapping):
-        yield os.fspath(pipeline)
+        yield operand_of(pipeline)
         return
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=".", prefix="pipeline.") as file:
         file.write(_toml.document_of(pipeline))
         file.flush()
         yield os.path.basename(file.name)
+
+
+def operand_of(path: Path) -> str:
+    """As the program takes it for no option, whatever it begins with."""
+    name = os.fspath(path)
+    return f"./{name}" if name.startswith("-") else name
 
 
 def words_of(overrides: Mapping[str, Any] | None, plugins: Sequence[Path] = ()) -> list[str]:
@@ -60,7 +66,7 @@ def words_of(overrides: Mapping[str, Any] | None, plugins: Sequence[Path] = ()) 
 
 def _called(command: str, pipeline: Pipeline, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     with file_of(pipeline) as file:
-        return subprocess.run([program(), command, file, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        return subprocess.run([startable_program(), command, file, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               encoding="utf-8", errors="replace", env=environment(), check=False)
 
 

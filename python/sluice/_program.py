@@ -30,6 +30,16 @@ def program() -> pathlib.Path:
     return pathlib.Path(found)
 
 
+def startable_program() -> pathlib.Path:
+    """Raises FileNotFoundError where it is that of a wheel, and torch does not lie beside that."""
+    found = program()
+    torch = _HERE.parent / "torch/lib/libtorch_cpu.so"
+    if found.parent.parent == _HERE and not torch.exists():
+        raise FileNotFoundError(f"torch is not installed beside sluice: there is no {torch}\n"
+                                "      = help: install both with one pip into one environment: pip install WHEEL")
+    return found
+
+
 def cmake_prefix() -> str:
     """What CMAKE_PREFIX_PATH needs, so that find_package(sluice) finds headers and libraries to build plugins with."""
     prefix = program().resolve().parent.parent
@@ -45,9 +55,8 @@ def environment() -> dict[str, str]:
 
 def main() -> None:
     """The command rlhf-run of a wheel: becomes the program."""
-    wanted = program()
-    torch = _HERE.parent / "torch/lib/libtorch_cpu.so"
-    if wanted.parent.parent == _HERE and not torch.exists():
-        sys.exit(f"error: torch is not installed beside sluice: there is no {torch}\n"
-                 "      = help: install both with one pip into one environment: pip install WHEEL")
+    try:
+        wanted = startable_program()
+    except FileNotFoundError as error:
+        sys.exit(f"error: {error}")
     os.execve(wanted, ["rlhf-run", *sys.argv[1:]], environment())

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from sluice import _lines, _pipeline, _rewards, _samples
-from sluice._program import environment, program
+from sluice._program import environment, startable_program
 from sluice.errors import error_of
 
 _POLL = 0.05  # seconds between two looks at a file that grows
@@ -121,8 +121,9 @@ class Run:
             self._server = _rewards.RewardServer(rewards)
             variables |= self._server.environment
         try:
-            self._process = subprocess.Popen([program(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                             text=True, encoding="utf-8", errors="replace", env=variables)
+            # A session of its own, where Ctrl-C does not reach it: told twice, as stop() then tells it too, it would not save.
+            self._process = subprocess.Popen([startable_program(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                             text=True, encoding="utf-8", errors="replace", env=variables, start_new_session=True)
         except OSError:
             self._end()
             raise
@@ -193,7 +194,7 @@ def resume(folder: str | os.PathLike[str], overrides: Mapping[str, Any] | None =
     before = _mark(going_on.folder / _STATUS)
     words = _pipeline.words_of({**(overrides or {}), **_rewards.overrides_for(rewards or {})})
     accepted = ["--accept-changes"] if accept_changes else []
-    going_on._start(["resume", str(folder), *words, *accepted], rewards, show)
+    going_on._start(["resume", _pipeline.operand_of(folder), *words, *accepted], rewards, show)
     going_on._wait_for_start(before)
     return going_on
 

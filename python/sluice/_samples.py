@@ -15,11 +15,13 @@ def columns_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
     its own length, are arrays of objects.
     """
     names = dict.fromkeys(name for row in rows for name in row)
-    return {name: _column(name, [row.get(name) for row in rows]) for name in names}
+    return {name: _array(values_of(name, rows)) for name in names}
 
 
-def _column(name: str, values: list[Any]) -> Any:
-    return _array([_as_number(value) for value in values] if _has_numbers(name, values) else values)
+def values_of(name: str, rows: list[dict[str, Any]]) -> list[Any]:
+    """Of one column, an entry a row, with numbers where a line can only write a text ("nan")."""
+    values = [row.get(name) for row in rows]
+    return [_as_number(value) for value in values] if _has_numbers(name, values) else values
 
 
 def _has_numbers(name: str, values: list[Any]) -> bool:

@@ -44,7 +44,9 @@ def _table(name: str, table: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _key(key: str) -> str:
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"a key of a pipeline is a text, not {type(key).__name__}: {key!r}")
     return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else text_of(key)
 
 

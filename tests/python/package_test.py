@@ -25,13 +25,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 if os.environ.get("SLUICE_INSTALLED") != "1":
     sys.path.insert(0, str(ROOT / "python"))
 import sluice  # noqa: E402
-from sluice import _pipeline, _toml  # noqa: E402
 from sluice._rewards import RewardServer  # noqa: E402
 from sluice.errors import error_of  # noqa: E402
 
 SMALL = {"pipeline.iterations": 3, "checkpoint.every_iterations": 1, "nodes.prompts.groups_per_iteration": 8, "nodes.held_out": False,
          "nodes.held_out_answers": False, "nodes.held_out_score": False}
 LONG = {**SMALL, "pipeline.iterations": 100000}
+CTRL_C = {**LONG, "checkpoint.every_iterations": 100000}
 WITH_SAMPLES = {"extends": "builtin:grpo",
                 "nodes": {"samples": {"type": "write_jsonl", "inputs": ["score"], "fields": ["prompt", "response", "score", "tokens"]}}}
 
@@ -115,6 +115,26 @@ class Runs(Case):
     def test_a_new_folder_is_called_after_the_name_that_an_override_gives(self):
         run = sluice.run({"extends": "builtin:grpo", "pipeline": {"name": "mine"}}, {**SMALL, "pipeline.name": "ours"}).wait()
         self.assertTrue(run.folder.name.startswith("ours-"), run.folder)
+
+    def test_ctrl_c_ends_it_with_a_checkpoint(self):
+        (self.folder / "script.py").write_text(f"import sluice\nwith sluice.run('builtin:grpo', {CTRL_C}, run_dir='run') as run:\n"
+                                               "    for row in run: print(row, flush=True)\n")
+        path = os.pathsep.join(map(str, [pathlib.Path(sluice.__file__).parents[1], os.environ.get("PYTHONPATH", "")]))
+        script = subprocess.Popen([sys.executable, "script.py"], env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, start_new_session=True)
+        with script:
+            script.stdout.readline()
+            os.killpg(script.pid, signal.SIGINT)  # to all that work in the foreground, as a terminal does
+            script.stdout.read()
+        self.assertEqual(script.returncode, -signal.SIGINT)
+        self.assertTrue((sluice.Run("run").checkpoint / "actor/model.safetensors").exists())
+
+    def test_names_may_begin_as_options_do(self):
+        sluice.run("builtin:grpo", SMALL, run_dir="-x").wait()
+        self.assertEqual(len(sluice.resume("-x", {"pipeline.iterations": 4}).wait().metrics()), 4)
+        for call in (sluice.plan, sluice.validate, sluice.run):
+            with self.assertRaisesRegex(sluice.PipelineError, "cannot read .*--help"):
+                call("--help")
 
     def test_who_goes_to_another_folder_still_finds_its_run(self):
         run = sluice.run("builtin:grpo", SMALL).wait()
@@ -447,35 +467,6 @@ class Documentation(Case):
             for block in shown:
                 exec(compile(block, "docs/python.md", "exec"), names)
         self.assertIn("did you mean max_new_tokens?", said.getvalue())
-
-
-class Float64(float):
-    """As that of NumPy: a float that shows itself as no number."""
-
-    def __repr__(self):
-        return f"np.float64({float(self)})"
-
-
-class Values(unittest.TestCase):
-    def test_a_float_that_shows_itself_otherwise_is_a_number(self):
-        self.assertEqual(_toml.text_of(Float64(1e-4)), "0.0001")
-        self.assertEqual(_toml.document_of({"models": {"actor": {"rate": [Float64(0.5)]}}}), "[models]\n[models.actor]\nrate = [0.5]\n")
-        self.assertIn("0.25", _pipeline.words_of({"budget.x": Float64(0.25)})[1])
-
-    @unittest.skipUnless(importlib.util.find_spec("numpy"), "without NumPy")
-    def test_values_of_numpy_are_those_of_python(self):
-        import numpy
-        for value, text in ((numpy.float64(1e-4), "0.0001"), (numpy.float32(0.5), "0.5"), (numpy.longdouble(2), "2.0"), (numpy.int64(3), "3"),
-                            (numpy.uint8(4), "4"), (numpy.bool_(False), "false"), (numpy.str_('a "b"'), '"a \\"b\\""'), (numpy.float64("nan"), "nan"),
-                            (numpy.array([0.9, 0.5]), "[0.9, 0.5]"), ([numpy.int64(1), True], "[1, true]"), ({"x": numpy.bool_(True)}, "{ x = true }")):
-            self.assertEqual(_toml.text_of(value), text)
-
-    def test_they_are_read_back_as_they_were(self):
-        import tomllib
-
-        pipeline = {"extends": 'a "b"\\c\n\t\x7f é', "plugins": ["x.so"], "pipeline": {"name": "p", "seed": -3, "stop_when": {"metric": "a/b", "at_least": 1e-9}},
-                    "models": {"a b": {"lora": {"rank": 4}, "freeze": ["x", "y"]}}, "nodes": {"score": False, "n": {"type": "t", "inputs": [], "x": 1e300, "d": {}}}}
-        self.assertEqual(tomllib.loads(_toml.document_of(pipeline)), pipeline)
 
 
 if __name__ == "__main__":

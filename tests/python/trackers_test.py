@@ -29,7 +29,10 @@ CLIENT = """
         def __init__(self, **_): pass
 
     class Table:
-        def __init__(self, columns, data): self.columns, self.data = columns, data
+        def __init__(self, columns, data):
+            for column in zip(*data):
+                if len({{isinstance(cell, str) for cell in column if cell is not None}}) > 1: raise TypeError("incompatible types")
+            self.columns, self.data = columns, data
 
     class Text:
         def __init__(self, text): self.text = text
@@ -173,6 +176,17 @@ class WhatIsTold(Case):
             self.assertEqual(told["columns"], ["iteration", "group", "sample", "prompt", "response", "score"])
             self.assertEqual(told["rows"], [list(row.values()) for row in rows if row["iteration"] == told["step"]][:8])
 
+    def test_a_sample_without_a_score_has_none_in_the_table(self):
+        self.client()
+        self.run_pipeline(trackers=())
+        samples = self.folder / "run/samples.jsonl"
+        rows = [json.loads(line) for line in samples.read_text().splitlines()]
+        rows[1]["score"] = "nan"  # as a float that is not finite is written
+        samples.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        self.assertEqual(self.program("track", "run", "--to", "wandb").stderr, "")
+        self.assertEqual([row[-1] for row in self.told("table")[0]["rows"]][:3], [rows[0]["score"], None, rows[2]["score"]])
+        self.assertEqual(self.steps(), [0, 1, 2])
+
     def test_what_run_it_is(self):
         self.client()
         self.run_pipeline(**{"log.project": "sums"})
@@ -259,15 +273,29 @@ class WhatGoesWrong(Case):
         self.run_pipeline(trackers=())
         metrics = self.folder / "run/metrics.jsonl"
         lines = metrics.read_text().splitlines(keepends=True)
-        metrics.write_text(lines[0] + lines[1].replace("{", "[", 1) + "[1]\n" + lines[2])
-        self.assert_one_warning(self.program("track", "run", "--to", "wandb", code=1), "metrics.jsonl, line 2 is damaged")
-        self.assertEqual(self.steps(), [0, 2])
+        for damaged in (lines[1].replace("{", "[", 1), "[" * 100_000 + "]" * 100_000 + "\n"):
+            self.forget()
+            metrics.write_text(lines[0] + damaged + "[1]\n" + lines[2])
+            self.assert_one_warning(self.program("track", "run", "--to", "wandb", code=1), "metrics.jsonl, line 2 is damaged")
+            self.assertEqual(self.steps(), [0, 2])
+
+    def test_what_is_no_number_or_beyond_all_floats_is_no_metric(self):
+        self.client()
+        self.run_pipeline(trackers=())
+        metrics = self.folder / "run/metrics.jsonl"
+        rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+        rows[1].update({"a": "text", "b": [1], "c": 10 ** 400})
+        metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        self.assertEqual(self.program("track", "run", "--to", "wandb").stderr, "")
+        self.assertEqual(self.steps(), [0, 1, 2])
 
     def test_files_of_someone_else_are_left_out(self):
         self.client()
         self.run_pipeline(trackers=())
         for name, line in (("a", '{"iteration": "first"}'), ("b", '{"iteration": null}'), ("c", "[1]")):
             (self.folder / f"run/{name}.jsonl").write_text(line + "\n")
+        (self.folder / "run/d.jsonl").mkdir()
+        os.mkfifo(self.folder / "run/e.jsonl")
         self.assertEqual(self.program("track", "run", "--to", "wandb").stderr, "")
         self.assertEqual(self.steps(), [0, 1, 2])
 

@@ -122,8 +122,14 @@ class Wheel(unittest.TestCase):
         alone.mkdir()
         (alone / "sluice").symlink_to(site / "sluice")
         shutil.copytree(site / "sluice", alone / "copy/sluice")
-        refused = done([work / "env/bin/python", "-c", "import sys; sys.path.insert(0, '.'); from sluice._program import main; main()"], code=1, cwd=alone / "copy")
-        self.assertIn("torch is not installed beside sluice", refused.stderr)
+        for call in ("from sluice._program import main; main()", "import sluice; sluice.run('builtin:grpo')", "import sluice; sluice.plan('builtin:grpo')"):
+            refused = done([work / "env/bin/python", "-c", f"import sys; sys.path.insert(0, '.'); {call}"], code=1, cwd=alone / "copy")
+            self.assertIn("torch is not installed beside sluice", refused.stderr)
+
+    def test_a_source_distribution_is_refused_with_what_to_do(self):
+        refused = done([sys.executable, "-c", "import backend; backend.build_sdist('.')"], code=1, PYTHONPATH=str(ROOT / "python/packing"))
+        self.assertIn("--wheel", refused.stderr)
+        self.assertNotIn("Traceback", refused.stderr)
 
     def test_each_bundled_library_has_its_licence(self):
         names = zipfile.ZipFile(wheel).namelist()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import pathlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -35,7 +35,7 @@ class GrowingFile:
                 self._lines += 1
                 try:
                     row = json.loads(line)
-                except ValueError:
+                except (ValueError, RecursionError):
                     self._tell_damage()
                     continue
                 yield row
@@ -44,6 +44,10 @@ class GrowingFile:
         if not self._warned:
             self._warn(f"{self._path}, line {self._lines} is damaged; trackers are not told of such lines")
         self._warned = True
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max  # which an integer may exceed
 
 
 class RunFiles:
@@ -62,13 +66,13 @@ class RunFiles:
         self._read_samples()  # after the metrics, before which they were written
         for row in rows:
             iteration = int(row["iteration"])
-            values = {name: float(value) for name, value in row.items() if name != "iteration" and value is not None and math.isfinite(value)}
+            values = {name: float(value) for name, value in row.items() if name != "iteration" and _is_finite(value)}
             samples = {name: by_iteration.pop(iteration) for name, by_iteration in self._samples.items() if iteration in by_iteration}
             yield iteration, values, samples
 
     def _read_samples(self) -> None:
         for path in sorted(self._folder.glob("*.jsonl")):
-            if path.name == "metrics.jsonl":
+            if path.name == "metrics.jsonl" or not path.is_file():
                 continue
             by_iteration = self._samples.setdefault(path.stem, {})
             for row in self._files.setdefault(path.stem, GrowingFile(path, self._warn)).new_rows():

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from sluice.trackers.memory import Memory
-from sluice.trackers.tracker import RunInfo, Tracker, columns_of
+from sluice.trackers.tracker import RunInfo, Tracker, table_of
 
 
 class Trackio:
@@ -21,9 +21,7 @@ class Trackio:
         self._client.log(values, step=iteration)
 
     def samples(self, iteration: int, name: str, rows: list[dict[str, Any]]) -> None:
-        columns = columns_of(rows)
-        table = self._client.Table(columns=columns, data=[[row.get(column) for column in columns] for row in rows])
-        self._client.log({name: table}, step=iteration)
+        self._client.log({name: self._client.Table(**table_of(rows))}, step=iteration)
 
     def close(self) -> None:
         self._client.finish()

@@ -8,7 +8,7 @@ from typing import Any
 import wandb
 
 from sluice.trackers.memory import Memory
-from sluice.trackers.tracker import RunInfo, Tracker, columns_of
+from sluice.trackers.tracker import RunInfo, Tracker, table_of
 
 
 class Wandb:
@@ -22,8 +22,7 @@ class Wandb:
         self._run.log(values, step=iteration)
 
     def samples(self, iteration: int, name: str, rows: list[dict[str, Any]]) -> None:
-        columns = columns_of(rows)
-        self._run.log({name: wandb.Table(columns=columns, data=[[row.get(column) for column in columns] for row in rows])}, step=iteration)
+        self._run.log({name: wandb.Table(**table_of(rows))}, step=iteration)
 
     def close(self) -> None:
         self._run.finish()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import pathlib
 from typing import Any, Protocol
+
+from sluice._samples import values_of
 
 
 class CannotTell(Exception):
@@ -46,3 +49,14 @@ class Tracker(Protocol):
 def columns_of(rows: list[dict[str, Any]]) -> list[str]:
     """Of a table of samples: all that a row has but lists of numbers."""
     return [name for name, value in rows[0].items() if not isinstance(value, list)]
+
+
+def table_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The same as `columns` and `data`, for a client that wants one type in a column: a number that is not finite is none."""
+    columns = columns_of(rows)
+    cells = zip(*(map(_finite_or_none, values_of(name, rows)) for name in columns))
+    return {"columns": columns, "data": [list(row) for row in cells]}
+
+
+def _finite_or_none(cell: Any) -> Any:
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
