@@ -261,8 +261,9 @@ void RowProblems::add(const UserError& error) {
 void RowProblems::finish() {
   for (const auto& [fault, repeated] : repeated_) {
     if (repeated.rows > 1)
-      problems_[repeated.problem].notes.push_back(
-          "likewise in " + plural(repeated.rows - 1, std::string("more ") + name_of(repeated.unit)) + " that were read");
+      problems_[repeated.problem].notes.push_back("likewise in " +
+                                                  plural(repeated.rows - 1, std::string("more ") + name_of(repeated.unit)) +
+                                                  (repeated.rows == 2 ? " that was read" : " that were read"));
   }
   if (full())
     problems_.back().notes.push_back("reading stopped here: " + plural(kMostProblems, std::string("broken ") + name_of(unit_)));

@@ -113,7 +113,8 @@ class RowBuilder {
   }
 
   bool refuse_kind(const Json& json) {
-    fault_ = {"each " + unit_ + " must be a JSON object", std::string("this is ") + json.type_name(), std::nullopt};
+    const char* article = json.is_null() ? "" : json.is_array() ? "an " : "a ";
+    fault_ = {"each " + unit_ + " must be a JSON object", std::string("this is ") + article + json.type_name(), std::nullopt};
     return false;
   }
 

@@ -64,7 +64,15 @@ class Converter {
                          .caret = "if text is meant, put it in quotes",
                          .notes = {},
                          .help = {}});
-    return made(std::string("a date"));
+    return made(as_written(node.source()));  // what is checked after this then names no value that nobody wrote
+  }
+
+  // Of one line.
+  std::string as_written(const toml::source_region& region) const {
+    const auto line = static_cast<int>(region.begin.line);
+    const auto byte_at = [&](toml::source_index column) { return lines_.byte_at(line, static_cast<int>(column)); };
+    const size_t begin = byte_at(region.begin.column);
+    return std::string(lines_.line(line).substr(begin - byte_at(1), byte_at(region.end.column) - begin));
   }
 
   engine::Array array(const toml::array& from) {

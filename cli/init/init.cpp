@@ -20,6 +20,7 @@
 #include "cli/process/exit_codes.h"
 #include "cli/terminal/output_file.h"
 #include "cli/terminal/terminal.h"
+#include "data/source_files.h"
 #include "engine/memory/memory_needs.h"
 
 namespace sluice::cli {
@@ -44,7 +45,9 @@ std::string path_in_file(const std::string& written, const fs::path& folder) {
   if (!is_relative || !is_path) return written;
   const fs::path to = absolute_path(path).lexically_normal(), from = absolute_path(folder).lexically_normal();
   const auto top_of = [](const fs::path& absolute) { return *std::next(absolute.begin()); };
-  return unexpanded_path((top_of(to) == top_of(from) ? to.lexically_relative(from) : to).string());
+  fs::path shown = top_of(to) == top_of(from) ? to.lexically_relative(from) : to;
+  if (*shown.begin() == "~") shown = "." / shown;  // a folder of that name, not the home folder
+  return unexpanded_path(shown.string());
 }
 
 // The first device that this machine has; empty: the CPU alone.
@@ -105,12 +108,19 @@ void say_what_was_chosen(const InitArguments& arguments, const InitModel& model,
                     (need.is_known() ? " of " + human_bytes(need.memory.machine_bytes) : ""));
   const std::string file = arguments.output.empty() ? "" : shell_word(arguments.output.string());
   say("next", file.empty() ? "write it to a file with -o " + arguments.kind + ".toml"
-                           : "rlhf-run validate " + file + " --data, then rlhf-run " + file);
+                           : "rlhf-run validate " + file + " --data, then " + command_to_run(arguments.output.string()));
 }
 
 void require_free(const InitArguments& arguments) {
   if (arguments.output.empty() || arguments.force || !is_there(arguments.output)) return;
   throw UserError(arguments.output.string() + " is there already", "--force overwrites it; -o names another file");
+}
+
+// --force is meant for the pipeline of before, never for what it learns from.
+void require_not_the_data(const InitArguments& arguments) {
+  for (const fs::path& file : data::source_files({expanded_path(arguments.data)}))
+    if (is_same_file(file, arguments.output))
+      throw UserError(arguments.output.string() + " is a file of the data", "-o names another file");
 }
 
 }  // namespace
@@ -119,6 +129,7 @@ int init_pipeline(const InitArguments& arguments) {
   require_free(arguments);
   for (const std::string& path : {arguments.model, arguments.data}) require_utf8(path);
   const NamedKind& kind = *std::ranges::find(kInitKinds, arguments.kind, [](const NamedKind& k) { return std::string(k.name); });
+  require_not_the_data(arguments);
   const auto registry = make_registry();
   const InitModel model = look_at_model(arguments.model);
   const InitData data = read_init_data(expanded_path(arguments.data));

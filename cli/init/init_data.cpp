@@ -138,6 +138,16 @@ class FieldSearch {
     return {};
   }
 
+  // Of a field that the first row has; empty: it has none of these, or they fit.
+  std::string of_another_kind(const Names& names, const Fits& fits) const {
+    for (const std::string& name : names) {
+      const Json* value = data::find_field(data_.rows.front(), name);
+      if (value != nullptr && !fits(*value))
+        return sluice::quoted(name) + " is " + kind_of(*value) + " in row 1, which is not taken for it";
+    }
+    return {};
+  }
+
   std::string conversation_that_ends_with(const std::string& role) const {
     const Names names = given_.prompt.empty() ? conversation_names() : Names{given_.prompt};
     return found(names, [&](const Json& value) { return is_conversation(value) && last_role(value) == role; });
@@ -159,10 +169,12 @@ class FieldSearch {
                      const Fits& fits, const std::string& also = {}) const {
     const Names tried = given.empty() ? names : Names{given};
     if (std::string name = found(tried, fits); !name.empty()) return name;
-    Problem problem{.message = given.empty() ? "no field of " + file_ + " has a name that " + what + " usually has"
+    Problem problem{.message = given.empty() ? what + " is not found in " + file_
                                              : "not every row of " + file_ + " has " + what + " in " + sluice::quoted(given)};
     problem.notes.push_back("looked for, in every row: " + join(tried, ", ") + also);
-    if (const std::string lacking = first_without(tried, fits); !lacking.empty()) problem.notes.push_back(lacking);
+    std::string why = first_without(tried, fits);
+    if (why.empty()) why = of_another_kind(tried, fits);
+    if (!why.empty()) problem.notes.push_back(why);
     problem.notes.push_back("the first row has: " + fields_text(data_.rows.front()));
     problem.help = option.empty() ? "pairs are rows with prompt, chosen and rejected"
                                   : option + " NAME names it; a.b is the field b of the object a";

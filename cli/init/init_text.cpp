@@ -75,8 +75,8 @@ class InitWriter {
 
  private:
   std::string head() const {
-    const std::string file = printable(shell_word(file_));
-    return std::string("# ") + title_of(p_.kind) + ".\n#\n#   rlhf-run validate " + file + " --data\n#   rlhf-run " + file +
+    return std::string("# ") + title_of(p_.kind) + ".\n#\n#   rlhf-run validate " + printable(shell_word(file_)) +
+           " --data\n#   " + printable(command_to_run(file_)) +
            "\n#\n# What a key means, and all others of a type: rlhf-run describe TYPE\n";
   }
 
@@ -233,6 +233,10 @@ class InitWriter {
 };
 
 }  // namespace
+
+std::string command_to_run(const std::string& file) {
+  return (file.ends_with(".toml") ? "rlhf-run " : "rlhf-run run ") + shell_word(file);
+}
 
 std::string init_text(const InitPipeline& pipeline, const std::string& file) { return InitWriter(pipeline, file).text(); }
 

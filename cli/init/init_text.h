@@ -31,6 +31,9 @@ struct InitPipeline {
   double memory_gib = 0;  // that the run may take; 0: what the machine has
 };
 
+/// What to type to run the file: `run` may be left out where the name ends in .toml.
+std::string command_to_run(const std::string& file);
+
 /// The file: one line a table, each with a comment. `file` is what it will be called.
 std::string init_text(const InitPipeline& pipeline, const std::string& file);
 

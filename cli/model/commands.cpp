@@ -103,7 +103,7 @@ void take_sampling(Command& command, SamplingArguments& into, const std::string&
   command.option("--frequency-penalty", into.frequency_penalty, Values::any("NUMBER"),
                  "the same, for each time that it has them");
   command.option("--dtype", into.dtype, Values::one_of({"float32", "bfloat16"}), "to compute in (default: float32)");
-  command.option("--seed", into.seed, Values::any("NUMBER"), "of the random stream");
+  command.option("--seed", into.seed, Values::number_from_0(), "of the random stream");
 }
 
 void add_sample(Command& model) {
@@ -114,8 +114,9 @@ void add_sample(Command& model) {
                  "rlhf-run model sample FOLDER --json < prompt.txt",
                  "rlhf-run model sample FOLDER --prompts test.parquet --prompt-field question --chat -n 4 -o samples.jsonl"});
   const auto taken = std::make_shared<SampleArguments>();
+  const auto text = std::make_shared<std::string>();  // CLI11 takes an empty one for none
   take_folder(sample, taken->folder);
-  CLI::Option& prompt = sample.option("--prompt", taken->prompt, Values::any(), "the text to continue (default: standard input)");
+  CLI::Option& prompt = sample.option("--prompt", *text, Values::any(), "the text to continue (default: standard input)");
   CLI::Option& prompts = sample.option("--prompts", taken->prompts, Values::file(),
                                        "continue each row of JSON lines, Parquet or Arrow: a file, a folder or a pattern");
   prompts.excludes(&prompt);
@@ -129,7 +130,8 @@ void add_sample(Command& model) {
   sample.flag("--json", taken->json,
               "one object a line: prompt, row, index, text, finish (end_of_sequence or length), token_count, logprob_sum, seed");
   sample.flag("--tokens", taken->tokens, "in these objects also tokens and logprobs, the ids and their log-probabilities");
-  sample.runs([taken] {
+  sample.runs([taken, text, &prompt] {
+    if (prompt.count() > 0) taken->prompt = *text;
     taken->folder = meant(taken->folder);
     return model_sample(*taken);
   });

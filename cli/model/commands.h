@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "cli/command/command.h"
@@ -37,8 +38,8 @@ struct SamplingArguments {
 struct SampleArguments {
   std::filesystem::path folder;
   SamplingArguments sampling;
-  std::string prompt;             // empty: standard input, unless there are `prompts`
-  std::filesystem::path prompts;  // a file, folder or pattern of rows; empty: one prompt
+  std::optional<std::string> prompt;  // none: standard input, unless there are `prompts`
+  std::filesystem::path prompts;      // a file, folder or pattern of rows; empty: one prompt
   std::string prompt_field = "prompt";
   std::filesystem::path output;  // empty: standard output
   long long samples = 1;         // of each prompt

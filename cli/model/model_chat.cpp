@@ -75,6 +75,9 @@ class Chat {
         tell(kHelp);
       } else if (is_command(line)) {
         tell(line + " is no command: /help tells what there is");
+      } else if (!is_utf8(line)) {  // as a terminal with another character set sends it; no template takes that
+        all_answered_ = false;
+        tell("this line is not UTF-8 and was not sent");
       } else if (!trim(line).empty()) {
         answer(line);
         if (signal_ == SIGTERM) return exit_code_of_signal(signal_);
@@ -104,6 +107,7 @@ class Chat {
   void answer(const std::string& user) {
     std::vector<int64_t> context = context_.ask(user);
     const auto tokens = static_cast<int64_t>(context.size());
+    if (tokens == 0) throw UserError("the chat template writes nothing of the conversation: there is nothing to answer");
     if (tokens >= room_) {
       context_.take_back();
       all_answered_ = false;
@@ -176,6 +180,7 @@ class Chat {
 }  // namespace
 
 int model_chat(const ChatArguments& arguments) {
+  if (!is_utf8(arguments.system)) throw UserError("--system is not UTF-8");
   const text::ChatTemplate chat = template_of(arguments);
   const SampledModel model = load_to_sample(arguments.folder, arguments.sampling);
   return Chat(arguments, model, chat).run();

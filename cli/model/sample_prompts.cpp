@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
+#include "base/text/strings.h"
 #include "data/jsonl_reader.h"
 #include "data/source_files.h"
 #include "text/chat/chat_template.h"
@@ -20,6 +22,13 @@ Json as_user(const Json& text) { return Json::array({{{"role", "user"}, {"conten
 // A template writes the special tokens itself.
 std::vector<int64_t> rendered(const text::ChatTemplate& chat, const Json& messages, const text::Tokenizer& tokenizer) {
   return tokenizer.encode(chat.render(messages, {.add_generation_prompt = true}));
+}
+
+text::ChatTemplate template_in(const std::filesystem::path& folder) {
+  if (!text::ChatTemplate::is_in(folder))
+    throw UserError(folder.string() + " has no chat template, which --chat needs",
+                    "put it into the folder as chat_template.jinja; without --chat a prompt is sent as it is");
+  return text::ChatTemplate::load(folder);
 }
 
 class OnePrompt final : public SamplePrompts {
@@ -41,7 +50,7 @@ class PromptRows final : public SamplePrompts {
         chats_(arguments.chat),
         rows_(data::source_files({arguments.prompts}),
               {{.name = arguments.prompt_field, .param = "--prompt-field", .kind = data::FieldKind::kTextOrMessages}}) {
-    if (chats_ || text::ChatTemplate::is_in(arguments.folder)) template_ = text::ChatTemplate::load(arguments.folder);
+    if (chats_ || text::ChatTemplate::is_in(arguments.folder)) template_ = template_in(arguments.folder);
   }
 
   size_t count() const override { return rows_.rows(); }
@@ -81,8 +90,9 @@ class PromptRows final : public SamplePrompts {
 
 std::unique_ptr<SamplePrompts> sample_prompts(const SampleArguments& arguments, const text::Tokenizer& tokenizer) {
   if (!arguments.prompts.empty()) return std::make_unique<PromptRows>(arguments, tokenizer);
-  const std::string text = arguments.prompt.empty() ? standard_input() : arguments.prompt;
-  std::vector<int64_t> ids = arguments.chat ? rendered(text::ChatTemplate::load(arguments.folder), as_user(text), tokenizer)
+  const std::string text = arguments.prompt ? *arguments.prompt : standard_input();
+  if (!is_utf8(text)) throw UserError("the prompt is not UTF-8");
+  std::vector<int64_t> ids = arguments.chat ? rendered(template_in(arguments.folder), as_user(text), tokenizer)
                                             : tokenizer.encode(text, /*add_special=*/true);
   return std::make_unique<OnePrompt>(SamplePrompts::Prompt{.written = text, .ids = std::move(ids)});
 }

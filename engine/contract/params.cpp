@@ -226,6 +226,8 @@ bool read_real(const Value& value, double& out, BindContext& context, const Para
 bool read_string(const Value& value, std::string& out, BindContext& context, const ParamInfo& info) {
   const auto* text = std::get_if<std::string>(&value.data);
   if (text == nullptr) return report_kind(context, value, info), false;
+  // An empty name stands for none, as of a model that may be left out.
+  if (info.required && text->empty()) return report_expected(context, "empty-text", value, info, "this is empty"), false;
   out = *text;
   return true;
 }

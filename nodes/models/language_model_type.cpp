@@ -136,6 +136,9 @@ void find_contradictions_of_average(const engine::ModelSpec& spec, const Languag
 }
 
 void find_contradictions(const engine::ModelSpec& spec, const LanguageModelParams& params, Problems& problems) {
+  if (params.base_of && params.base_of->empty())
+    return report_unusable(spec, "base_of", "base_of of model '" + spec.name.text + "' names no model",
+                           "name a model with lora, or remove base_of", problems);
   if (params.ema) return find_contradictions_of_average(spec, params, problems);
   if (params.base_of) return refuse_beside("base_of", "it is the base of '" + *params.base_of + "'", spec, params, problems);
   if (!params.checkpoint) return report_no_weights(spec, problems);

@@ -32,6 +32,9 @@ class BadData(Case):
     def test_field_missing_everywhere_is_one_problem(self):
         self.refuse('{"question": "1+1=", "label": "2"}\n' * 30, 'data.jsonl:1:1: error: no field "prompt"', "29 more lines")
 
+    def test_one_line_more_was_read(self):
+        self.refuse('{"question": "1+1=", "label": "2"}\n' * 2, "likewise in 1 more line that was read")
+
     def test_field_of_another_type(self):
         self.refuse('{"prompt": ["1+1="], "label": "2"}\n', 'data.jsonl:1:1: error: field "prompt" must be a string or a number',
                     "array")
@@ -40,7 +43,7 @@ class BadData(Case):
         self.refuse('{"prompt": ["1+1="], "label": "2"}\n' * 30, "it is an array", "likewise in 29 more lines", problems=1)
 
     def test_line_that_is_no_object(self):
-        self.refuse(GOOD + "[1, 2]\n", "data.jsonl:2:1: error: each line must be a JSON object", "array")
+        self.refuse(GOOD + "[1, 2]\n", "data.jsonl:2:1: error: each line must be a JSON object", "this is an array")
 
     def test_every_broken_line_at_once(self):
         self.refuse("{\n" + GOOD + "x\n", "data.jsonl:1:", "data.jsonl:3:1", problems=2)

@@ -43,6 +43,17 @@ class BadPipeline(Case):
     def test_syntax_error(self):
         self.refuse('[pipeline]\nname = "p"\niterations = = 3\n', "p.toml:3:14: error: ")
 
+    def test_a_name_that_is_required_is_not_empty(self):
+        self.refuse(self.layer('[nodes.reference]\nmodel = ""\n'), "p.toml:3:9: error: model must be a string", "this is empty")
+
+    def test_a_base_that_is_empty(self):
+        self.refuse(self.layer('[models.reference]\nbase_of = ""\n'), "p.toml:3:11: error: base_of of model 'reference' names no model", "with lora",
+                    words=("--set", "models.reference.checkpoint="))
+
+    def test_a_date_is_taken_for_the_text_that_it_is(self):
+        self.refuse(self.layer("[pipeline]\nname = 2026-01-01\n"), "p.toml:3:8: error: a date is not a value that pipelines use")
+        self.refuse(self.layer("[models.actor]\ncheckpoint = 2026-01-01\n"), "a date is not", "there is no folder", "/2026-01-01", problems=2)
+
     def test_unknown_key(self):
         self.refuse(self.layer("[nodes.generate]\nmax_new_token = 4\n"),
                     "p.toml:3:1: error: max_new_token is not a parameter of type \"generate\"",

@@ -93,6 +93,19 @@ class Chat(Case):
         (self.folder / "adapter/config.json").rename(self.folder / "adapter/adapter_config.json")
         self.assert_refused(run("model", "chat", self.folder / "adapter"), "adapters without their model")
 
+    def test_a_line_that_is_no_utf8_is_told_and_the_conversation_goes_on(self):
+        done = subprocess.run([PROGRAM, "model", "chat", str(TEXT), "--json", *GREEDY], input=b"caf\xe9\nHello\n", capture_output=True, timeout=120)
+        self.assertEqual(done.returncode, FAILED, done.stderr)
+        self.assertIn(b"this line is not UTF-8 and was not sent", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["tokens"], self.first("Hello", *GREEDY))
+
+    def test_a_system_message_that_is_no_utf8_is_refused(self):
+        self.assert_refused(run("model", "chat", TEXT, "--system", b"caf\xe9".decode(errors="surrogateescape")), "--system is not UTF-8")
+
+    def test_a_template_that_writes_nothing_is_refused(self):
+        template = self.write("t.jinja", "{% if messages %}{% endif %}")
+        self.assert_refused(run("model", "chat", TEXT, "--template", template, stdin="Hello\n"), "the chat template writes nothing")
+
     def test_a_full_context_is_told(self):
         done = self.chat(["Hello", "x" * 80, "/reset", "Hi"], "--context", "64", *GREEDY, code=FAILED)
         self.assertIn("there is room for 64: /reset begins a new one, --context N makes room", done.stderr)

@@ -153,6 +153,10 @@ class Fields(Init):
         self.refused("sft", self.rows({"words": "a", "n": 3, "flag": True, "list": [1]}),
                      says=["the prompt", "words (a text), n (a number), flag (true or false), list (a list)", "--prompt-field"])
 
+    def test_a_field_of_another_kind_is_told(self):
+        self.refused("grpo", self.rows({"prompt": "1 < 2?", "answer": True}),
+                     says=["the answer is not found in", '"answer" is true or false in row 1, which is not taken for it', "--answer-field"])
+
     def test_no_pairs(self):
         self.refused("dpo", self.rows({"prompt": "a", "chosen": "b"}), says=["the worse completion", "rejected", "chosen (a text)"])
 
@@ -249,6 +253,20 @@ class Files(Init):
         self.assertEqual(run(*words, "--force").returncode, DONE)
         self.assertNotEqual(file.read_text(), "mine")
 
+    def test_the_data_is_never_overwritten(self):
+        data = self.folder / "d.jsonl"
+        shutil.copy(DEMONSTRATIONS, data)
+        for named in (data, self.folder, self.folder / "*.jsonl"):
+            with self.subTest(named):
+                done = run("init", "sft", "--model", MODEL, "--data", named, "--force", "-o", data)
+                self.assert_refused(done, "d.jsonl is a file of the data", "-o names another file")
+                self.assertEqual(data.read_text(), DEMONSTRATIONS.read_text())
+
+    def test_the_command_that_it_names_runs_the_file(self):
+        words = ("init", "sft", "--model", MODEL, "--data", DEMONSTRATIONS, "-o", self.folder / "plain")
+        self.assertIn(f", then rlhf-run run {self.folder}/plain\n", run(*words).stderr)
+        self.assertIn(f"#   rlhf-run run {self.folder}/plain\n", (self.folder / "plain").read_text())
+
     def test_a_file_whose_name_no_run_folder_can_have_names_its_pipeline(self):
         for file, name in (("in 2.toml", "in-2"), (".hidden.toml", "pipeline"), ("plain.toml", None)):
             done = run("init", "sft", "--model", MODEL, "--data", DEMONSTRATIONS, "-o", self.folder / file)
@@ -281,6 +299,13 @@ class Files(Init):
         self.assertEqual(pipeline["models"]["policy"]["checkpoint"], "../models/m")
         self.assertEqual(pipeline["nodes"]["examples"]["path"], "../d.jsonl")
         self.assertEqual(run("validate", self.folder / "sub/p.toml").returncode, DONE)
+
+    def test_a_folder_whose_name_is_a_tilde_is_not_the_home_folder(self):
+        (self.folder / "~").mkdir()
+        shutil.copy(DEMONSTRATIONS, self.folder / "~/d.jsonl")
+        done = self.run_in_folder("init", "sft", "--model", MODEL, "--data", "./~/d.jsonl", "-o", "p.toml")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual(run("validate", self.folder / "p.toml").returncode, DONE)
 
     def run_in_folder(self, *words):
         return subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, timeout=60)

@@ -349,6 +349,22 @@ class WrongLine(Case):
     def test_an_empty_prompt(self):
         self.assert_refused(run("model", "sample", MODEL, stdin=""), "prompt")
 
+    def test_a_prompt_that_is_given_empty_is_not_read_from_standard_input(self):
+        self.assert_refused(run("model", "sample", MODEL, "--prompt", "", stdin="1+1="), "the prompt has no tokens")
+
+    def test_a_prompt_that_is_no_utf8(self):
+        for words in ((), ("--chat",)):
+            done = run("model", "sample", FOLDERS[2], *words, "--prompt", b"caf\xe9".decode(errors="surrogateescape"))
+            self.assert_refused(done, "the prompt is not UTF-8")
+
+    def test_a_chat_without_a_template(self):
+        done = run("model", "sample", MODEL, "--chat", "--prompt", "1+1=")
+        self.assert_refused(done, "has no chat template", "chat_template.jinja")
+        self.assertNotIn("--template", done.stderr)  # an option that this command has not
+
+    def test_a_seed_below_0(self):
+        self.assertEqual(run("model", "sample", MODEL, "--prompt", "1+1=", "--seed", "-1").returncode, WRONG_USAGE)
+
     def test_missing_folder(self):
         for function in ("tokenize", "detokenize", "logprobs", "sample"):
             with self.subTest(function):
