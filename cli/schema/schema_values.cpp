@@ -81,9 +81,9 @@ Json scheduled_schema(const ParamInfo& info) {
   return schema;
 }
 
-Json path_schema() { return {{"type", "string"}, {"minLength", 1}}; }
+Json text_schema() { return {{"type", "string"}, {"minLength", 1}}; }
 
-Json paths_schema() { return {{"type", {"string", "array"}}, {"minLength", 1}, {"minItems", 1}, {"items", path_schema()}}; }
+Json paths_schema() { return {{"type", {"string", "array"}}, {"minLength", 1}, {"minItems", 1}, {"items", text_schema()}}; }
 
 Json kind_schema(const ParamInfo& info) {
   switch (info.kind) {
@@ -96,11 +96,11 @@ Json kind_schema(const ParamInfo& info) {
     case ParamKind::kScheduled:
       return scheduled_schema(info);
     case ParamKind::kString:
-      return {{"type", "string"}};
+      return info.required ? text_schema() : Json{{"type", "string"}};
     case ParamKind::kChoice:
       return {{"type", "string"}, {"enum", info.choices}};
     case ParamKind::kPath:
-      return path_schema();
+      return text_schema();
     case ParamKind::kPaths:
       return paths_schema();
     case ParamKind::kReals:

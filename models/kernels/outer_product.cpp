@@ -73,8 +73,12 @@ class Scratch {
     if (chunk.id == chunk_ && inputs.first == first_input_) return;
     chunk_ = chunk.id, first_input_ = inputs.first, blocks_ = 0;
   }
-  /// Whether the block is packed already; from now on it is.
-  bool has(int64_t block) { return block < blocks_ || (++blocks_, false); }
+  /// Whether the block is still to be packed, which is done at once. Blocks come in order.
+  bool takes(int64_t block) {
+    if (block < blocks_) return false;
+    blocks_ = block + 1;
+    return true;
+  }
 
  private:
   static constexpr std::align_val_t kAlignment{kBytes};

@@ -22,8 +22,6 @@ void RegexMatch::describe(engine::Contract<RegexMatchParams>& c) {
   describe_scorer(c);
   c.check([](const P& params, engine::Findings& findings) {
     check_pattern("pattern", params.pattern, findings);
-    if (params.pattern.empty())
-      findings.error("pattern", "an empty pattern matches every response", "write one, or remove the node");
     if (params.dot_matches_newline && params.pattern.find('.') == std::string::npos) {
       findings.without_effect("dot_matches_newline", "dot_matches_newline has no effect: the pattern has no dot",
                               "remove dot_matches_newline");

@@ -105,7 +105,7 @@ TEST(RegexMatch, BrokenOrEmptyPatternIsFoundBeforeTheRun) {
   const auto problems = &NodeHarness<RegexMatch>::problems;
   EXPECT_THAT(problems({{"pattern", {std::string("(a")}}}), ElementsAre(HasSubstr("not valid")));
   EXPECT_THAT(problems({{"pattern", {std::string("a)(b")}}}), ElementsAre(HasSubstr("not valid")));
-  EXPECT_THAT(problems({{"pattern", {std::string()}}}), ElementsAre(HasSubstr("matches every response")));
+  EXPECT_THAT(problems({{"pattern", {std::string()}}}), ElementsAre(HasSubstr("pattern must be a string")));
 }
 
 TEST(RegexMatch, NewlineSwitchNeedsADot) {
