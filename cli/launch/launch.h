@@ -42,7 +42,8 @@ class Launch {
   /// fails after a signal counts only where none ended by that. One that may be lost, and was killed or given up, counts for
   /// nothing. It is started again while the run goes on, and killed where it is not in the run when that ends; where it was the
   /// last of these, the others save and end by themselves; once rank 0 has ended well it counts for nothing either. Before the
-  /// run has begun the others still wait for that very process: all are ended, and all are started again.
+  /// run has begun the others still wait for that very process: all are ended, and all started again, `restarts` times at most.
+  /// Throws UserError where one cannot be; then none is left.
   int wait();
 
  private:
