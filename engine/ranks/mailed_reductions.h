@@ -79,7 +79,8 @@ class MailedReductions final : public Reductions {
   void finish_if_all_is_there(const Key& key, Outgoing& outgoing);
   void leave_to_abandon(const Key& key);
   void be_called();
-  bool is_over(const Key& key) const { return abandoned_ || key.is_behind(last_); }
+  // What an owner adds that is alone is complete, and a node may be about to read it: there is nothing to abandon.
+  bool is_over(const Key& key) const { return owners_ > 1 && (abandoned_ || key.is_behind(last_)); }
 
   Mail& mail_;
   const World world_;

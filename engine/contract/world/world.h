@@ -109,7 +109,7 @@ class Reductions {
   virtual void call() {}
   virtual void on_call(std::function<void()> /*called*/) {}
 
-  /// What waits is called, with nothing: this rank's run has failed, or is over.
+  /// What waits for other ranks is called, with nothing: this rank's run has failed, or is over.
   virtual void abandon() {}
 
   /// Likewise, now and later, for what belongs to iterations after this one, which is the last that all ranks finish.

@@ -115,6 +115,15 @@ TEST(MailedReductions, OfOneRankAreItsOwn) {
   EXPECT_EQ(result(ranks.combine(0, {}, {part("a", 4)})).at(0).numbers.sum.value(), 4);
 }
 
+// It waits for nobody: a node of an iteration that is dropped meanwhile still reads what it has added.
+TEST(MailedReductions, OfOneRankAreItsOwnEvenWhereItIsAbandoned) {
+  Ranks ranks(1);
+  ranks.all[0]->abandon_behind(0);
+  EXPECT_EQ(result(ranks.combine(0, {.iteration = 1}, {part("a", 7)})).at(0).numbers.sum.value(), 7);
+  ranks.all[0]->abandon();
+  EXPECT_EQ(result(ranks.combine(0, {.iteration = 2}, {part("a", 8)})).at(0).numbers.sum.value(), 8);
+}
+
 // Names that only some ranks have come in the order of the ranks, whoever came first.
 TEST(MailedReductions, HaveTheSameNamesInTheSameOrderOnAllRanks) {
   Ranks ranks(3, /*pause_us=*/2000);
