@@ -53,6 +53,13 @@ std::optional<std::string> builtin_name(const std::string& written) {
   return written.substr(kScheme.size());
 }
 
+std::string builtin_called(const fs::path& file) {
+  const std::string name = (file.extension() == ".toml" ? file.stem() : file.filename()).string();
+  const std::vector<BuiltinPipeline> pipelines = builtin_pipelines();
+  const bool is_one = std::ranges::find(pipelines, name, &BuiltinPipeline::name) != pipelines.end();
+  return is_one ? std::string(kScheme) + name : "";
+}
+
 std::optional<fs::path> builtin_file(const std::string& name, const SourceSpan& where, Problems& problems) {
   const std::vector<BuiltinPipeline> pipelines = builtin_pipelines();
   const auto found = std::ranges::find(pipelines, name, &BuiltinPipeline::name);

@@ -22,6 +22,9 @@ std::vector<BuiltinPipeline> builtin_pipelines();
 /// The name after `builtin:`. Nothing for what names a file.
 std::optional<std::string> builtin_name(const std::string& written);
 
+/// `builtin:NAME` where `file` is called as one of them, with or without .toml; empty: none is called so.
+std::string builtin_called(const std::filesystem::path& file);
+
 /// The file of that name. Nothing, and a problem at `where` with all names that there are, where there is none.
 std::optional<std::filesystem::path> builtin_file(const std::string& name, const SourceSpan& where, Problems& problems);
 

@@ -26,8 +26,8 @@ std::string similar_file(const fs::path& file) {
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   std::vector<std::string> names;
   try {
-    if (is_there(file) || !is_folder(folder)) return {};
-    for (const fs::path& entry : entries_of(folder)) {
+    if (is_there(file)) return {};
+    for (const fs::path& entry : is_folder(folder) ? entries_of(folder) : std::vector<fs::path>{}) {
       if (entry.extension() == ".toml") names.push_back(entry.filename().string());
     }
   } catch (const UserError&) {
@@ -37,7 +37,7 @@ std::string similar_file(const fs::path& file) {
   if (std::find(names.begin(), names.end(), name + ".toml") != names.end())
     return (file.parent_path() / (name + ".toml")).string();
   name = did_you_mean(name, names);
-  return name.empty() ? "" : (file.parent_path() / name).string();
+  return name.empty() ? builtin_called(file) : (file.parent_path() / name).string();
 }
 
 // `where` is the extends that names the file.

@@ -67,7 +67,8 @@ std::optional<Complaint> unknown_command(const std::vector<std::string>& words, 
     }
     std::vector<std::string> names;
     for (const auto& command : at->commands()) names.push_back(command->name());
-    const std::string nearest = did_you_mean(word, names);
+    std::string nearest = did_you_mean(word, names);
+    if (nearest.empty() && at == &program) nearest = dsl::builtin_called(word);
     const std::string what =
         at == &program ? " is neither a subcommand nor a pipeline file (*.toml)" : " is not a subcommand of " + at->called();
     return Complaint{sluice::quoted(word) + what, looks_like_setting(word) ? help_for_setting(word)

@@ -10,6 +10,7 @@
 #include "base/text/printable.h"
 #include "base/text/shell_word.h"
 #include "base/text/strings.h"
+#include "base/text/utf8.h"
 #include "engine/plan/bind_settings.h"
 
 namespace sluice::cli {
@@ -85,6 +86,7 @@ class InitWriter {
     Keys keys;
     std::string name = std::filesystem::path(file_).stem().string();
     if (engine::is_pipeline_name(name)) return keys;
+    std::erase_if(name, is_continuation);
     for (char& c : name)
       if (!engine::is_pipeline_name("a" + std::string(1, c))) c = '-';
     keys.text("name", engine::is_pipeline_name(name) ? name : "pipeline");

@@ -24,6 +24,7 @@ class CommandLine(Case):
     def test_unknown_subcommand(self):
         self.refuse("validat", PPO, says=['"validat"', "did you mean validate?"])
         self.refuse("frobnicate", says=['"frobnicate"', "--help"])
+        self.refuse("grpo", says=['"grpo"', "did you mean builtin:grpo?"])
 
     def test_help_as_a_word_is_the_option(self):
         for words in ((), ("model",), ("checkpoints", "prune")):

@@ -268,7 +268,7 @@ class Files(Init):
         self.assertIn(f"#   rlhf-run run {self.folder}/plain\n", (self.folder / "plain").read_text())
 
     def test_a_file_whose_name_no_run_folder_can_have_names_its_pipeline(self):
-        for file, name in (("in 2.toml", "in-2"), (".hidden.toml", "pipeline"), ("plain.toml", None)):
+        for file, name in (("in 2.toml", "in-2"), ("größe.toml", "gr--e"), (".hidden.toml", "pipeline"), ("plain.toml", None)):
             done = run("init", "sft", "--model", MODEL, "--data", DEMONSTRATIONS, "-o", self.folder / file)
             self.assertEqual(done.returncode, DONE, done.stderr)
             self.assertEqual(tomllib.loads((self.folder / file).read_text())["pipeline"].get("name"), name)

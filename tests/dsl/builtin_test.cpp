@@ -14,6 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::Not;
 
 fs::path source_of(const std::string& name) { return fs::path(tests::source_folder()) / "pipelines" / (name + ".toml"); }
 
@@ -45,6 +46,12 @@ TEST(Builtin, AnUnknownNameIsAnsweredWithAllThatThereAreTheNearestFirst) {
   EXPECT_THAT(text, HasSubstr("p.toml:2:11: error: no pipeline that comes with the program is called \"sfft\""));
   EXPECT_THAT(text, HasSubstr("did you mean \"builtin:sft\"?"));
   EXPECT_THAT(text, HasSubstr("there are: sft, best_of_n, calculator, "));
+}
+
+TEST(Builtin, IsWhatWasMeantWhereAFileOfThatNameIsMissing) {
+  for (const char* file : {"grpo", "grpo.toml", "nowhere/grpo.toml"})
+    EXPECT_THAT(render(load_pipeline(file, {}).problems), HasSubstr("help: did you mean builtin:grpo?")) << file;
+  EXPECT_THAT(render(load_pipeline("nowhere/of_mine.toml", {}).problems), Not(HasSubstr("did you mean")));
 }
 
 // Only names of the list are taken: no path leads out of the folder.
