@@ -16,7 +16,9 @@ How a block is taken is said by its language, and by a comment that readers do n
   <!-- test: stands in FILE -->        C++: its lines are lines of that file, in this order; without a comment, of the one that the text
                                        above names last. Others may stand between them, and it may be indented otherwise
 
-A block without a language is compared where it begins with `$ `; else it is output alone, and not looked at.
+A block without a language is compared where it begins with `$ `; else it is output alone, of which this can be said:
+
+  <!-- test: printed by COMMAND -->     all that its lines say COMMAND prints, but at other places of other files
 """
 
 import concurrent.futures
@@ -268,6 +270,12 @@ def wrong_in(command):
     return f"no {', '.join(missing)} in rlhf-run {' '.join(path)}" if missing else ""
 
 
+def sayings(output):
+    """The lines of an output without places in a file, what stands there, and carets."""
+    lines = [line for line in output.splitlines() if not re.match(r" +\d+ \| ", line)]
+    return [re.sub(r"^\S+:\d+:\d+: |^ +\| +\^+ ", "", line).strip() for line in lines]
+
+
 class Commands(unittest.TestCase):
     maxDiff = None
 
@@ -290,6 +298,14 @@ class Commands(unittest.TestCase):
                     self.assertEqual(self.output_of(command), expected)
                     compared += 1
         self.assertGreaterEqual(compared, 2)
+
+    def test_what_is_shown_of_an_output_is_printed(self):
+        shown = [block for block in all_blocks() if block.mark.startswith("printed by ")]
+        self.assertGreater(len(shown), 2)
+        for block in shown:
+            with self.subTest(block.place):
+                printed = self.output_of(" ".join(block.mark.removeprefix("printed by ").split()))
+                self.assertEqual([said for said in sayings(block.text) if said not in printed], [], printed)
 
     def test_commands_that_need_no_file_run(self):
         for place, command in [found for page in PAGES for found in shown_commands(name_of(page), text_of(page))]:
