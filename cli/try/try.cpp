@@ -157,6 +157,12 @@ const ComponentType* find_objective(const Registry& registry, const std::string&
   return nullptr;
 }
 
+// By its name, or as `nodes` lists it.
+const ComponentType* find_controller(const Registry& registry, const std::string& what) {
+  const std::string kind = nodes::KlController::kComponent, prefix = kind + ":";
+  return registry.find_component(kind, what.starts_with(prefix) ? what.substr(prefix.size()) : what);
+}
+
 // Without a name: no preset. `of` is what presets call the type.
 engine::PresetScope preset_scope(const Registry& registry, const std::string& name, const std::string& of,
                                  std::vector<engine::PresetUse>& uses) {
@@ -173,7 +179,7 @@ int run_try(const Registry& registry, const std::string& what, const std::vector
             std::istream& in, std::ostream& out) {
   const NodeType* node = registry.find(what);
   const ComponentType* objective = find_objective(registry, what);
-  const ComponentType* controller = registry.find_component(nodes::KlController::kComponent, what);
+  const ComponentType* controller = find_controller(registry, what);
   if (node == nullptr && objective == nullptr && controller == nullptr) throw_unknown(registry, what);
   const engine::Table table = parameters(what, sets);
   if (node == nullptr && controller != nullptr) {

@@ -244,6 +244,11 @@ class AdaptiveKl(Case):
     def test_starts_with_initial(self):
         self.assertAlmostEqual(self.next({"kl": 12, "samples": 1000}, initial=0.2, target=6, horizon=10000), 0.204)
 
+    def test_answers_to_the_name_that_nodes_lists(self):
+        given = '{"kl": 12, "samples": 1000}'
+        listed = run("try", "kl_controller:adaptive_kl", stdin=given)
+        self.assertEqual(listed.stdout, run("try", "adaptive_kl", stdin=given).stdout, listed.stderr)
+
     def test_a_fixed_one_stays(self):
         done = run("try", "fixed_kl", stdin='{"kl": 50, "samples": 10, "coefficient": 0.3}')
         self.assertEqual(json.loads(done.stdout), {"coefficient": 0.3})
