@@ -1,8 +1,10 @@
 #include "cli/run/run_history.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -36,6 +38,10 @@ std::string target_of(const engine::IterationReport& report, const std::string& 
   const auto is_there = [&](const char* name) { return !std::isnan(report.metric(engine::prefixed_metric(prefix, name))); };
   const char* const target = metric_to_improve(is_there);
   return target == nullptr ? std::string() : engine::prefixed_metric(prefix, target);
+}
+
+bool trains(const engine::Plan& plan) {
+  return std::ranges::any_of(plan.models, [](const engine::PlanModel& model) { return model.usage.updated; });
 }
 
 // "the first 3 and the last 10 iterations", "the first and the last iteration"
@@ -162,6 +168,26 @@ std::string RunHistory::measured_text(const Measured& measured) {
   return text + "\n";
 }
 
+// What scorers and evaluations tell, beside the score: of a run that trains nothing it is the result.
+std::string RunHistory::result_text() const {
+  if (trains(plan_)) return {};
+  engine::MetricRow results;
+  std::ranges::copy_if(latest_.metrics, std::back_inserter(results), [&](const auto& metric) {
+    return metric.first.starts_with("reward/") && metric.first != target_ && !std::isnan(metric.second);
+  });
+  size_t width = 0;
+  for (const auto& [name, value] : results) width = std::max(width, name.size());
+  std::string text;
+  for (auto [name, value] : results) {
+    std::array<char, 32> number;
+    std::snprintf(number.data(), number.size(), "%.4g", value);
+    name.resize(width, ' ');
+    text += (text.empty() ? "  measured    " : "              ") + name + "  " + number.data();
+    text += iterations_ > 1 ? " (the last iteration)\n" : "\n";
+  }
+  return text;
+}
+
 std::string RunHistory::dropped_text() const {
   const double dropped = zero_if_missing(latest_.metric("data/rows_dropped"));
   if (dropped == 0) return {};
@@ -175,9 +201,8 @@ std::string RunHistory::folder_text(const engine::RunSummary& run, const std::st
   if (!real_path(std::filesystem::path(folder) / engine::kPipelineFile))
     return text + " (gone: removed or renamed while the run went on)";
   if (run.last_checkpoint.empty()) return text;
-  const bool trains = std::ranges::any_of(plan_.models, [](const engine::PlanModel& model) { return model.usage.updated; });
   const bool to_be_resumed = run.end == engine::RunEnd::kInterrupted;
-  return text + (trains ? " (checkpoint/ holds the trained models)" : "") +
+  return text + (trains(plan_) ? " (checkpoint/ holds the trained models)" : "") +
          (to_be_resumed ? "\n  resume with " + printable(command_to_go_on(plan_, folder)) : std::string());
 }
 
@@ -198,7 +223,7 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
   const bool data_ended = run.end == engine::RunEnd::kDone && run.stopped.empty() && run.iterations < plan_.pipeline.iterations;
   if (data_ended)
     text += "  stopped     the data have ended: " + std::to_string(plan_.pipeline.iterations) + " iterations were asked for\n";
-  text += score_text(able);
+  text += score_text(able) + result_text();
   for (const Measured& measured : measured_) text += measured_text(measured);
   text += "  samples     " + std::to_string(static_cast<int64_t>(t.samples)) + " of " +
           std::to_string(static_cast<int64_t>(t.tokens)) + " tokens in all";

@@ -61,6 +61,7 @@ class RunHistory {
   double tokens_per_second() const;
   std::string score_text(const Abilities& able) const;
   static std::string measured_text(const Measured& measured);
+  std::string result_text() const;
   std::string dropped_text() const;
   std::string folder_text(const engine::RunSummary& run, const std::string& folder) const;
 

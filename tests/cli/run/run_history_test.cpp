@@ -53,6 +53,23 @@ TEST_F(History, OnATerminalThereIsACurve) {
 
 TEST_F(History, ARunWithoutScoreAndLossHasNoSuchLine) { EXPECT_EQ(score_line({}), ""); }
 
+// What is evaluated is the result of a run that trains nothing.
+TEST_F(History, OfARunThatTrainsNothingTheSummaryHasTheRewardsThatItMeasured) {
+  const engine::MetricRow measured{
+      {"data/samples", 8}, {"reward/score_mean", 0.5}, {"reward/pass_at_8", 0.75}, {"reward/margin", -0.0012}};
+  RunHistory history(plan_, 0);
+  history.add({.iteration = 0, .metrics = measured});
+  EXPECT_THAT(history.summary({}, "runs/ppo", {}), HasSubstr("  score       0.500\n"
+                                                             "  measured    reward/pass_at_8  0.75\n"
+                                                             "              reward/margin     -0.0012\n"
+                                                             "  samples     8 of"));
+  history.add({.iteration = 1, .metrics = measured});
+  EXPECT_THAT(history.summary({}, "runs/ppo", {}), HasSubstr("  measured    reward/pass_at_8  0.75 (the last iteration)\n"));
+
+  plan_.models.push_back({.usage = {.updated = true}});
+  EXPECT_THAT(history.summary({}, "runs/ppo", {}), Not(HasSubstr("reward/pass_at_8")));
+}
+
 // An iteration that measures takes ten times as long, and the next one has hardly any time left.
 TEST_F(History, TheLineHasThePaceOfTheLastFewIterations) {
   RunHistory history(plan_, 0);
