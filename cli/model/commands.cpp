@@ -116,7 +116,8 @@ void add_sample(Command& model) {
   const auto taken = std::make_shared<SampleArguments>();
   const auto text = std::make_shared<std::string>();  // CLI11 takes an empty one for none
   take_folder(sample, taken->folder);
-  CLI::Option& prompt = sample.option("--prompt", *text, Values::any(), "the text to continue (default: standard input)");
+  CLI::Option& prompt = sample.option("--prompt", *text, Values::any(),
+                                      "the text to continue (default: standard input, without the end of its last line)");
   CLI::Option& prompts = sample.option("--prompts", taken->prompts, Values::file(),
                                        "continue each row of JSON lines, Parquet or Arrow: a file, a folder or a pattern");
   prompts.excludes(&prompt);

@@ -130,7 +130,7 @@ int model_sample(const SampleArguments& arguments) {
   run.print_with(*printer);
   printer->finish();
   if (writes) {
-    std::printf("%s of %s: %s\n", plural(arguments.samples, "sample").c_str(),
+    std::printf("%s each of %s: %s\n", plural(arguments.samples, "sample").c_str(),
                 plural(static_cast<int64_t>(prompts->count()), "prompt").c_str(), printable(arguments.output.string()).c_str());
   }
   return kDone;

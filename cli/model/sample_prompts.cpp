@@ -15,7 +15,12 @@
 namespace sluice::cli {
 namespace {
 
-std::string standard_input() { return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()}; }
+// Without the end of its last line: an editor or a shell wrote that, not who asks.
+std::string standard_input() {
+  std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  if (text.ends_with('\n')) text.resize(text.size() - (text.ends_with("\r\n") ? 2 : 1));
+  return text;
+}
 
 Json as_user(const Json& text) { return Json::array({{{"role", "user"}, {"content", text}}}); }
 

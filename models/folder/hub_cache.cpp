@@ -98,6 +98,7 @@ std::optional<fs::path> hub_snapshot(const HubModel& model, const fs::path& cach
 }
 
 fs::path model_folder(const std::string& text, const fs::path& path) {
+  if (is_file(path)) throw UserError(path.string() + " is a file, not the folder of a model", "name the folder that it is in");
   if (name_kind(path) != PathKind::kNothing) return path;
   const std::optional<HubModel> model = hub_model(text);
   if (!model) return path;

@@ -156,7 +156,7 @@ class SampleFile(Case):
     def test_each_prompt_gets_its_samples_in_order(self):
         out = self.folder / "out.jsonl"
         said = self.sample("--prompts", self.prompts(), "-n", "3", "-o", out, *self.WORDS)
-        self.assertEqual(said, f"3 samples of 18 prompts: {out}\n")
+        self.assertEqual(said, f"3 samples each of 18 prompts: {out}\n")
         lines = [json.loads(line) for line in out.read_text().splitlines()]
         self.assertEqual([(line["row"], line["index"]) for line in lines], [(row, index) for row in range(18) for index in range(3)])
         for line in lines:
@@ -351,6 +351,11 @@ class WrongLine(Case):
 
     def test_a_prompt_that_is_given_empty_is_not_read_from_standard_input(self):
         self.assert_refused(run("model", "sample", MODEL, "--prompt", "", stdin="1+1="), "the prompt has no tokens")
+
+    def test_a_prompt_of_standard_input_has_no_end_of_its_last_line(self):
+        for text, prompt in (("1+1=", "1+1="), ("1+1=\n", "1+1="), ("1+1=\r\n", "1+1="), ("1\n\n", "1\n")):
+            done = run("model", "sample", MODEL, "--json", "--temperature", "0", stdin=text)
+            self.assertEqual(json.loads(done.stdout)["prompt"], prompt)
 
     def test_a_prompt_that_is_no_utf8(self):
         for words in ((), ("--chat",)):

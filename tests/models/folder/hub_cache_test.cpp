@@ -101,6 +101,13 @@ TEST_F(HubCache, AFolderOfThatNameComesFirst) {
   EXPECT_EQ(model_folder("no id at all", "/nowhere/no id at all"), "/nowhere/no id at all");
 }
 
+TEST_F(HubCache, AFileIsNoModel) {
+  const fs::path file = cache_ / "model.safetensors";
+  write(file, "weights");
+  EXPECT_THAT([&] { model_folder("Qwen/Qwen2.5-0.5B", file); },
+              testing::ThrowsMessage<UserError>(HasSubstr(file.string() + " is a file, not the folder of a model")));
+}
+
 TEST_F(HubCache, WhatTheCacheDoesNotHaveIsRefusedWithTheCommandThatLoadsIt) {
   ::setenv("HF_HUB_CACHE", cache_.c_str(), 1);
   try {
