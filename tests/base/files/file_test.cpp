@@ -118,6 +118,12 @@ TEST_F(File, OnAFullDiskIsReportedWithARemedy) {
   EXPECT_THAT(error, HasSubstr("= help: free space"));
 }
 
+TEST_F(File, InAFolderThatIsMissingIsRefusedWithItsName) {
+  EXPECT_THAT(error_of([&] { write_file_atomically(at("none/a"), "x"); }),
+              HasSubstr("= help: there is no folder " + at("none").string()));
+  EXPECT_THAT(error_of([&] { OutputFile file(at("none/a")); }), HasSubstr("= help: there is no folder " + at("none").string()));
+}
+
 TEST_F(File, KnowsItsSizeWithWhatWasThereBefore) {
   put(at("a"), "old");
   OutputFile append(at("a"), OutputFile::Mode::kAppend);
