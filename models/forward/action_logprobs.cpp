@@ -32,12 +32,18 @@ TensorShape block_shape(int64_t actions, int64_t vocabulary, at::ScalarType type
   return {std::min(kLogitActions, actions), std::min(kLogitTokens, vocabulary), type};
 }
 
-/// Logits of some actions and some tokens: what exists of them at a time.
+/// Logits of some actions and some tokens: what exists of them at a time, beside those that are kept.
 struct LogitBlock {
   int64_t action, actions;  // from the first of all
   int64_t token, tokens;
   at::Tensor logits;  // [actions, tokens], float32
+  bool is_capped;
 };
+
+// Where so many logits may be kept for a backward.
+int64_t kept_actions(int64_t logits, int64_t actions, int64_t vocabulary) {
+  return vocabulary > 0 ? std::min(actions, logits / vocabulary) : actions;
+}
 
 // What an entropy and its gradient are made of, too.
 struct Distributions {
@@ -46,6 +52,8 @@ struct Distributions {
   at::Tensor targets;  // [A]
   LogprobOptions options;
   at::Tensor log_sum_exp, entropy;  // [A]
+  int64_t kept_actions = 0;
+  at::Tensor kept;  // logits of the first actions, capped, block by block; those of others are made again
 
   LogitScale scale() const { return {static_cast<float>(options.temperature), static_cast<float>(options.softcap)}; }
   at::Tensor rows(int64_t token, int64_t tokens) const { return head.weight.detach().narrow(0, token, tokens); }
@@ -54,19 +62,26 @@ struct Distributions {
   }
 };
 
-// Calls begin(token, tokens) for each range of tokens, then visit(block) for each range of actions.
+// How the kept logits come by: a forward makes them as it makes all, a backward finds them.
+enum class Kept { kMade, kFound };
+
+// Calls begin(token, tokens) for each range of tokens, then visit(block) for each range of actions, which are kept or are not.
 template <class Begin, class Visit>
-void for_each_block(const Distributions& of, const Begin& begin, const Visit& visit) {
-  const int64_t actions = of.hidden.size(0), vocabulary = of.head.tokens();
-  const at::Tensor memory = allocated(block_shape(actions, vocabulary)).flatten();
+void for_each_block(const Distributions& of, Kept kept, const Begin& begin, const Visit& visit) {
+  const int64_t actions = of.hidden.size(0), vocabulary = of.head.tokens(), keeps = of.kept_actions;
+  const at::Tensor memory = keeps == actions ? at::Tensor() : allocated(block_shape(actions - keeps, vocabulary)).flatten();
   for (int64_t token = 0; token < vocabulary; token += kLogitTokens) {
     const int64_t tokens = std::min(kLogitTokens, vocabulary - token);
-    const PackedMatrix matrix = of.matrix(token, tokens);
+    const bool finds_all = kept == Kept::kFound && keeps == actions;
+    const PackedMatrix matrix = finds_all ? PackedMatrix() : of.matrix(token, tokens);
     begin(token, tokens);
-    for (int64_t action = 0; action < actions; action += kLogitActions) {
-      const int64_t count = std::min(kLogitActions, actions - action);
-      const LogitBlock block{action, count, token, tokens, memory.narrow(0, 0, count * tokens).view({count, tokens})};
-      multiply(of.hidden.narrow(0, action, count), matrix, {}, block.logits);
+    for (int64_t action = 0, count = 0; action < actions; action += count) {
+      const bool is_kept = action < keeps, is_found = is_kept && kept == Kept::kFound;
+      count = std::min(kLogitActions, (is_kept ? keeps : actions) - action);
+      const at::Tensor all =
+          is_kept ? of.kept.narrow(0, token * keeps + action * tokens, count * tokens) : memory.narrow(0, 0, count * tokens);
+      const LogitBlock block{action, count, token, tokens, all.view({count, tokens}), /*is_capped=*/is_found};
+      if (!is_found) multiply(of.hidden.narrow(0, action, count), matrix, {}, block.logits);
       visit(block);
     }
   }
@@ -75,7 +90,7 @@ void for_each_block(const Distributions& of, const Begin& begin, const Visit& vi
 // Logits [tokens] of a row, capped in their place.
 float* capped_row(const LogitBlock& block, int64_t row, double softcap) {
   float* const logits = block.logits.mutable_data_ptr<float>() + row * block.tokens;
-  if (softcap > 0) soft_cap(logits, block.tokens, softcap);
+  if (softcap > 0 && !block.is_capped) soft_cap(logits, block.tokens, softcap);
   return logits;
 }
 
@@ -96,7 +111,7 @@ at::Tensor compute(Distributions& of) {
   const auto* targets = of.targets.const_data_ptr<int64_t>();
   const LogitScale scale = of.scale();
   for_each_block(
-      of, [](int64_t, int64_t) {},
+      of, Kept::kMade, [](int64_t, int64_t) {},
       [&](const LogitBlock& block) {
         parallel_ranges(block.actions, kGrain, [&](int64_t begin, int64_t end) {
           for (int64_t row = begin; row < end; ++row) {
@@ -153,7 +168,7 @@ at::Tensor backward(const Distributions& of, const at::Tensor& grad_logprobs, co
     transposed = {};  // before the next is made
     if (wants_hidden) transposed = packed_transposed(of.rows(token, count), of.options.precision);
   };
-  for_each_block(of, begin, [&](const LogitBlock& block) {
+  for_each_block(of, Kept::kFound, begin, [&](const LogitBlock& block) {
     const at::Tensor grad = rounds ? memory.narrow(0, 0, block.logits.numel()).view(block.logits.sizes()) : block.logits;
     differentiate(of, block, grad_logprobs, grad_entropy, grad);
     if (wants_hidden) multiply(grad, transposed, {}, grad_hidden.narrow(0, block.action, block.actions), true);
@@ -212,8 +227,11 @@ ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const Outpu
                    .head = head,
                    .targets = targets.contiguous(),
                    .options = options};
+  const bool differentiable = !head.packed && records_gradient({hidden, head.weight});
+  if (differentiable) of.kept_actions = kept_actions(options.kept_logits, hidden.size(0), head.tokens());
+  of.kept = at::empty({of.kept_actions * head.tokens()});
   const at::Tensor logprobs = compute(of);
-  if (head.packed || !records_gradient({hidden, head.weight})) return {logprobs, of.entropy};
+  if (!differentiable) return {logprobs, of.entropy};
   const at::Tensor entropy = of.entropy.clone();  // an output must not be what its own step of the backward keeps
   const bool wants_hidden = wants_gradient(hidden);
   attach_backward({logprobs, entropy}, hidden, {head.weight}, [of, wants_hidden](std::vector<at::Tensor>&& gradients) {
@@ -230,17 +248,18 @@ at::Tensor action_logprobs(const at::Tensor& hidden, const OutputHead& head, con
 
 int64_t action_logprobs_scratch_bytes(int64_t actions) { return actions * static_cast<int64_t>(sizeof(RowSums)); }
 
-PartBytes action_logprobs_bytes(const ModelConfig& config, Precision precision, int64_t actions) {
-  const int64_t hidden = config.hidden_size;
+PartBytes action_logprobs_bytes(const ModelConfig& config, Precision precision, int64_t actions, bool training) {
+  const int64_t hidden = config.hidden_size, vocabulary = config.vocab_size;
   const bool rounds = precision != Precision::kFloat32;
-  const TensorShape logits = block_shape(actions, config.vocab_size), of_actions{actions, 1};
+  const TensorShape logits = block_shape(actions, vocabulary), of_actions{actions, 1};
   const auto packed = [&](int64_t outputs, int64_t inputs) { return PackedMatrix::bytes_for(precision, outputs, inputs); };
-  const int64_t block = logits.bytes() + packed(logits.columns, hidden);
-  const int64_t rounded = rounds ? block_shape(actions, config.vocab_size, operand_type(precision)).bytes() : 0;
-  return {.kept = rounds ? operand_shape(precision, actions, hidden).bytes() : 0,
-          .forward = block + 3 * of_actions.bytes(),
-          .backward =
-              TensorShape{actions, hidden}.bytes() + block + rounded + packed(hidden, logits.columns) + 4 * of_actions.bytes()};
+  const int64_t kept = training ? kept_actions(kKeptLogits, actions, vocabulary) : 0;
+  const int64_t matrix = packed(logits.columns, hidden), block = block_shape(actions - kept, vocabulary).bytes();
+  const int64_t rounded = if_there(rounds, block_shape(actions, vocabulary, operand_type(precision)).bytes());
+  return {.kept = TensorShape{kept, vocabulary}.bytes() + if_there(rounds, operand_shape(precision, actions, hidden).bytes()),
+          .forward = block + matrix + 3 * of_actions.bytes(),
+          .backward = TensorShape{actions, hidden}.bytes() + block + if_there(kept < actions, matrix) + rounded +
+                      packed(hidden, logits.columns) + 4 * of_actions.bytes()};
 }
 
 }  // namespace sluice::models

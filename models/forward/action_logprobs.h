@@ -15,10 +15,14 @@
 
 namespace sluice::models {
 
+/// 64 MB of logits, which a backward need not compute again.
+constexpr int64_t kKeptLogits = int64_t{16} << 20;
+
 struct LogprobOptions {
   double temperature = 1.0;
   double softcap = 0.0;  // of the logits, ModelConfig::logit_softcap; 0: none
   Precision precision = Precision::kFloat32;
+  int64_t kept_logits = kKeptLogits;  // for a backward, at most; action_logprobs_bytes() counts on this
 };
 
 /// The output embedding of a model: a tensor [V,H], a leaf where it needs a gradient; or packed, which has none.
@@ -47,8 +51,9 @@ struct ActionLogprobs {
 /// targets [A]    int64, sampled ids, 0 <= id < V
 /// returns        float32
 ///
-/// Differentiable in hidden and head; the backward computes the logits again. Beside `hidden` rounded to the precision, kept for
-/// the backward, memory is for the logits of 512 actions and 1024 tokens and for the rows of `head` of 1024 tokens, packed. CPU.
+/// Differentiable in hidden and head. For the backward `hidden` is kept, rounded to the precision, and as many logits as
+/// LogprobOptions::kept_logits allows, of the first actions; it computes the others again. Memory beside that is for the logits
+/// of 512 actions and 1024 tokens and for the rows of `head` of 1024 tokens, packed. CPU.
 /// With a head in bfloat16 or float16 and the precision kFloat32, each logit is one of the head's dtype (narrow_forward.h), and
 /// nothing has a gradient. Throws InternalError on a shape mismatch, a temperature that is not positive or a negative softcap
 /// (callers validate user data). Source: Wijmans et al. 2024, "Cut Your Losses", section 4.
@@ -59,11 +64,12 @@ at::Tensor action_logprobs(const at::Tensor& hidden, const OutputHead& head, con
 ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& targets,
                                            const LogprobOptions& options = {});
 
-/// Of action_logprobs(): the most tokens and actions whose logits exist at a time.
+/// Of action_logprobs(): the most tokens and actions whose logits exist at a time, beside those that are kept.
 constexpr int64_t kLogitTokens = kSoftmaxPart, kLogitActions = 512;
 
-/// What action_logprobs() takes for so many actions beside `hidden`: tensors, and sums of the rows of a softmax.
-PartBytes action_logprobs_bytes(const ModelConfig& config, Precision precision, int64_t actions);
+/// What action_logprobs() takes for so many actions beside `hidden`: tensors, and sums of the rows of a softmax. `training`: with
+/// a backward.
+PartBytes action_logprobs_bytes(const ModelConfig& config, Precision precision, int64_t actions, bool training);
 int64_t action_logprobs_scratch_bytes(int64_t actions);
 
 }  // namespace sluice::models

@@ -28,7 +28,7 @@ int64_t rows_of(const ModelPass& pass) { return (pass.tokens + pass.ranks - 1) /
 
 PartBytes head_bytes(const ModelConfig& config, const ModelPass& pass) {
   if (pass.value_head) return head_values_bytes(config, rows_of(pass));
-  return action_logprobs_bytes(config, pass.precision, rows_of(pass));
+  return action_logprobs_bytes(config, pass.precision, rows_of(pass), pass.training);
 }
 
 // Of each layer; those that are alike take the same.

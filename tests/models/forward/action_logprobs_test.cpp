@@ -103,7 +103,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Case{"Plain", {}}, Case{"Temperature", {.temperature = 0.7}}, Case{"Capped", {.softcap = 1.5}},
                       Case{"CappedWithATemperature", {.temperature = 0.7, .softcap = 1.5}},
                       Case{"Bfloat16", {.precision = Precision::kBfloat16}},
-                      Case{"CappedInBfloat16", {.temperature = 1.3, .softcap = 2.0, .precision = Precision::kBfloat16}}),
+                      Case{"CappedInBfloat16", {.temperature = 1.3, .softcap = 2.0, .precision = Precision::kBfloat16}},
+                      Case{"CappedKeepingNone", {.softcap = 1.5, .kept_logits = 0}},
+                      Case{"CappedKeepingSome", {.softcap = 1.5, .kept_logits = 100 * kVocabulary + 7}}),
     [](const auto& info) { return info.param.name; });
 
 // An action's result does not depend on those beside it, nor on the threads.
@@ -121,6 +123,28 @@ TEST(ActionLogprobs, AnyBatchAndAnyNumberOfThreadsGiveTheSameBits) {
     set_loop_threads(before);
     EXPECT_TRUE(all.equal(split));
     EXPECT_TRUE(all.narrow(0, 17, 3).equal(some));
+  }
+}
+
+// What a forward keeps saves time alone.
+TEST(ActionLogprobs, KeptLogitsAndThoseMadeAgainGiveTheSameBits) {
+  const Inputs in;
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+    for (const double softcap : {0.0, 1.5}) {
+      const auto gradients = [&](int64_t kept) {
+        const Inputs own{in.hidden.detach().clone().set_requires_grad(true), in.head.detach().clone().set_requires_grad(true),
+                         in.targets};
+        const LogprobOptions options{.temperature = 0.7, .softcap = softcap, .precision = precision, .kept_logits = kept};
+        action_logprobs(own.hidden, own.head, own.targets, options).sum().backward();
+        return std::pair(own.hidden.grad(), own.head.grad());
+      };
+      const auto [hidden, head] = gradients(/*kept=*/0);
+      for (const int64_t kept : {kLogitActions * kVocabulary, kActions * kVocabulary}) {
+        const auto [hidden_of_kept, head_of_kept] = gradients(kept);
+        EXPECT_TRUE(hidden.equal(hidden_of_kept));
+        EXPECT_TRUE(head.equal(head_of_kept));
+      }
+    }
   }
 }
 
@@ -172,16 +196,18 @@ TEST(ActionLogprobs, OfFrozenStatesTrainTheHeadAlone) {
 }
 
 // What the logits of all actions would take: 8192 x 8192 floats.
-TEST(ActionLogprobs, TakeAFiftiethOfTheLogitsAtMost) {
+TEST(ActionLogprobs, TakeAFiftiethOfTheLogitsAtMostBesideThoseThatAreKept) {
   const at::Tensor hidden = at::randn({8192, 16}).set_requires_grad(true), head = at::randn({8192, 16}).set_requires_grad(true);
   const at::Tensor targets = at::randint(8192, {8192}, at::kLong);
   for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-    TensorMemory memory;
-    std::thread([&] {
-      memory.watch_this_thread();
-      action_logprobs(hidden, head, targets, {.precision = precision}).sum().backward();
-    }).join();
-    EXPECT_LT(memory.take_peak(), 8192 * 8192 * 4 / 50);
+    for (const int64_t kept : {int64_t{0}, kKeptLogits}) {
+      TensorMemory memory;
+      std::thread([&] {
+        memory.watch_this_thread();
+        action_logprobs(hidden, head, targets, {.precision = precision, .kept_logits = kept}).sum().backward();
+      }).join();
+      EXPECT_LT(memory.take_peak(), 8192 * 8192 * 4 / 50 + kept * 4);
+    }
   }
 }
 
