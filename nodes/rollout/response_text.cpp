@@ -6,7 +6,9 @@ namespace sluice::nodes {
 
 void ResponseText::push(int64_t id) {
   sure_before_ = said_.size();
-  if (tokenizer_->is_special(id)) return;
+  const bool is_special = tokenizer_->is_special(id);
+  special_ = is_special ? tokenizer_->id_to_token(id).value_or("") : "";
+  if (is_special) return;
   const std::string piece = stream_.push(id);
   if (piece.empty()) {
     waiting_.push_back(id);
@@ -28,6 +30,7 @@ std::string ResponseText::if_it_ended_here() const {
 }
 
 bool ResponseText::has(const std::vector<std::string>& texts) const {
+  if (!special_.empty()) return std::ranges::find(texts, special_) != texts.end();
   size_t longest = 0;
   for (const std::string& text : texts) longest = std::max(longest, text.size());
   if (longest == 0) return false;

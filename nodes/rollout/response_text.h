@@ -22,7 +22,7 @@ class ResponseText {
   void begin_turn() { turn_begin_ = said_.size() + unsure_.size(); }
 
   /// Whether the turn holds one of `texts`, told after every push: it looks only where the last one can have completed one,
-  /// wherever the tokens are cut.
+  /// wherever the tokens are cut. A special token is no text, and found by its name alone.
   bool has(const std::vector<std::string>& texts) const;
 
   std::string all() const { return said_ + unsure_; }
@@ -33,6 +33,7 @@ class ResponseText {
 
   const text::Tokenizer* tokenizer_;
   text::StreamDecoder stream_;
+  std::string special_;           // name of the last token; empty: it is not special
   std::string said_;              // sure, whatever follows
   std::string unsure_;            // what the tokens after it would be if the text ended here
   std::vector<int64_t> waiting_;  // those tokens, after the last that said something

@@ -55,6 +55,12 @@ TEST(ResponseText, ABlankInFrontOfATokenCounts) {
 
 TEST(ResponseText, SpecialTokensAreNoText) { EXPECT_EQ(found_after(sentencepiece(), {1, 6, 1}, "bb"), 3u); }
 
+TEST(ResponseText, TheNameOfASpecialTokenIsFoundWhereThatStands) {
+  EXPECT_EQ(found_after(sentencepiece(), {1, 6, 1}, "<s>"), 2u);
+  EXPECT_EQ(found_after(sentencepiece(), {1, 1}, "<s>"), 0u);
+  EXPECT_EQ(found_after(sentencepiece(), {1, 6, 1}, "b<s>"), 0u);  // by itself alone
+}
+
 TEST(ResponseText, ATurnLooksNoFurtherBackThanItsBegin) {
   const Tokenizer tokenizer = text::load_json(text::small_tokenizer());
   ResponseText text(tokenizer);
