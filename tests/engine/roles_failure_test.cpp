@@ -85,8 +85,8 @@ class RolesFailure : public ::testing::TestWithParam<int64_t> {  // the policy l
     toy::register_tallies(registry_);
   }
 
-  // The failure of each rank, of a plan for two that train and two that sample. Each hears of the first one as it would over a
-  // network.
+  // The failure of each rank, of a plan for some that train and two that sample. Each hears of the first one as it would over a
+  // network. `readable`: how many versions that rank can read; -1: all.
   std::vector<std::string> failures(const Plan& plan, int of_rank, int64_t readable) {
     testing::MailInOneProcess mail(plan.ranks, 1, 0);
     testing::ParcelsInOneProcess parcels(plan.ranks, 1, 0);
@@ -128,6 +128,21 @@ TEST_P(RolesFailure, AVersionThatCannotBeTakenEndsTheRunAndIsNamed) {
   ASSERT_TRUE(checked.plan) << render(checked.problems);
   for (const std::string& failure : failures(*checked.plan, /*of_rank=*/3, /*readable=*/2))
     EXPECT_THAT(failure, AllOf(HasSubstr("taking version 3 of model 'policy' on rank 3 failed"), HasSubstr("out of memory")));
+}
+
+// What rank 0 has left to sample when it fails is not all that there was.
+TEST_P(RolesFailure, IsNoEndOfTheRunForThoseThatSample) {
+  toy::RanksShape shape{.groups = 6, .lag = GetParam(), .iterations = 6, .training_ranks = 1, .sampling_ranks = 2};
+  const auto add_failing = [](PipelineBuilder& builder) {
+    builder.node("failing", "toy_mix", {"rollout"},
+                 {{"reads", Array{{.data = std::string("drawn"), .where = {}, .base = {}}}},
+                  {"writes", std::string("mixed")},
+                  {"fail_in_iteration", int64_t{3}}});
+  };
+  const CheckResult checked = check(toy::ranks_pipeline(shape, 1, add_failing), registry_);
+  ASSERT_TRUE(checked.plan) << render(checked.problems);
+  for (const std::string& failure : failures(*checked.plan, /*of_rank=*/2, /*readable=*/-1))
+    EXPECT_THAT(failure, HasSubstr("'failing'"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Lags, RolesFailure, ::testing::Values(0, 1, 2));

@@ -407,10 +407,11 @@ void Intake::hand_on_end() {
   path_.version_wanted.reach(path_.plan.version_for(iteration_.index + 1));
 }
 
+// Of a run that has failed those that sample hear as a failure: that all is done is not so.
 void Intake::leave_run() {
   path_.version_wanted.abandon();
   if (helping_) parts_.help->leave(index_);
-  tell_samplers(/*has_groups=*/false);
+  if (!state_.stopping()) tell_samplers(/*has_groups=*/false);
   state_.progress.finish(index_);
 }
 
