@@ -1,9 +1,13 @@
 #include "comm/gradients_over.h"
 
+#include <c10/util/Exception.h>
+
 #include <chrono>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 
+#include "base/error.h"
 #include "comm/gradient_group.h"
 #include "comm/nccl_library.h"
 #include "comm/nccl_over.h"
@@ -14,6 +18,33 @@ namespace sluice::comm {
 namespace {
 
 std::chrono::milliseconds seconds(double count) { return std::chrono::milliseconds(static_cast<int64_t>(count * 1000)); }
+
+// Gloo begins with the place in its own code.
+std::string without_place(const std::string& reason) {
+  const size_t place_end = reason.starts_with("[/") ? reason.find("] ") : std::string::npos;
+  return place_end == std::string::npos ? reason : reason.substr(place_end + 2);
+}
+
+UserError not_exchanged(const std::string& model, const std::string& reason, const std::string& help) {
+  return UserError(
+      "gradients or weights of model '" + model + "' could not be exchanged with the other ranks that train: " + reason, help);
+}
+
+// What the network does to them is no bug of ours.
+std::exception_ptr explained(const std::string& model, std::exception_ptr error) {
+  const std::string help = "look at the network between the machines, and at what the other ranks said last";
+  try {
+    std::rethrow_exception(error);
+  } catch (const UserError& told) {
+    return std::make_exception_ptr(not_exchanged(model, told.problems().front().message, told.problems().front().help));
+  } catch (const c10::Error& torch) {
+    return std::make_exception_ptr(not_exchanged(model, torch.what_without_backtrace(), help));
+  } catch (const std::runtime_error& gloo) {
+    return std::make_exception_ptr(not_exchanged(model, without_place(gloo.what()), help));
+  } catch (...) {
+    return error;
+  }
+}
 
 // Through whose connection its ranks have found each other, which lives as long.
 class StoreGradients final : public engine::GradientGroup {
@@ -26,7 +57,9 @@ class StoreGradients final : public engine::GradientGroup {
         join_seconds_(join_seconds),
         gradients_(connect_ranks(connection_->torch_store(), "gradients/" + model, world,
                                  {.host = store.own_address(), .to_connect = seconds(join_seconds)}),
-                   world.slots, std::move(failed)) {}
+                   world.slots, [model, failed = std::move(failed)](std::exception_ptr error) {
+                     failed(explained(model, std::move(error)));
+                   }) {}
 
   void all_reduce(std::span<float* const> parts, int64_t count, std::function<void()> done) override {
     gradients_.all_reduce(parts, count, std::move(done));

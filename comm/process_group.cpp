@@ -104,7 +104,6 @@ std::shared_ptr<c10d::Backend> connect_ranks(c10d::Store& store, const std::stri
     auto keys = c10::make_intrusive<c10d::PrefixStore>(prefix, std::move(own));
     auto group = c10::make_intrusive<ProcessGroupGloo>(keys, world.rank, world.size, std::move(gloo));
     meet(*keys, world.size, options.to_connect);
-    group->setTimeout(options.to_wait);
     auto* backend = group.get();
     return {backend, [group = std::move(group)](c10d::Backend*) mutable { group.reset(); }};
   } catch (const std::exception& error) {

@@ -16,8 +16,6 @@ namespace sluice::comm {
 struct ProcessGroupOptions {
   std::string host = "127.0.0.1";                // this machine's address or name, which the other ranks can reach
   std::chrono::milliseconds to_connect{60'000};  // how long the others may take to come
-  /// For one message of another rank, which may still be computing. Whether a rank lives is known sooner from others than Gloo.
-  std::chrono::milliseconds to_wait = std::chrono::hours(24);
 };
 
 /// All ranks of a run, connected with each other by Gloo over TCP: when this returns, each has a connection to each other.
@@ -25,6 +23,8 @@ struct ProcessGroupOptions {
 /// `store`: where ranks find each other; an intrusive_ptr owns it, of which the group takes one. `prefix`: of the group's keys,
 /// the same on all ranks and new in this store. Whoever has the last pointer to the group closes its connections, and never waits
 /// for other ranks in that.
+///
+/// What is sent and received ends by itself when `to_connect` is over: wait() takes another time.
 ///
 /// Threads: operations of one group are started by one thread at a time, in the same order on all ranks. Several groups at once
 /// may send and receive, and nothing else: LibTorch 2.11 takes notes of all other operations in one place, without a lock.

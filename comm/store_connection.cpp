@@ -7,6 +7,9 @@
 #include <cstdlib>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "base/error.h"
+#include "base/numbers/bytes.h"
+#include "base/numbers/crc32c.h"
 #include "base/text/strings.h"
 #include "comm/without_name_servers.h"
 
@@ -16,8 +19,17 @@ namespace {
 constexpr int kWaitsBetweenForgetting = 256;
 constexpr std::chrono::seconds kToConnect{60};  // name servers may be slow
 
-std::vector<uint8_t> as_bytes(std::string_view text) { return {text.begin(), text.end()}; }
-std::string as_text(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+uint32_t checksum_of(const std::string& key, std::string_view value) { return crc32c(value, crc32c(key)); }
+
+// With its checksum. What is empty stays so: the store takes it for what nobody has set.
+std::vector<uint8_t> sealed(const std::string& key, std::string_view value) {
+  if (value.empty()) return {};
+  ByteWriter bytes;
+  bytes.number(checksum_of(key, value));
+  bytes.raw(value);
+  const std::string whole = bytes.take();
+  return {whole.begin(), whole.end()};
+}
 
 std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::milliseconds(std::max<int64_t>(1, static_cast<int64_t>(seconds * 1e3)));  // 0 would be: without end
@@ -78,22 +90,23 @@ StoreConnection::StoreConnection(const StorePlace& place, double answer_seconds)
 StoreConnection::~StoreConnection() = default;
 
 void StoreConnection::set(const std::string& key, std::string_view value) {
-  guarded([&] { client_->store->set(key, as_bytes(value)); });
+  guarded([&] { client_->store->set(key, sealed(key, value)); });
 }
 
 std::string StoreConnection::set_first(const std::string& key, std::string_view value) {
-  return guarded([&] { return as_text(client_->store->compareSet(key, {}, as_bytes(value))); });
+  return opened(key, guarded([&] { return client_->store->compareSet(key, {}, sealed(key, value)); }));
 }
 
 bool StoreConnection::replace(const std::string& key, std::string_view from, std::string_view to) {
-  return guarded([&] { return as_text(client_->store->compareSet(key, as_bytes(from), as_bytes(to))) == to; });
+  const std::vector<uint8_t> wanted = sealed(key, to);
+  return guarded([&] { return client_->store->compareSet(key, sealed(key, from), wanted) == wanted; });
 }
 
 std::optional<std::string> StoreConnection::wait_for(const std::string& key, Clock::time_point until) {
   const std::chrono::duration<double> left = until - Clock::now();
   // A wait that ends just as its answer comes ends for nothing: LibTorch drops that answer.
   if (!waited(key, milliseconds_of(left.count())) && !guarded([&] { return client_->store->check({key}); })) return {};
-  return guarded([&] { return as_text(client_->store->get(key)); });
+  return opened(key, guarded([&] { return client_->store->get(key); }));
 }
 
 // Asks first, because a question is answered at once or not at all, and a wait has an end of its own.
@@ -102,7 +115,7 @@ std::vector<std::string> StoreConnection::values(const std::vector<std::string>&
   SLUICE_CHECK(are_set, "keys of the store that nobody has set: " + join(keys, ", "));
   const auto all = guarded([&] { return client_->store->multiGet(keys); });
   std::vector<std::string> texts;
-  for (const auto& bytes : all) texts.push_back(as_text(bytes));
+  for (size_t i = 0; i < keys.size(); ++i) texts.push_back(opened(keys[i], all.at(i)));
   return texts;
 }
 
@@ -111,13 +124,22 @@ int64_t StoreConnection::add(const std::string& key, int64_t number) {
 }
 
 void StoreConnection::push(const std::string& queue, std::string_view message) {
-  guarded([&] { client_->store->queuePush(queue, as_bytes(message)); });
+  guarded([&] { client_->store->queuePush(queue, sealed(queue, message)); });
 }
 
 std::optional<std::string> StoreConnection::pop(const std::string& queue, double seconds) {
   if (++waits_ >= kWaitsBetweenForgetting) forget_waits();
   if (!waited(queue, milliseconds_of(seconds))) return {};
-  return guarded([&] { return as_text(client_->store->queuePop(queue, /*block=*/false)); });
+  return opened(queue, guarded([&] { return client_->store->queuePop(queue, /*block=*/false); }));
+}
+
+std::string StoreConnection::opened(const std::string& key, const std::vector<uint8_t>& bytes) const {
+  if (bytes.empty()) return {};
+  const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view value = all.substr(std::min(all.size(), sizeof(uint32_t)));
+  if (!value.empty() && ByteReader(all).number<uint32_t>() == checksum_of(key, value)) return std::string(value);
+  throw UserError("'" + key + "' came damaged out of the store of the run, which rank 0 serves at " + place_.text(),
+                  "look for faults of the memory and the network of both machines");
 }
 
 bool StoreConnection::waited(const std::string& key, std::chrono::milliseconds at_most) {

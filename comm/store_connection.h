@@ -39,11 +39,11 @@ struct StorePlace {
 };
 
 /// One connection to the store of a run, which is c10d's TCPStore: keys with values, and queues of messages, in the memory of
-/// rank 0.
+/// rank 0. Beside what is not empty goes a checksum of it and its key.
 ///
 /// One thread at a time; what waits keeps the connection for itself, so that each thread has its own. interrupt() is for any
 /// thread. Failure: StoreLost where the connection is closed, or where there is no answer for `answer_seconds`; then this one is
-/// of no use any more.
+/// of no use any more. UserError where something came damaged.
 class StoreConnection {
  public:
   StoreConnection(const StorePlace& place, double answer_seconds);
@@ -82,6 +82,7 @@ class StoreConnection {
 
   template <typename Call>
   auto guarded(Call call);
+  std::string opened(const std::string& key, const std::vector<uint8_t>& bytes) const;
   bool waited(const std::string& key, std::chrono::milliseconds at_most);
   void forget_waits();
 

@@ -120,8 +120,11 @@ void StoreMail::take_in(const std::string& frame) {
   if (lost_[from] || incarnation != incarnations_[from]) return;
   Sender& sender = senders_[from];
   if (sender.incarnation != incarnation) sender = {.incarnation = incarnation, .pieces = {}};
-  SLUICE_CHECK(number == sender.next, "message " + std::to_string(number) + " of rank " + std::to_string(from) +
-                                          " came instead of " + std::to_string(sender.next));
+  if (number != sender.next) {
+    throw UserError("message " + std::to_string(number) + " of rank " + std::to_string(from) + " came instead of " +
+                        std::to_string(sender.next),
+                    "look for faults of the memory and the network of rank 0's machine, which hands messages on");
+  }
   ++sender.next;
   if (kind == kWakesUp) return;
   SLUICE_CHECK(kind <= static_cast<uint8_t>(Channel::kReturns), "a message on a channel that there is not");

@@ -3,11 +3,15 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
+
+#include "base/error.h"
+#include "base/numbers/crc32c.h"
 
 namespace sluice::comm {
 namespace {
@@ -15,9 +19,17 @@ namespace {
 constexpr int kTagOfSamples = 5;     // those before are of sums, of what is gathered, announced and exchanged
 constexpr int kHasRead = 8;          // added to a tag: of what says that floats with that tag were read
 constexpr int kNotRead = 16;         // likewise: of floats that nobody can read
+constexpr int kChecksum = 32;        // likewise: of the checksum of floats that went over the connection
 constexpr int64_t kSlice = 1 << 20;  // floats that are copied before somebody may give up
 
+// Gloo's own limit is the time to connect. Whether a rank lives is known sooner from others than Gloo.
+constexpr std::chrono::hours kWithoutEnd{24};
+
 std::vector<at::Tensor> as_tensors(float* floats, int64_t count) { return {at::from_blob(floats, {count}, at::kFloat)}; }
+
+uint32_t checksum_of(const float* floats, int64_t count) {
+  return crc32c({reinterpret_cast<const char*>(floats), static_cast<size_t>(count) * sizeof(float)});
+}
 
 float* as_floats(MemorySample& sample) { return reinterpret_cast<float*>(&sample); }
 constexpr int64_t kFloatsOfASample = sizeof(MemorySample) / sizeof(float);
@@ -70,6 +82,23 @@ Transfers::Work Transfers::begin_receive(float* into, int64_t count, int rank, i
   return ranks_->recv(tensors, rank, tag);
 }
 
+// With the lock, as the next one.
+void Transfers::send_checked(Batch& in, const float* from, int64_t count, int rank, int tag) {
+  const uint64_t checksum = checksum_of(from, count);
+  Note& told = in.notes.emplace_back();
+  static_assert(sizeof told == sizeof checksum);
+  std::memcpy(&told, &checksum, sizeof told);
+  in.works.push_back(begin_send(from, count, rank, tag));
+  in.works.push_back(begin_send(told.data(), std::ssize(told), rank, tag + kChecksum));
+}
+
+void Transfers::receive_checked(Batch& in, float* into, int64_t count, int rank, int tag) {
+  Note& told = in.notes.emplace_back();
+  in.works.push_back(begin_receive(into, count, rank, tag));
+  in.works.push_back(begin_receive(told.data(), std::ssize(told), rank, tag + kChecksum));
+  in.checks.push_back({.told = &told, .floats = into, .count = count, .rank = rank});
+}
+
 // What nobody else can read this process cannot read in this way, either.
 bool Transfers::others_can_read(const float* from, int64_t count) const {
   const uint64_t process = sample_.sample().process;
@@ -84,14 +113,14 @@ void Transfers::send(int batch_number, const float* from, int64_t count, int ran
   const std::lock_guard lock(mutex_);
   throw_if_given_up();
   Batch& to = batch(batch_number);
-  if (!is_near(near_to_, rank, count)) return to.works.push_back(begin_send(from, count, rank, tag));
+  if (!is_near(near_to_, rank, count)) return send_checked(to, from, count, rank, tag);
   Note& where = to.notes.emplace_back();
   if (others_can_read(from, count)) {
     static_assert(sizeof where == sizeof from);
     std::memcpy(&where, &from, sizeof where);
     to.works.push_back(begin_receive(to.notes.emplace_back().data(), 1, rank, tag + kHasRead));
   } else {
-    to.works.push_back(begin_send(from, count, rank, tag + kNotRead));
+    send_checked(to, from, count, rank, tag + kNotRead);
   }
   to.works.push_back(begin_send(where.data(), std::ssize(where), rank, tag));
 }
@@ -100,7 +129,7 @@ void Transfers::receive(int batch_number, float* into, int64_t count, int rank, 
   const std::lock_guard lock(mutex_);
   throw_if_given_up();
   Batch& to = batch(batch_number);
-  if (!is_near(near_, rank, count)) return to.works.push_back(begin_receive(into, count, rank, tag));
+  if (!is_near(near_, rank, count)) return receive_checked(to, into, count, rank, tag);
   Note& where = to.notes.emplace_back();
   to.arrivals.push_back({.told = begin_receive(where.data(), std::ssize(where), rank, tag),
                          .where = &where,
@@ -115,8 +144,8 @@ void Transfers::wait(int batch_number) {
   Batch& all = batch(batch_number);
   try {
     for (const Arrival& arrival : all.arrivals) fetch(all, arrival);
-    for (const Work& work : all.works)
-      if (!work->wait()) throw GivenUp();
+    std::ranges::for_each(all.works, wait_for);
+    std::ranges::for_each(all.checks, check);
   } catch (...) {  // the memory may be the caller's own, and go with it
     let_go(all);
     throw;
@@ -129,18 +158,33 @@ void Transfers::let_go(Batch& of) {
   const std::lock_guard lock(mutex_);
   of.works.clear();
   of.arrivals.clear();
+  of.checks.clear();
   of.notes.clear();
 }
 
+void Transfers::wait_for(const Work& work) {
+  if (!work->wait(kWithoutEnd)) throw GivenUp();
+}
+
+void Transfers::check(const Check& arrived) {
+  uint64_t told = 0;
+  std::memcpy(&told, arrived.told, sizeof told);
+  const uint32_t is = checksum_of(arrived.floats, arrived.count);
+  if (is == told) return;
+  throw UserError("floats came damaged from rank " + std::to_string(arrived.rank) + ": their checksum is " + checksum_text(is) +
+                      " and not " + checksum_text(static_cast<uint32_t>(told)),
+                  "look for faults of the memory and the network of both machines");
+}
+
 void Transfers::fetch(Batch& of, const Arrival& arrival) {
-  if (!arrival.told->wait()) throw GivenUp();
+  wait_for(arrival.told);
   uint64_t from = 0;
   std::memcpy(&from, arrival.where, sizeof from);
   if (from != 0) copy(from, arrival);
   const std::lock_guard lock(mutex_);
   throw_if_given_up();
-  of.works.push_back(from != 0 ? begin_send(of.notes.emplace_back().data(), 1, arrival.rank, arrival.tag + kHasRead)
-                               : begin_receive(arrival.into, arrival.count, arrival.rank, arrival.tag + kNotRead));
+  if (from == 0) return receive_checked(of, arrival.into, arrival.count, arrival.rank, arrival.tag + kNotRead);
+  of.works.push_back(begin_send(of.notes.emplace_back().data(), 1, arrival.rank, arrival.tag + kHasRead));
 }
 
 void Transfers::copy(uint64_t from, const Arrival& arrival) {

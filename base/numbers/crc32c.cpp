@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 
 #include "base/files/mapped_file.h"
@@ -132,6 +133,12 @@ uint32_t copy_crc32c(std::string_view bytes, char* to) {
     checksum = crc32c(part, checksum);
   }
   return checksum;
+}
+
+std::string checksum_text(uint32_t checksum) {
+  std::array<char, 9> text{};
+  std::snprintf(text.data(), text.size(), "%08x", checksum);
+  return text.data();
 }
 
 uint32_t crc32c(const MappedFile& file) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace sluice {
@@ -13,6 +14,9 @@ uint32_t crc32c(std::string_view bytes, uint32_t before = 0);
 /// Copies `bytes` to `to`, which they do not overlap, and returns their checksum: both at once, where that is as fast as a copy.
 /// Of what goes from cache line to cache line nothing is left in the caches, so it is for what nobody reads soon.
 uint32_t copy_crc32c(std::string_view bytes, char* to);
+
+/// Of eight hexadecimal digits.
+std::string checksum_text(uint32_t checksum);
 
 class MappedFile;
 

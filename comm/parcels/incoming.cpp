@@ -1,8 +1,6 @@
 #include "comm/parcels/incoming.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -14,12 +12,6 @@ namespace {
 
 std::string text_of_chunk(uint32_t chunk) {
   return chunk == Message::kHeadAsChunk ? "the header" : "chunk " + std::to_string(chunk);
-}
-
-std::string in_digits(uint32_t checksum) {
-  std::array<char, 9> text{};
-  std::snprintf(text.data(), text.size(), "%08x", checksum);
-  return text.data();
 }
 
 }  // namespace
@@ -135,8 +127,8 @@ bool Incoming::is_sound(Granted& granted, const Message& message, std::span<std:
     return false;
   }
   throw UserError(text_of_chunk(number) + " of " + engine::text_of(granted.key) + " came damaged from rank " +
-                      std::to_string(other_) + ": its checksum is " + in_digits(checksum) + " and not " +
-                      in_digits(message.checksum),
+                      std::to_string(other_) + ": its checksum is " + checksum_text(checksum) + " and not " +
+                      checksum_text(message.checksum),
                   "look for faults of the memory and the network of both machines");
 }
 

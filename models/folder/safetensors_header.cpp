@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <limits>
 #include <set>
 #include <string_view>
@@ -240,12 +239,6 @@ void place_data(std::vector<TensorEntry>& tensors, size_t data_begin, size_t dat
 }
 
 }  // namespace
-
-std::string checksum_text(uint32_t checksum) {
-  char text[9];
-  std::snprintf(text, sizeof text, "%08x", checksum);
-  return text;
-}
 
 std::vector<TensorEntry> parse_safetensors_header(std::span<const std::byte> file, const std::string& file_name) {
   const std::string_view text = header_text(file, file_name);

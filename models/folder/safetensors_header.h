@@ -19,9 +19,8 @@ struct TensorEntry {
   std::optional<uint32_t> checksum;  // CRC-32C of those bytes, where the file says it
 };
 
-/// The metadata of a file has the checksum of tensor NAME under this followed by NAME, as eight hexadecimal digits.
+/// The metadata of a file has the checksum of tensor NAME under this followed by NAME, as checksum_text() writes it.
 inline constexpr const char* kChecksumKey = "crc32c/";
-std::string checksum_text(uint32_t checksum);
 
 /// Reads and checks the header of a safetensors file: its length (at most 100 MB), UTF-8, JSON, dtypes, shapes, and offsets that
 /// cover the rest of the file without hole or overlap. What it returns can be read without any further check but that of the

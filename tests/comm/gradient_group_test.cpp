@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/numbers/random.h"
 #include "comm/process_group.h"
+#include "tests/comm/damaging_backend.h"
 #include "tests/comm/gradients.h"
 #include "tests/temporary_folder.h"
 
@@ -167,6 +168,42 @@ TEST(GradientGroup, TellsAFailureWhenSomebodyWaits) {
     group.all_reduce(pointers, gradient.count, [] { ADD_FAILURE() << "it is not done"; });
     EXPECT_EQ(failed.wait_for(10s), std::future_status::ready);
   });
+}
+
+// How long ranks may take to connect says nothing of how long one computes.
+TEST(GradientGroup, WaitsForARankThatComputesLongerThanAnyMayTakeToConnect) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const MadeUpGradient gradient{.slots = 2, .count = 100'000};
+  run_ranks(2, [&](World world) {
+    GlooGradients group(connect_ranks(*store, "ranks", world, {.to_connect = 2s}), 2, never());
+    if (world.rank == 1) std::this_thread::sleep_for(3s);
+    BegunSum sum(group, gradient.parts_of(world));
+    expect_sum(sum, gradient.sum(), "rank " + std::to_string(world.rank));
+  });
+}
+
+// Over a network, which may hand on other bits than were sent: a part of a sum, and what is told of it first.
+TEST(GradientGroup, NamesTheRankWhoseFloatsCameDamaged) {
+  const MadeUpGradient gradient{.slots = 2, .count = 98'304};
+  for (const int64_t damaged : {6, 49'152}) {
+    SCOPED_TRACE(damaged);
+    const auto store = c10::make_intrusive<c10d::HashStore>();
+    std::promise<std::exception_ptr> reason;
+    std::promise<void> told;
+    run_ranks(2, [&](World world) {
+      auto ranks = connect_ranks(*store, "ranks", world);
+      if (world.rank == 0) ranks = std::make_shared<testing::DamagingBackend>(std::move(ranks), damaged);
+      const auto failed = [&, world](std::exception_ptr why) {
+        if (world.rank == 0) reason.set_value(std::move(why));
+      };
+      GlooGradients group(std::move(ranks), 2, failed, 64 << 20, reach_of(Way::kNetwork));
+      BegunSum sum(group, gradient.parts_of(world));
+      if (world.rank == 1) return told.get_future().wait();
+      EXPECT_THAT(message_of<UserError>([&] { std::rethrow_exception(reason.get_future().get()); }),
+                  ::testing::StartsWith("error: floats came damaged from rank 1: their checksum is "));
+      told.set_value();
+    });
+  }
 }
 
 // After forget() the gradients are the caller's again.

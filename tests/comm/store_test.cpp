@@ -12,11 +12,14 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
 
 #include "base/error.h"
 #include "base/process/free_port.h"
 #include "comm/sockets.h"
 #include "tests/comm/ranks_in_threads.h"
+#include "tests/temporary_folder.h"
 
 namespace sluice::comm::store_test {
 namespace {
@@ -25,6 +28,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::in_threads;
+using ::testing::StartsWith;
 
 JoinOptions options(int rank, int size, int port) {
   return {.rank = rank, .size = size, .port = port, .join_seconds = 30, .answer_seconds = 5};
@@ -140,6 +144,31 @@ TEST(StoreConnection, KeepsWhatIsSetFirst) {
   EXPECT_FALSE(connection->wait_for("another", Clock::now() + std::chrono::milliseconds(20)));
   EXPECT_THAT(connection->values({"key", "key"}), ElementsAre("one", "one"));
   EXPECT_THROW(connection->values({"another"}), InternalError);
+}
+
+// A network, or the memory of rank 0, may change a bit; or hand on what another key has.
+TEST(StoreConnection, TellsWhatCameDamaged) {
+  const int port = free_port();
+  const Store store(options(0, 1, port));
+  const auto connection = store.connect();
+  connection->set("word", "as it was");
+  std::vector<uint8_t> bytes = connection->torch_store().get("word");
+  connection->torch_store().set("other", bytes);
+  bytes.back() ^= 1;
+  connection->torch_store().set("word", bytes);
+  connection->torch_store().set("short", std::vector<uint8_t>{1});
+  connection->torch_store().queuePush("queue", bytes);
+  const auto damaged = [port](const std::string& key) {
+    return "error: '" + key +
+           "' came damaged out of the store of the run, which rank 0 serves at 127.0.0.1:" + std::to_string(port);
+  };
+  const auto soon = Clock::now() + std::chrono::seconds(5);
+  for (const std::string key : {"word", "other", "short"}) {
+    EXPECT_THAT(sluice::message_of<UserError>([&] { connection->wait_for(key, soon); }), StartsWith(damaged(key)));
+    EXPECT_THAT(sluice::message_of<UserError>([&] { connection->values({key}); }), StartsWith(damaged(key)));
+  }
+  EXPECT_THAT(sluice::message_of<UserError>([&] { connection->set_first("word", "new"); }), StartsWith(damaged("word")));
+  EXPECT_THAT(sluice::message_of<UserError>([&] { connection->pop("queue", 5); }), StartsWith(damaged("queue")));
 }
 
 TEST(StoreConnection, TakesMessagesInTheirOrder) {
