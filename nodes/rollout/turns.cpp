@@ -53,7 +53,7 @@ bool Turns::is_end(int64_t id) const { return std::ranges::find(rules_.end_of_se
 
 void Turns::begin(uint64_t id, const engine::Group& group, int64_t sample) {
   if (idle_rules()) return;
-  samples_.emplace(id, Sample{.group = &group, .index = sample, .text = ResponseText(tokenizer_), .finish = {}});
+  samples_.emplace(id, Sample{.group = &group, .index = sample, .text = text::ResponseText(tokenizer_), .finish = {}});
 }
 
 Next Turns::judge(uint64_t id, std::span<const int64_t> tokens) {

@@ -14,7 +14,7 @@
 #include "models/sample/generation.h"
 #include "nodes/columns/finish.h"
 #include "nodes/rollout/environments/environment_calls.h"
-#include "nodes/rollout/response_text.h"
+#include "text/tokenizer/response_text.h"
 
 namespace sluice::nodes {
 
@@ -75,7 +75,7 @@ class Turns {
   struct Sample {
     const engine::Group* group = nullptr;
     int64_t index = 0;
-    ResponseText text;
+    text::ResponseText text;
     int64_t tokens = 0;     // after the prompt
     size_t turn_begin = 0;  // of these, where the turn at hand begins
     int64_t turns = 1;

@@ -1,7 +1,7 @@
 #include "nodes/scorers/step_ends.h"
 
 #include "base/text/strings.h"
-#include "text/tokenizer/stream_decoder.h"
+#include "text/tokenizer/response_text.h"
 
 namespace sluice::nodes {
 namespace {
@@ -11,25 +11,20 @@ bool is_blank(std::string_view text) { return trim(text).empty(); }
 }  // namespace
 
 std::vector<size_t> step_ends(const text::Tokenizer& tokenizer, std::span<const int64_t> ids, const std::string& separator) {
-  text::StreamDecoder all(tokenizer), visible(tokenizer, /*skip_special=*/true);
+  text::ResponseText text(tokenizer);  // a step is a turn of it
   std::vector<size_t> ends;
-  std::string recent;             // text in which a separator may still become complete
-  bool step_has_content = false;  // since the last separator
+  bool step_has_content = false;  // that came in the token which ended the one before
   for (size_t i = 0; i < ids.size(); ++i) {
-    const std::string shown = visible.push(ids[i]);
-    recent += all.push(ids[i]);
-    const size_t last = recent.rfind(separator);
-    if (last == std::string::npos) {
-      step_has_content = step_has_content || !is_blank(shown);
-    } else {
-      if (step_has_content || !is_blank(std::string_view(recent).substr(0, recent.find(separator)))) ends.push_back(i);
-      recent.erase(0, last + separator.size());
-      step_has_content = !is_blank(recent);
-    }
-    if (recent.size() >= separator.size()) recent.erase(0, recent.size() - separator.size() + 1);
+    text.push(ids[i]);
+    if (!text.has({separator})) continue;
+    const std::string step = text.turn();
+    const size_t first = step.find(separator), last = step.rfind(separator);  // in no text where a special token separates
+    if (step_has_content || !is_blank(step.substr(0, first))) ends.push_back(i);
+    step_has_content = last != std::string::npos && !is_blank(step.substr(last + separator.size()));
+    text.begin_turn();
   }
-  if (!is_blank(visible.finish())) step_has_content = true;
-  if (step_has_content && !ids.empty() && (ends.empty() || ends.back() + 1 < ids.size())) ends.push_back(ids.size() - 1);
+  const bool within = step_has_content || !is_blank(text.turn());
+  if (within && !ids.empty() && (ends.empty() || ends.back() + 1 < ids.size())) ends.push_back(ids.size() - 1);
   return ends;
 }
 

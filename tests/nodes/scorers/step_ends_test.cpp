@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/nodes/tiny_model.h"
+#include "tests/text/tokenizer_fixtures.h"
 
 namespace sluice::nodes::step_ends_test {
 namespace {
@@ -33,12 +34,28 @@ TEST_F(StepEndsTest, WhatFollowsTheLastSeparatorMustHaveContent) {
 
 TEST_F(StepEndsTest, EmptyStepsDoNotCount) { EXPECT_THAT(ends(". a.. .b"), ElementsAre(3, 7)); }
 
+TEST_F(StepEndsTest, EmptyStepsDoNotCountWhereASeparatorTakesSeveralTokens) {
+  EXPECT_THAT(ends("a;;;;b;;", ";;"), ElementsAre(2, 7));
+  EXPECT_THAT(ends(";; ;;a", ";;"), ElementsAre(5));
+}
+
 TEST_F(StepEndsTest, ASeparatorMayTakeSeveralTokens) {
   EXPECT_THAT(ends("a;b;;c;;", ";;"), ElementsAre(4, 7));
   EXPECT_THAT(ends("a;;;b", ";;"), ElementsAre(2, 4));
 }
 
-TEST_F(StepEndsTest, ASpecialTokenMayBeTheSeparator) { EXPECT_THAT(ends("ab~c~", "<eos>"), ElementsAre(2, 4)); }
+TEST_F(StepEndsTest, ASpecialTokenMayBeTheSeparatorByItsWholeName) {
+  EXPECT_THAT(ends("ab~c~", "<eos>"), ElementsAre(2, 4));
+  EXPECT_THAT(ends("ab~c~", "eos"), ElementsAre(4));
+}
+
+// Llama 2 has a token for the byte of a line end, and a run of such tokens may become other characters.
+TEST(StepEnds, AByteTokenSeparatesAtOnce) {
+  const text::Tokenizer tokenizer = text::load_json(text::json::parse(R"({"model": {"type": "BPE", "byte_fallback": true,
+      "merges": [], "vocab": {"a": 0, "<0x0A>": 1}}, "decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"},
+      {"type": "Fuse"}]}})"));
+  EXPECT_THAT(step_ends(tokenizer, std::vector<int64_t>{0, 1, 0, 0, 1, 1, 0, 1}, "\n"), ElementsAre(1, 4, 7));
+}
 
 TEST_F(StepEndsTest, NoTextHasNoSteps) {
   EXPECT_THAT(ends(""), IsEmpty());

@@ -1,8 +1,8 @@
-#include "nodes/rollout/response_text.h"
+#include "text/tokenizer/response_text.h"
 
 #include <algorithm>
 
-namespace sluice::nodes {
+namespace sluice::text {
 
 void ResponseText::push(int64_t id) {
   sure_before_ = said_.size();
@@ -45,4 +45,4 @@ std::string ResponseText::turn() const {
   return text.substr(std::min(turn_begin_, text.size()));
 }
 
-}  // namespace sluice::nodes
+}  // namespace sluice::text

@@ -1,20 +1,18 @@
-#include "nodes/rollout/response_text.h"
+#include "text/tokenizer/response_text.h"
 
 #include <gtest/gtest.h>
 
 #include "base/numbers/random.h"
 #include "tests/text/tokenizer_fixtures.h"
 
-namespace sluice::nodes::response_text_test {
+namespace sluice::text::response_text_test {
 namespace {
 
-using text::json;
-using text::Tokenizer;
 using Ids = std::vector<int64_t>;
 
 // Llama 2's manner: bytes that no token stands for are tokens <0x00> to <0xFF>, here 10 (a line end) and three of others.
 Tokenizer sentencepiece() {
-  return text::load_json(json::parse(R"({"model": {"type": "BPE", "byte_fallback": true, "merges": [],
+  return load_json(json::parse(R"({"model": {"type": "BPE", "byte_fallback": true, "merges": [],
       "vocab": {"\u2581a": 0, "b": 1, "<0x0A>": 2, "<0xC3>": 3, "<0xA9>": 4, "\u2581": 5}},
       "added_tokens": [{"content": "<s>", "id": 6, "special": true}],
       "decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
@@ -32,7 +30,7 @@ size_t found_after(const Tokenizer& tokenizer, const Ids& ids, const std::string
 }
 
 TEST(ResponseText, AStopStringMaySpanTokensAndEndWithinOne) {
-  const Tokenizer tokenizer = text::load_json(text::small_tokenizer());  // the ids of bytes are the bytes
+  const Tokenizer tokenizer = load_json(small_tokenizer());  // the ids of bytes are the bytes
   const Ids hello = tokenizer.encode("say </calc> now");
   Ids bytes;
   for (const char c : std::string("say </calc> now")) bytes.push_back(c);
@@ -62,7 +60,7 @@ TEST(ResponseText, TheNameOfASpecialTokenIsFoundWhereThatStands) {
 }
 
 TEST(ResponseText, ATurnLooksNoFurtherBackThanItsBegin) {
-  const Tokenizer tokenizer = text::load_json(text::small_tokenizer());
+  const Tokenizer tokenizer = load_json(small_tokenizer());
   ResponseText text(tokenizer);
   text.push('a');
   EXPECT_TRUE(text.has({"a"}));
@@ -100,8 +98,8 @@ void expect_as_decoded(const Tokenizer& tokenizer, int64_t ids, const std::vecto
 
 TEST(ResponseText, IsWhatTheTokenizerMakesOfAllTokens) {
   expect_as_decoded(sentencepiece(), 7, {"\n\n\n", "\u00E9", "a b"});
-  expect_as_decoded(text::load_json(text::small_tokenizer()), 260, {"e", "\xC3\xA9", " t"});
+  expect_as_decoded(load_json(small_tokenizer()), 260, {"e", "\xC3\xA9", " t"});
 }
 
 }  // namespace
-}  // namespace sluice::nodes::response_text_test
+}  // namespace sluice::text::response_text_test

@@ -8,13 +8,13 @@
 #include "text/tokenizer/stream_decoder.h"
 #include "text/tokenizer/tokenizer.h"
 
-namespace sluice::nodes {
+namespace sluice::text {
 
 /// The text of a response while it is being sampled, without special tokens: Tokenizer::decode of all ids so far, kept up to date
 /// token by token, but for characters at its end of which only a part is there. Borrows the tokenizer. One thread.
 class ResponseText {
  public:
-  explicit ResponseText(const text::Tokenizer& tokenizer) : tokenizer_(&tokenizer), stream_(tokenizer, /*skip_special=*/true) {}
+  explicit ResponseText(const Tokenizer& tokenizer) : tokenizer_(&tokenizer), stream_(tokenizer, /*skip_special=*/true) {}
 
   void push(int64_t id);
 
@@ -31,8 +31,8 @@ class ResponseText {
  private:
   std::string if_it_ended_here() const;
 
-  const text::Tokenizer* tokenizer_;
-  text::StreamDecoder stream_;
+  const Tokenizer* tokenizer_;
+  StreamDecoder stream_;
   std::string special_;           // name of the last token; empty: it is not special
   std::string said_;              // sure, whatever follows
   std::string unsure_;            // what the tokens after it would be if the text ended here
@@ -42,4 +42,4 @@ class ResponseText {
   size_t turn_begin_ = 0;
 };
 
-}  // namespace sluice::nodes
+}  // namespace sluice::text
