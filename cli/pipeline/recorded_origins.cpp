@@ -11,7 +11,7 @@
 #include "base/files/file.h"
 #include "base/files/path_kind.h"
 #include "base/text/strings.h"
-#include "engine/plan/config_heading.h"
+#include "engine/text/plan_text.h"
 
 namespace sluice::cli {
 namespace {

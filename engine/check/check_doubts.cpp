@@ -3,7 +3,6 @@
 #include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 #include "engine/plan/bind_settings.h"
-#include "engine/plan/config_heading.h"
 
 // Settings that are allowed, each by itself and together, but hardly meant: all of them are warnings.
 namespace sluice::engine::checking {
@@ -20,13 +19,11 @@ void doubt_lag(Draft& draft) {
       "trained weights are never sampled", "a smaller policy_lag, or more iterations");
 }
 
-// A layer or a --set that shortens a run is a trial: what it inherits need not suit it. A run keeps its layers as one file.
+// A layer or a --set that shortens a run is a trial: what it inherits need not suit it.
 bool written_together(const Table& a, const char* key_a, const Table& b, const char* key_b) {
   const Entry* one = a.find(key_a);
   const Entry* other = b.find(key_b);
-  if (one == nullptr || other == nullptr) return false;
-  const auto& source = one->value.where.source;
-  return source == other->value.where.source && (source == nullptr || !source->text.starts_with(kConfigHeading));
+  return one != nullptr && other != nullptr && one->value.where.source == other->value.where.source;
 }
 
 void doubt_checkpoint(Draft& draft) {

@@ -3,7 +3,6 @@
 #include "base/text/strings.h"
 #include "engine/contract/settings.h"
 #include "engine/plan/bind_settings.h"
-#include "engine/plan/config_heading.h"
 #include "engine/text/plan_text.h"
 
 // config_text of plan_text.h.

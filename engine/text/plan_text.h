@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "engine/plan/plan.h"
 
@@ -12,8 +13,11 @@ std::string plan_text(const Plan& plan);
 /// The same for programs: nodes, executors, edges, columns, models, predicted bytes, capacity. Indented JSON.
 std::string plan_json(const Plan& plan);
 
+/// The first line of config_text().
+inline constexpr std::string_view kConfigHeading = "# The effective pipeline: every key, and where its value came from.\n";
+
 /// The effective pipeline as TOML: every key with its value, and where it came from in a comment. Reads back as the same
-/// pipeline, from any folder. Begins with kConfigHeading.
+/// pipeline, from any folder.
 std::string config_text(const Plan& plan);
 
 }  // namespace sluice::engine
