@@ -48,6 +48,8 @@ void check_exact(Draft& draft, const DraftNode& trainer) {
                    "other settings of model '" + model.spec->name.text + "'");
   }
   if (!samples) return refuse_exact(draft, trainer, "no node samples from the model that it trains", "a rollout of that model");
+  if (draft.plan.ring() > 1)
+    refuse_exact(draft, trainer, "it is trained in a ring: sums of attention have another order", "remove ring in [cluster]");
   const int64_t lag = draft.plan.schedule.policy_lag;
   if (lag > 0) refuse_exact(draft, trainer, "samples are " + plural(lag, "version") + " old", "policy_lag = 0");
 }
