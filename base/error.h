@@ -19,9 +19,16 @@ class UserError : public std::runtime_error {
 
   const Problems& problems() const { return problems_; }
 
+  /// Of the first problem: all that there is where it was thrown with a message.
+  const std::string& message() const { return problems_.front().message; }
+  const std::string& help() const { return problems_.front().help; }
+
  private:
   Problems problems_;
 };
+
+/// One sentence about what went wrong: the first problem's message, or what().
+std::string message_of(const std::exception& error);
 
 /// A bug of ours. The command line says so and asks for a report.
 class InternalError : public std::logic_error {

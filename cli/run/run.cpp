@@ -124,7 +124,7 @@ int among_ranks(Ranks& ranks, const engine::Plan& plan, const Action& action) {
     return code;
   } catch (const comm::CameTooLate& late) {
     ranks.end(/*well=*/true, {});
-    std::fprintf(stderr, "%s", late.problems().front().message.c_str());
+    std::fprintf(stderr, "%s", late.message().c_str());
     std::fputs("\n", stderr);
     return kDone;
   } catch (const std::exception& error) {

@@ -83,7 +83,7 @@ void Trackers::start() {
   try {
     process_ = std::make_unique<Subprocess>(process_options(options_));
   } catch (const UserError& error) {
-    options_.warn("nobody tells " + join(options_.names, ", ") + " of this run: " + error.problems().front().message);
+    options_.warn("nobody tells " + join(options_.names, ", ") + " of this run: " + error.message());
   }
 }
 

@@ -98,8 +98,7 @@ Descriptor connect_to_name(const std::string& name) {
 // LibTorch puts a stack trace into what() of its own errors.
 std::string meeting_reason(const std::exception& error) {
   if (const auto* torch = dynamic_cast<const c10::Error*>(&error)) return torch->what_without_backtrace();
-  const auto* told = dynamic_cast<const UserError*>(&error);
-  return told ? told->problems().front().message : error.what();
+  return message_of(error);
 }
 
 std::string address_key(int rank, int64_t incarnation) {

@@ -30,7 +30,7 @@ std::optional<Damage> damage_of(const fs::path& checkpoint, const Manifest::File
       return Damage{path, "has " + std::to_string(bytes) + " bytes instead of " + std::to_string(file.bytes)};
     if (described(checkpoint, path).crc32c == file.crc32c) return std::nullopt;
   } catch (const UserError& refused) {
-    return Damage{path, "cannot be read: " + refused.problems().front().message};
+    return Damage{path, "cannot be read: " + refused.message()};
   }
   return Damage{path, "has another checksum than when it was saved", /*whole=*/true};
 }
@@ -84,7 +84,7 @@ std::optional<Damage> damage_of(const fs::path& checkpoint) {
     if (!is_file(path)) return Damage{path, "is missing"};
     manifest = read_manifest(checkpoint);
   } catch (const UserError& error) {
-    const std::string& message = error.problems().front().message;  // begins with the path
+    const std::string& message = error.message();  // begins with the path
     return Damage{path, message.starts_with(path.string() + " ") ? message.substr(path.string().size() + 1) : message};
   }
   const auto named = number_of(checkpoint.filename().string());

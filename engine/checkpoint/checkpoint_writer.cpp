@@ -108,8 +108,7 @@ void CheckpointWriter::sync_growing(const std::string& name, const Cut& cut) {
     if (name.starts_with(kEventFilePrefix)) return;
     const auto writer = std::ranges::find_if(cut.nodes, [&](const auto& node) { return node.second.files.contains(name); });
     if (writer == cut.nodes.end()) throw;
-    throw UserError("what node '" + writer->first + "' appends to cannot be saved: " + error.problems().front().message,
-                    error.problems().front().help);
+    throw UserError("what node '" + writer->first + "' appends to cannot be saved: " + error.message(), error.help());
   }
 }
 

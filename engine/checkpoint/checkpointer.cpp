@@ -209,10 +209,8 @@ void Checkpointer::loop() {
     try {
       if (failure) std::rethrow_exception(failure);
       write(cut);
-    } catch (const UserError& error) {
-      failed(error.problems().front().message);
     } catch (const std::exception& error) {
-      failed(error.what());
+      failed(message_of(error));
     }
     others_.settle();
     writer_.drop();

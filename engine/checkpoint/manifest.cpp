@@ -125,7 +125,7 @@ Manifest parse_manifest(const std::string& text, const fs::path& path) {
   } catch (const Json::exception& error) {
     throw UserError(path.string() + " is not what a run writes: " + reason_of_json_error(error.what()));
   } catch (const UserError& error) {
-    throw UserError(path.string() + " cannot be used: " + error.problems().front().message);
+    throw UserError(path.string() + " cannot be used: " + error.message());
   }
 }
 

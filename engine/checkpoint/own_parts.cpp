@@ -11,15 +11,6 @@
 #include "engine/checkpoint/parts_of_others.h"
 
 namespace sluice::engine {
-namespace {
-
-// One sentence.
-std::string reason_of(const std::exception& error) {
-  const auto* told = dynamic_cast<const UserError*>(&error);
-  return told != nullptr ? told->problems().front().message : error.what();
-}
-
-}  // namespace
 
 OwnParts::OwnParts(Parts parts) : parts_(std::move(parts)) {
   thread_ = std::thread([this] { loop(); });
@@ -50,7 +41,7 @@ void OwnParts::save(const std::string& model, int64_t iterations) {
     }
     take_snapshot(parts_.models, part.model, part.iterations, CheckpointCopy::kMemory);
   } catch (const std::exception& error) {
-    return tell(part, reason_of(error));
+    return tell(part, message_of(error));
   }
   {
     const std::lock_guard lock(mutex_);
@@ -65,7 +56,7 @@ void OwnParts::write(const Part& part) {
     const std::filesystem::path folder = unfinished_checkpoint(parts_.run_folder, parts_.plan.checkpoint, part.iterations);
     parts_.models.at(part.model).model->write_snapshot(folder, parts_.files);
   } catch (const std::exception& error) {
-    failure = reason_of(error);
+    failure = message_of(error);
   }
   tell(part, failure);
 }

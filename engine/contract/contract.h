@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "engine/contract/columns/column.h"
 #include "engine/contract/columns/text_check.h"
 #include "engine/contract/params.h"
@@ -124,6 +125,9 @@ class Findings {
   void error(std::string_view key, std::string message, std::string help = {}) {
     add("setting-unusable", Severity::kError, key, message, help);
   }
+
+  /// Likewise, with what was thrown when its value was used.
+  void error(std::string_view key, const UserError& error) { this->error(key, error.message(), error.help()); }
 
   /// `key` is changed(), but beside the other settings that makes no difference.
   void without_effect(std::string_view key, std::string message, std::string help = {}) {

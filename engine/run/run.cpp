@@ -223,7 +223,7 @@ void Run::Impl::tell_last(RunStatus last) {
   try {
     monitor->finish(std::move(last));
   } catch (const UserError& error) {
-    warn_of_file("status.json does not say that the run is " + state + ": " + error.problems().front().message);
+    warn_of_file("status.json does not say that the run is " + state + ": " + error.message());
   }
 }
 

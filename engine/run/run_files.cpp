@@ -86,10 +86,8 @@ void RunFiles::warn_of_loss(const std::string& name) const {
   std::string why;
   try {
     throw;
-  } catch (const UserError& error) {
-    why = error.problems().front().message;
   } catch (const std::exception& error) {
-    why = error.what();
+    why = message_of(error);
   }
   if (on_warning_) on_warning_(name + " is given up, and the run goes on: " + why);
 }

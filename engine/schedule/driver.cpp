@@ -295,7 +295,7 @@ std::optional<std::string> Driver::Impl::why_cut_short() const {
     state.cut_short.rethrow();
     return std::nullopt;
   } catch (const UserError& error) {
-    return error.problems().front().message;
+    return error.message();
   }
 }
 

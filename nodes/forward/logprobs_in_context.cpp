@@ -43,7 +43,7 @@ void check_context(const LogprobsInContextParams& params, engine::Findings& find
                        "{question} or {label}; {{ and }} are braces");
     }
   } catch (const UserError& error) {
-    findings.error("context", error.problems().front().message, error.problems().front().help);
+    findings.error("context", error);
   }
 }
 

@@ -22,7 +22,7 @@ std::string ReferenceAnswers::operator()(const std::string& label) const {
     try {
       return answer_.find(label);
     } catch (const text::RegexGaveUp& error) {
-      throw UserError("is too much for label_extract: " + error.problems().front().message);
+      throw UserError("is too much for label_extract: " + error.message());
     }
   }();
   if (!answer) throw UserError("has no match of " + sluice::quoted(pattern_), "label_extract = \"\" takes the label as it is");

@@ -77,7 +77,7 @@ void score_each(ScoredTexts& texts, FailedSamples& failed, text::FunctionRef<flo
     try {
       texts.score(i) = score_of(i);
     } catch (const text::RegexGaveUp& error) {
-      failed.add(i, error.problems().front().message);
+      failed.add(i, error.message());
     }
   }
 }

@@ -40,7 +40,7 @@ void check_pattern(const std::string& key, const std::string& pattern, engine::F
   try {
     AnswerFinder(pattern, key);
   } catch (const UserError& error) {
-    findings.error(key, error.problems().front().message, error.problems().front().help);
+    findings.error(key, error);
   }
 }
 

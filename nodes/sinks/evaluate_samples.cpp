@@ -23,7 +23,7 @@ void check_params(const EvaluateSamplesParams& params, engine::Findings& finding
   try {
     AnswerFinder(params.extract, "extract");
   } catch (const UserError& error) {
-    findings.error("extract", error.problems().front().message, error.problems().front().help);
+    findings.error("extract", error);
   }
 }
 

@@ -55,7 +55,7 @@ void check_template(const PromptFormat& format, engine::Findings& findings) {
     else if (!format.prompt_fields.empty())
       compare(parsed.fields(), format.prompt_fields, findings);
   } catch (const UserError& error) {
-    findings.error("prompt_template", error.problems().front().message, error.problems().front().help);
+    findings.error("prompt_template", error);
   }
 }
 

@@ -20,7 +20,7 @@ inline std::vector<std::string> in_threads(int ranks, const std::function<void(i
       try {
         work(rank);
       } catch (const UserError& error) {
-        said[static_cast<size_t>(rank)] = error.problems().front().message;
+        said[static_cast<size_t>(rank)] = error.message();
       } catch (const std::exception& error) {
         said[static_cast<size_t>(rank)] = std::string("not the user's: ") + error.what();
       }

@@ -38,7 +38,7 @@ std::string message_of(const JoinOptions& options) {
   try {
     const Store store(options);
   } catch (const UserError& error) {
-    return error.problems().front().message;
+    return error.message();
   }
   return "joined";
 }

@@ -64,7 +64,7 @@ int run(const comm::JoinOptions& join, double dead_after, const std::string& end
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   } catch (const UserError& error) {
-    std::cout << "lost: " << error.problems().front().message << std::endl;
+    std::cout << "lost: " << error.message() << std::endl;
     cluster.end(false, error.what());
     return 1;
   }

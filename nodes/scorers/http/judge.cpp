@@ -47,7 +47,7 @@ void check_rubric(const JudgeParams& params, engine::Findings& findings) {
                      "Answer: {response}");
     }
   } catch (const UserError& error) {
-    findings.error("rubric", error.problems().front().message, error.problems().front().help);
+    findings.error("rubric", error);
   }
 }
 
@@ -201,7 +201,7 @@ Verdict Judge::verdict_of(const HttpReply& reply) const {
       verdict.fault = reply.url + ": the judge's reply " + shown_text(said, kShown) + " " + verdict.fault;
     return verdict;
   } catch (const text::RegexGaveUp& error) {
-    return {.fault = error.problems().front().message};
+    return {.fault = error.message()};
   }
 }
 

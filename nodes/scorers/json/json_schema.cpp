@@ -49,7 +49,7 @@ void JsonSchema::describe(engine::Contract<JsonSchemaParams>& c) {
     try {
       const JsonSchemaChecker checker(params.schema);
     } catch (const UserError& error) {
-      findings.error("schema", error.problems().front().message, error.problems().front().help);
+      findings.error("schema", error);
     }
   });
 }

@@ -79,7 +79,7 @@ JsonSchemaChecker::JsonSchemaChecker(const std::filesystem::path& path) : schema
     prepare_schema(document);
     parser.populateSchema(NlohmannJsonAdapter(document), schema_->schema);
   } catch (const UserError& error) {
-    throw UserError(path.string() + " " + error.problems().front().message, error.problems().front().help);
+    throw UserError(path.string() + " " + error.message(), error.help());
   } catch (const std::exception& error) {
     throw UserError(path.string() + " is no JSON schema (draft 7): " + error.what());
   }

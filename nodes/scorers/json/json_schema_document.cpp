@@ -227,7 +227,7 @@ class Preparation {
     try {
       schema_pattern(pattern);
     } catch (const UserError& error) {
-      refuse(place, error.problems().front().message);
+      refuse(place, error.message());
     }
   }
 

@@ -40,7 +40,7 @@ WorkerPoolOptions pool_options(const PythonScorerParams& params, std::string& fu
     try {
       function = file + ", function " + parse_python_greeting(line);
     } catch (const UserError& error) {
-      throw UserError(file + ": " + error.problems().front().message, error.problems().front().help);
+      throw UserError(file + ": " + error.message(), error.help());
     }
   };
   return options;

@@ -107,7 +107,7 @@ void WorkerPool::work(Worker& worker, std::span<const std::string> requests, std
       try {
         take(worker.request, *line);
       } catch (const UserError& error) {
-        return fail(worker, error.problems().front().message + " and was killed", replies);
+        return fail(worker, error.message() + " and was killed", replies);
       }
       replies[worker.request].line = std::move(*line);
       worker.request = kNone;

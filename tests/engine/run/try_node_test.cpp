@@ -128,7 +128,7 @@ class TryNodeTest : public ::testing::Test {
     try {
       try_node(std::move(t));
     } catch (const UserError& error) {
-      return error.problems().front().message;
+      return error.message();
     }
     return "accepted";
   }

@@ -81,8 +81,8 @@ TEST(AdamW, AGroupThatMatchesNothingIsNamedWithWhatItMayMean) {
     made("model.layer.*");
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_EQ(error.problems().front().message, "\"model.layer.*\" matches no weight of the model");
-    EXPECT_EQ(error.problems().front().help, "did you mean \"model.layers.*\"?");
+    EXPECT_EQ(error.message(), "\"model.layer.*\" matches no weight of the model");
+    EXPECT_EQ(error.help(), "did you mean \"model.layers.*\"?");
   }
 }
 

@@ -355,7 +355,7 @@ TEST(PolicyLoss, RefusesLossesThatAreNotOneForEachAction) {
     try {
       OddShape(shape).compute(inputs);
     } catch (const UserError& error) {
-      return error.problems().front().message;
+      return error.message();
     }
     return std::string("accepted");
   };

@@ -24,7 +24,7 @@ class CodeTestsTest : public ::testing::Test {
     try {
       Sandbox{SandboxOptions{}};
     } catch (const UserError& error) {
-      *reason() = error.problems().front().message;
+      *reason() = error.message();
     }
   }
   void SetUp() override {

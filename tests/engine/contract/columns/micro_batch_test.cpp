@@ -71,7 +71,7 @@ TEST(MicroBatch, SaysWhatTheContractHasUnderTheName) {
     try {
       call();
     } catch (const UserError& error) {
-      return error.problems().front().message;
+      return error.message();
     }
     return std::string();
   };

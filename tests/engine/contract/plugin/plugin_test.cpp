@@ -145,7 +145,7 @@ TEST_F(Plugin, IsNamedWhereItsTypesThrow) {
     try {
       call(*type, params.get(), resources);
     } catch (const UserError& error) {
-      return error.problems().front().message;
+      return error.message();
     }
     return std::string();
   };

@@ -17,7 +17,7 @@ std::string note_of(const std::exception& thrown) {
   try {
     failure.rethrow();
   } catch (const UserError& error) {
-    EXPECT_EQ(error.problems().front().message, "node 'mine' failed in iteration 3 (group 7)");
+    EXPECT_EQ(error.message(), "node 'mine' failed in iteration 3 (group 7)");
     return error.problems().front().notes.front();
   }
   return {};
