@@ -10,7 +10,7 @@
 #include "bench/bench_nodes.h"
 #include "bench/report.h"
 #include "engine/check/check.h"
-#include "engine/contract/pipeline_builder.h"
+#include "engine/contract/spec/pipeline_builder.h"
 #include "engine/text/plan_text.h"
 
 namespace sluice::bench {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/pipeline_builder.h"
+#include "engine/contract/spec/pipeline_builder.h"
 #include "engine/run/run.h"
 
 namespace sluice::bench {

@@ -8,7 +8,7 @@
 #include "base/text/strings.h"
 #include "dsl/builtin.h"
 #include "dsl/toml_source.h"
-#include "engine/contract/foreign_names.h"
+#include "engine/contract/params/foreign_names.h"
 
 namespace sluice::dsl {
 namespace fs = std::filesystem;

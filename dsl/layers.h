@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/problem.h"
-#include "engine/contract/spec.h"
+#include "engine/contract/spec/spec.h"
 
 namespace sluice::dsl {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/problem.h"
-#include "engine/contract/spec.h"
+#include "engine/contract/spec/spec.h"
 
 namespace sluice::dsl {
 

@@ -4,7 +4,7 @@
 
 #include "base/device_name.h"
 #include "base/text/strings.h"
-#include "engine/contract/node_keys.h"
+#include "engine/contract/spec/node_keys.h"
 
 namespace sluice::dsl {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/problem.h"
-#include "engine/contract/spec.h"
+#include "engine/contract/spec/spec.h"
 
 namespace sluice::dsl {
 

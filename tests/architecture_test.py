@@ -32,7 +32,7 @@ FORBIDDEN = {
 FOLDERS = {
     "base": ("text", "", "files", "json", "numbers", "process"),
     "comm": ("", "parcels", "weights"),
-    "engine": ("contract/columns", "contract/world", "contract", "contract/plugin", "ranks", "plan", "memory", "observe", "check", "checkpoint", "schedule/state", "schedule/help",
+    "engine": ("contract/spec", "contract/columns", "contract/world", "contract/params", "contract", "contract/plugin", "ranks", "plan", "memory", "observe", "check", "checkpoint", "schedule/state", "schedule/help",
                "schedule/stages", "schedule/rollout", "schedule", "run", "simulation", "text"),
     "models": ("config", "kernels", "memory", "layers", "adapters", "cuda", "portable", "forward", "folder", "train", "sample"),
     "nodes": ("columns", "models/passes", "models/gradients", "models/sampling", "models/weights", "models/snapshot", "models",

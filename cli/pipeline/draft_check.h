@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/problem.h"
-#include "engine/contract/spec.h"
+#include "engine/contract/spec/spec.h"
 #include "engine/plan/plan.h"
 
 namespace sluice::cli {

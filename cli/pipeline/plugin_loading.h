@@ -7,7 +7,7 @@
 #include "base/problem.h"
 #include "cli/command/pipeline_arguments.h"
 #include "engine/contract/registry.h"
-#include "engine/contract/spec.h"
+#include "engine/contract/spec/spec.h"
 
 namespace sluice::cli {
 

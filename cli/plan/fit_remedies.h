@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/spec.h"
+#include "engine/contract/spec/spec.h"
 #include "engine/plan/plan.h"
 
 namespace sluice::cli {

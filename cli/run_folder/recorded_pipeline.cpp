@@ -5,7 +5,7 @@
 
 #include "base/text/strings.h"
 #include "dsl/toml_source.h"
-#include "engine/contract/schedule_params.h"
+#include "engine/contract/params/schedule_params.h"
 
 namespace sluice::cli {
 namespace {

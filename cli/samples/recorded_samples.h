@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "engine/contract/spec.h"
+#include "engine/contract/spec/spec.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace sluice::cli {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "cli/schema/schema_values.h"
-#include "engine/contract/node_keys.h"
 #include "engine/contract/settings.h"
+#include "engine/contract/spec/node_keys.h"
 
 namespace sluice::cli {
 namespace {

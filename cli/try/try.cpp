@@ -17,6 +17,7 @@
 #include "cli/try/try_preference.h"
 #include "cli/types/type_names.h"
 #include "dsl/parse.h"
+#include "engine/contract/preset_check.h"
 #include "engine/run/try_node.h"
 #include "nodes/columns/column_json.h"
 #include "nodes/columns/columns.h"

@@ -10,7 +10,7 @@
 #include "cli/process/exit_codes.h"
 #include "cli/types/commands.h"
 #include "cli/types/type_names.h"
-#include "engine/contract/foreign_names.h"
+#include "engine/contract/params/foreign_names.h"
 #include "engine/text/node_reference.h"
 
 namespace sluice::cli {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/contract/plain_name.h"
+#include "engine/contract/spec/plain_name.h"
 #include "engine/plan/bind_settings.h"
 #include "engine/plan/capacity.h"
 #include "engine/plan/plan.h"

@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "base/text/strings.h"
 #include "engine/check/check_draft.h"
-#include "engine/contract/foreign_names.h"
-#include "engine/contract/param_reports.h"
+#include "engine/contract/params/foreign_names.h"
+#include "engine/contract/params/param_reports.h"
 
 namespace sluice::engine::checking {
 namespace {

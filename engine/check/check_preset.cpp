@@ -2,6 +2,7 @@
 
 #include "base/text/strings.h"
 #include "engine/check/check_draft.h"
+#include "engine/contract/preset_check.h"
 
 // The preset of [pipeline]: which one it is, and whether it has anything to say of this pipeline.
 namespace sluice::engine::checking {

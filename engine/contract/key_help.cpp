@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text/strings.h"
-#include "engine/contract/foreign_names.h"
+#include "engine/contract/params/foreign_names.h"
 #include "engine/contract/settings.h"
 
 namespace sluice::engine {

@@ -8,15 +8,8 @@
 
 namespace sluice::engine {
 
-/// What is said of a key that its table does not have.
-struct KeyHelp {
-  std::string caret;  // after the carets: the key of this table that was probably meant
-  std::string help;   // else where such a key stands, or which keys there are
-  std::string meant;  // that key of this table; empty: none
-};
-
-/// `known`: the keys of the table. `owner`: what the table is called. Tries the names that other systems give a key, then the
-/// keys that other tables have, then typing errors.
+/// Registry::help_for_unknown_key(). Tries the names that other systems give a key, then the keys that other tables have, then
+/// typing errors.
 KeyHelp help_for_unknown_key(const std::string& key, const std::vector<std::string>& known, const std::string& owner,
                              const Registry& registry);
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "base/files/file_system.h"
-#include "engine/contract/params.h"
-#include "engine/contract/scheduled_number.h"
+#include "engine/contract/params/params.h"
+#include "engine/contract/params/scheduled_number.h"
 #include "engine/contract/settings.h"
 #include "engine/contract/world/common_memory.h"
 #include "engine/contract/world/model_versions.h"

@@ -4,10 +4,11 @@
 
 #include "base/error.h"
 #include "base/text/strings.h"
-#include "engine/contract/declared_params.h"
-#include "engine/contract/node_keys.h"
+#include "engine/contract/key_help.h"
+#include "engine/contract/params/declared_params.h"
 #include "engine/contract/plugin_code.h"
 #include "engine/contract/settings.h"
+#include "engine/contract/spec/node_keys.h"
 
 namespace sluice::engine {
 
@@ -122,6 +123,14 @@ const DeviceKind* Registry::find_device_kind(const std::string& name) const {
   return found == device_kinds_.end() ? nullptr : &found->second.first;
 }
 
+std::vector<std::string> Registry::component_types(const std::string& kind) const {
+  std::vector<std::string> types;
+  for (const auto& [key, type] : components_) {
+    if (key.first == kind) types.push_back(key.second);
+  }
+  return types;
+}
+
 bool Registry::is_device(std::string_view name) const {
   const auto device = device_name(name);
   return device && find_device_kind(device->kind) != nullptr;
@@ -131,6 +140,11 @@ std::vector<std::string> Registry::device_names() const {
   std::vector<std::string> names;
   for (const auto& [name, kind] : device_kinds_) names.push_back(name + ":N");
   return names;
+}
+
+KeyHelp Registry::help_for_unknown_key(const std::string& key, const std::vector<std::string>& known,
+                                       const std::string& owner) const {
+  return engine::help_for_unknown_key(key, known, owner, *this);
 }
 
 }  // namespace sluice::engine

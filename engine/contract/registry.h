@@ -11,6 +11,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
+#include "engine/contract/params/known_names.h"
 #include "engine/contract/world/device_kind.h"
 
 namespace sluice::engine {
@@ -35,28 +36,9 @@ struct NodeType {
   bool is_builtin() const { return origin == kBuiltin; }
 };
 
-/// What became of a table that names a component, as Component keeps it.
-struct MadeComponent {
-  std::shared_ptr<const void> object;
-  std::vector<ParamText> parts;  // its keys, without its type
-  std::vector<MetricSpec> metrics;
-  std::vector<NamedSchedule> schedules;
-};
-
-/// A component type (see Component), such as the objective "ppo_clip".
-struct ComponentType {
-  std::string kind;
-  std::string type;
-  std::string summary;
-  std::string origin;
-  std::vector<MetricSpec> metrics;
-  ParamTable params;
-  std::function<MadeComponent(const Table&, BindContext&)> make;
-};
-
 /// All node, component and model types, kinds of devices, and the presets, that a program knows. Filled before any pipeline is
 /// checked, constant after; owned by main.
-class Registry {
+class Registry final : public KnownNames {
  public:
   /// Adds a node type: T derives from Node, Source or Rollout, has `static void describe(Contract<Params>&)` and a constructor
   /// T(const Params&) or T(const Params&, NodeResources&). Throws UserError if the name is taken, InternalError if what it
@@ -82,19 +64,21 @@ class Registry {
   void set_origin(std::string origin) { origin_ = std::move(origin); }
 
   const NodeType* find(const std::string& type) const;
-  const ComponentType* find_component(const std::string& kind, const std::string& type) const;
+  const ComponentType* find_component(const std::string& kind, const std::string& type) const override;
+  std::vector<std::string> component_types(const std::string& kind) const override;
   const std::map<std::string, NodeType>& nodes() const { return nodes_; }
   const std::map<std::pair<std::string, std::string>, ComponentType>& components() const { return components_; }
   const std::map<std::string, Preset>& presets() const { return presets_; }
 
-  /// Of the kind that has this name; null: there is none.
-  const DeviceKind* find_device_kind(const std::string& name) const;
+  const DeviceKind* find_device_kind(const std::string& name) const override;
 
   /// Whether this is the name of a device, "cuda:0", there or not.
   bool is_device(std::string_view name) const;
 
-  /// What may stand for a device: "cuda:N".
-  std::vector<std::string> device_names() const;
+  std::vector<std::string> device_names() const override;
+
+  KeyHelp help_for_unknown_key(const std::string& key, const std::vector<std::string>& known,
+                               const std::string& owner) const override;
 
  private:
   void insert(NodeType type);
@@ -138,7 +122,7 @@ std::shared_ptr<P> bind_params(const Contract<P>& contract, const Table& table, 
     const auto changed = [&](std::string_view key) {
       P defaults;
       Problems ignored;  // required keys are missing
-      BindContext without{context.registry, ignored, context.owner, context.preset};
+      BindContext without{context.known, ignored, context.owner, context.preset};
       without.preset.uses = nullptr;
       contract.erased().bind(&defaults, Table{}, without);
       const Param* param = contract.erased().find(key);

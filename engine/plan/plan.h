@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/named_file.h"
+#include "engine/contract/params/named_file.h"
 #include "engine/contract/registry.h"
 #include "engine/contract/settings.h"
 #include "engine/plan/plan_memory.h"

@@ -5,7 +5,7 @@
 #include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 #include "engine/contract/model.h"
-#include "engine/contract/schedule_params.h"
+#include "engine/contract/params/schedule_params.h"
 #include "engine/contract/settings.h"
 
 namespace sluice::engine {

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "engine/check/check.h"
-#include "engine/contract/pipeline_builder.h"
+#include "engine/contract/spec/pipeline_builder.h"
 #include "engine/run/run.h"
 
 using namespace sluice;

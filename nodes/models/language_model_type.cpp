@@ -377,7 +377,7 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
     (params->ema ? facts.average_of : facts.base_of) = params->ema ? params->ema->of : *params->base_of;
     return params;
   }
-  if (!check_device(params->device, spec, context.registry, context.problems)) return nullptr;
+  if (!check_device(params->device, spec, context.known, context.problems)) return nullptr;
   std::optional<models::ModelConfig> config;
   try {
     config = models::read_config(*params->checkpoint);

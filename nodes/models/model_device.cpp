@@ -21,14 +21,13 @@ Problem problem_at(const engine::ModelSpec& spec, const char* kind, std::string 
 
 }  // namespace
 
-bool check_device(const std::string& device, const engine::ModelSpec& spec, const engine::Registry& registry,
-                  Problems& problems) {
+bool check_device(const std::string& device, const engine::ModelSpec& spec, const engine::KnownNames& known, Problems& problems) {
   if (device == "cpu") return true;
   const auto name = device_name(device);
-  const engine::DeviceKind* const kind = name ? registry.find_device_kind(name->kind) : nullptr;
+  const engine::DeviceKind* const kind = name ? known.find_device_kind(name->kind) : nullptr;
   if (kind == nullptr) {
     std::vector<std::string> names;
-    for (const std::string& known : registry.device_names()) names.push_back(sluice::quoted(known));
+    for (const std::string& one : known.device_names()) names.push_back(sluice::quoted(one));
     problems.push_back(problem_at(spec, "device-unknown", sluice::quoted(device) + " is no device",
                                   "device = \"cpu\", or " + join(names, " or ") + " with a number N", Severity::kError));
     return false;

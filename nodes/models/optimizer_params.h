@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/schedule_params.h"
+#include "engine/contract/params/schedule_params.h"
 #include "models/train/adamw.h"
 
 namespace sluice::nodes {

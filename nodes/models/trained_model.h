@@ -9,7 +9,7 @@
 
 #include "base/files/file_system.h"
 #include "engine/contract/model.h"
-#include "engine/contract/scheduled_number.h"
+#include "engine/contract/params/scheduled_number.h"
 #include "engine/contract/world/model_versions.h"
 #include "models/folder/folder.h"
 #include "models/train/adamw.h"

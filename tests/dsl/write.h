@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "engine/contract/spec.h"
+#include "engine/contract/spec/spec.h"
 
 namespace sluice::dsl {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/check/check.h"
-#include "engine/contract/pipeline_builder.h"
+#include "engine/contract/spec/pipeline_builder.h"
 #include "engine/run/run.h"
 
 namespace sluice::engine::last_micro_batch_test {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "engine/check/check.h"
-#include "engine/contract/pipeline_builder.h"
+#include "engine/contract/spec/pipeline_builder.h"
 #include "engine/run/run.h"
 
 namespace sluice::engine::open_iterations_test {

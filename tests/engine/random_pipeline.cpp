@@ -6,7 +6,7 @@
 #include <set>
 
 #include "engine/check/check.h"
-#include "engine/contract/pipeline_builder.h"
+#include "engine/contract/spec/pipeline_builder.h"
 #include "engine/plan/plan.h"
 
 namespace sluice::engine::toy {

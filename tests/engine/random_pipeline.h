@@ -7,7 +7,7 @@
 
 #include "base/numbers/random.h"
 #include "engine/contract/registry.h"
-#include "engine/contract/spec.h"
+#include "engine/contract/spec/spec.h"
 
 namespace sluice::engine::toy {
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "engine/contract/pipeline_builder.h"
 #include "engine/contract/registry.h"
+#include "engine/contract/spec/pipeline_builder.h"
 
 namespace sluice::engine::toy {
 

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "engine/check/check.h"
-#include "engine/contract/pipeline_builder.h"
+#include "engine/contract/spec/pipeline_builder.h"
 #include "engine/observe/engine_metrics.h"
 #include "engine/ranks/mailed_reductions.h"
 #include "engine/run/run.h"

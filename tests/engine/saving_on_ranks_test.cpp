@@ -12,7 +12,7 @@
 #include "base/files/file.h"
 #include "engine/check/check.h"
 #include "engine/checkpoint/checkpoint_folder.h"
-#include "engine/contract/pipeline_builder.h"
+#include "engine/contract/spec/pipeline_builder.h"
 #include "engine/ranks/mailed_reductions.h"
 #include "engine/run/run.h"
 #include "tests/engine/ranks/mail_in_one_process.h"

@@ -12,7 +12,7 @@
 #include "base/files/file.h"
 #include "engine/check/check.h"
 #include "engine/checkpoint/checkpoint_folder.h"
-#include "engine/contract/pipeline_builder.h"
+#include "engine/contract/spec/pipeline_builder.h"
 #include "engine/observe/engine_metrics.h"
 #include "engine/run/run.h"
 #include "tests/engine/toy_world.h"

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "engine/contract/pipeline_builder.h"
+#include "engine/contract/spec/pipeline_builder.h"
 #include "engine/observe/costs.h"
 #include "engine/plan/plan.h"
 #include "tests/engine/toy_world.h"

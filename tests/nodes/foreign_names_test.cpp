@@ -1,4 +1,4 @@
-#include "engine/contract/foreign_names.h"
+#include "engine/contract/params/foreign_names.h"
 
 #include <gmock/gmock.h>
 

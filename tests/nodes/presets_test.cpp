@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "engine/contract/preset_check.h"
 #include "nodes/builtin.h"
 
 namespace sluice::nodes::presets_test {

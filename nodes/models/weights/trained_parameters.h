@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/params.h"
+#include "engine/contract/params/params.h"
 #include "models/adapters/lora.h"
 #include "models/config/config.h"
 #include "models/config/output_head.h"

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "engine/check/check.h"
-#include "engine/contract/pipeline_builder.h"
+#include "engine/contract/spec/pipeline_builder.h"
 #include "engine/run/run.h"
 #include "tests/engine/toy_world.h"
 #include "tests/temporary_folder.h"

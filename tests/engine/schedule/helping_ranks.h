@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/check/check.h"
-#include "engine/contract/pipeline_builder.h"
+#include "engine/contract/spec/pipeline_builder.h"
 #include "engine/schedule/help/mutual_help.h"
 #include "tests/engine/ranks/mail_in_one_process.h"
 #include "tests/engine/ranks/parcels_in_one_process.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/check/check.h"
-#include "engine/contract/pipeline_builder.h"
+#include "engine/contract/spec/pipeline_builder.h"
 #include "engine/contract/world/world.h"
 #include "tests/engine/toy_world.h"
 

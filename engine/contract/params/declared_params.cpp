@@ -1,11 +1,11 @@
-#include "engine/contract/declared_params.h"
+#include "engine/contract/params/declared_params.h"
 
 #include <algorithm>
 #include <charconv>
 #include <optional>
 
 #include "base/text/strings.h"
-#include "engine/contract/plain_name.h"
+#include "engine/contract/spec/plain_name.h"
 
 namespace sluice::engine {
 namespace {

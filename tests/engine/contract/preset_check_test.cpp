@@ -1,4 +1,4 @@
-#include "engine/contract/preset.h"
+#include "engine/contract/preset_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"
 
-namespace sluice::engine::testing::preset_test {
+namespace sluice::engine::testing::preset_check_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -216,4 +216,4 @@ TEST_F(Presets, AreDescribedWithTheirSources) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing::preset_test
+}  // namespace sluice::engine::testing::preset_check_test

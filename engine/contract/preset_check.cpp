@@ -1,10 +1,12 @@
-#include "engine/contract/preset.h"
+#include "engine/contract/preset_check.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
 
-#include "base/error.h"
 #include "base/text/strings.h"
-#include "engine/contract/registry.h"
 
 namespace sluice::engine {
 namespace {
@@ -28,17 +30,6 @@ std::string list_of_presets(const Registry& registry) {
 const ParamInfo* find_info(const std::vector<ParamInfo>& infos, std::string_view name) {
   const auto found = std::ranges::find(infos, name, &ParamInfo::name);
   return found == infos.end() ? nullptr : &*found;
-}
-
-const PresetValue* look_up(const std::vector<PresetValue>& values, std::string_view of, std::string_view key) {
-  const auto found = std::ranges::find_if(values, [&](const PresetValue& value) { return value.of == of && value.key == key; });
-  return found == values.end() ? nullptr : &*found;
-}
-
-// "objective:*" for "objective:ppo_clip"; empty for what is no component.
-std::string every_one_of(std::string_view of) {
-  const size_t colon = of.find(':');
-  return colon == std::string_view::npos ? std::string() : std::string(of.substr(0, colon)) + ":*";
 }
 
 std::vector<ParamInfo> params_of_all(const Registry& registry, const std::string& kind) {
@@ -125,32 +116,6 @@ void check_values(const Preset& preset, const Registry& registry, Problems& prob
 
 }  // namespace
 
-Preset::Preset(std::string name_, std::string summary_) : name(std::move(name_)), summary(std::move(summary_)) {
-  where_.source = std::make_shared<const SourceText>(SourceText{.name = "preset " + name, .text = {}});
-}
-
-Preset& Preset::set(std::string of, std::string key, decltype(Value::data) data, std::string source) {
-  SLUICE_CHECK(look_up(values, of, key) == nullptr, "preset " + name + " sets " + of + "." + key + " twice");
-  values.push_back({std::move(of), std::move(key), {std::move(data), where_, {}}, std::move(source)});
-  return *this;
-}
-
-const PresetValue* Preset::find(std::string_view of, std::string_view key) const {
-  const PresetValue* own = look_up(values, of, key);
-  return own != nullptr ? own : look_up(values, every_one_of(of), key);
-}
-
-PresetScope PresetScope::within(const std::string& key, std::string its_name) const {
-  return {.preset = preset, .of = std::move(its_name), .inside = inside.empty() ? key : inside + "." + key, .uses = uses};
-}
-
-const Value* PresetScope::value_of(const std::string& key, bool given) const {
-  const PresetValue* value = preset == nullptr ? nullptr : preset->find(of, key);
-  if (value == nullptr) return nullptr;
-  if (uses != nullptr) uses->push_back({inside, key, given});
-  return &value->value;
-}
-
 const Preset* choose_preset(const Registry& registry, const std::string& name, const SourceSpan& where, Problems& problems) {
   const auto& presets = registry.presets();
   const auto found = presets.find(name);
@@ -173,19 +138,6 @@ Problems preset_problems(const Preset& preset, const Registry& registry) {
   check_names(preset, registry, problems);
   check_values(preset, registry, problems);
   return problems;
-}
-
-std::string describe_text(const Preset& preset) {
-  std::string text = preset.name + ": " + preset.summary + "\n\n  kind    preset" +
-                     (preset.origin == "builtin" ? "" : ", from " + preset.origin) + "\n\n  values\n";
-  size_t width = 0;
-  const auto setting = [](const PresetValue& value) { return value.of + "." + value.key + " = " + toml_text(value.value); };
-  for (const PresetValue& value : preset.values) width = std::max(width, setting(value).size());
-  for (const PresetValue& value : preset.values) {
-    const std::string words = setting(value);
-    text += "    " + words + std::string(width - words.size(), ' ') + "  " + value.source + "\n";
-  }
-  return text;
 }
 
 }  // namespace sluice::engine

@@ -4,21 +4,13 @@
 
 #include "base/error.h"
 #include "base/text/strings.h"
-#include "engine/contract/foreign_names.h"
-#include "engine/contract/param_reports.h"
-#include "engine/contract/registry.h"
+#include "engine/contract/params/foreign_names.h"
+#include "engine/contract/params/known_names.h"
+#include "engine/contract/params/param_reports.h"
 
 // read_component() of params.h.
 namespace sluice::engine::detail {
 namespace {
-
-std::vector<std::string> component_types(const Registry& registry, const std::string& kind) {
-  std::vector<std::string> types;
-  for (const auto& [key, type] : registry.components()) {
-    if (key.first == kind) types.push_back(key.second);
-  }
-  return types;
-}
 
 // `objective = "x"` or `objective = { type = "x", ... }`: the name, and the table without `type`.
 struct ComponentText {
@@ -40,7 +32,7 @@ std::optional<ComponentText> component_text(const Value& value, BindContext& con
   if (name == nullptr) {
     const SourceSpan where = type == nullptr ? value.where : type->value.where;
     report(context, "missing-key", where, info.name + " needs a type", {},
-           info.name + " = { type = NAME, ... } with one of " + quoted_list(component_types(context.registry, info.component)));
+           info.name + " = { type = NAME, ... } with one of " + quoted_list(context.known.component_types(info.component)));
     return std::nullopt;
   }
   ComponentText text{*name, type->value.where, *table};
@@ -49,7 +41,7 @@ std::optional<ComponentText> component_text(const Value& value, BindContext& con
 }
 
 void report_unknown_component(const ComponentText& text, BindContext& context, const ParamInfo& info) {
-  const std::vector<std::string> known = component_types(context.registry, info.component);
+  const std::vector<std::string> known = context.known.component_types(info.component);
   const std::string foreign = foreign_type_text(text.type, info.component);
   const std::string near = foreign.empty() ? did_you_mean(text.type, known) : std::string();
   std::string help = !foreign.empty() ? foreign
@@ -77,9 +69,9 @@ MadeComponent made_of(const ComponentType& type, const ComponentText& written, B
 Component<const void> read_component(const Value& value, BindContext& context, const ParamInfo& info) {
   const auto written = component_text(value, context, info);
   if (!written) return {};
-  const ComponentType* component = context.registry.find_component(info.component, written->type);
+  const ComponentType* component = context.known.find_component(info.component, written->type);
   if (component == nullptr) return report_unknown_component(*written, context, info), Component<const void>{};
-  BindContext inside{context.registry, context.problems, info.component + " " + sluice::quoted(written->type),
+  BindContext inside{context.known, context.problems, info.component + " " + sluice::quoted(written->type),
                      context.preset.within(info.name, info.component + ":" + written->type), context.iterations};
   const size_t before = context.problems.size();
   MadeComponent made = made_of(*component, *written, inside);

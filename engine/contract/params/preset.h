@@ -5,11 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/spec.h"
+#include "engine/contract/spec/spec.h"
 
 namespace sluice::engine {
-
-class Registry;
 
 /// A value for a key that a pipeline does not write.
 struct PresetValue {
@@ -60,13 +58,6 @@ struct PresetScope {
   /// The preset's value of `key`, or null; notes whether it is `given`.
   const Value* value_of(const std::string& key, bool given) const;
 };
-
-/// The preset of that name. Null and a problem at `where` when there is none, or when one of its values fits no type of the
-/// registry.
-const Preset* choose_preset(const Registry& registry, const std::string& name, const SourceSpan& where, Problems& problems);
-
-/// What is wrong with a preset by itself: types and keys that the registry does not have, values that they do not take.
-Problems preset_problems(const Preset& preset, const Registry& registry);
 
 /// Its values with their sources, for the terminal.
 std::string describe_text(const Preset& preset);

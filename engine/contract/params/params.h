@@ -13,14 +13,14 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/preset.h"
-#include "engine/contract/scheduled_number.h"
-#include "engine/contract/spec.h"
+#include "engine/contract/params/preset.h"
+#include "engine/contract/params/scheduled_number.h"
+#include "engine/contract/spec/spec.h"
 #include "engine/contract/world/metric_spec.h"
 
 namespace sluice::engine {
 
-class Registry;
+class KnownNames;
 
 enum class ParamKind {
   kBoolean,
@@ -65,7 +65,7 @@ std::string expectation(const ParamInfo& info);
 
 /// Where binding reports and what it may look up. `owner` is how messages call the table: `type "gae"`, `[budget]`.
 struct BindContext {
-  const Registry& registry;
+  const KnownNames& known;
   Problems& problems;
   std::string owner;
   PresetScope preset = {};
@@ -152,7 +152,7 @@ bool read_paths(const Value&, std::vector<std::filesystem::path>&, BindContext&,
 bool read_reals(const Value&, std::vector<double>&, BindContext&, const ParamInfo&);
 bool read_strings(const Value&, std::vector<std::string>&, BindContext&, const ParamInfo&);
 bool read_choice(const Value&, size_t& index, BindContext&, const ParamInfo&);
-/// Makes the component that `value` names through the registry, type and parts among it; without object when something was
+/// Makes the component that `value` names, type and parts among it; without object when something was
 /// reported.
 Component<const void> read_component(const Value&, BindContext&, const ParamInfo&);
 const Table* read_table(const Value&, BindContext&, const ParamInfo&);
@@ -340,7 +340,7 @@ class ParamSet {
         table_.add({std::move(info),
                     [member, shared](void* params, const Value& value, BindContext& context, const ParamInfo& of) {
                       const Table* table = detail::read_table(value, context, of);
-                      BindContext inside{context.registry, context.problems, of.name + " in " + context.owner,
+                      BindContext inside{context.known, context.problems, of.name + " in " + context.owner,
                                          context.preset.within(of.name, context.preset.of + "." + of.name), context.iterations};
                       if (table != nullptr) shared->bind(&(static_cast<P*>(params)->*member).emplace(), *table, inside);
                     },
@@ -369,7 +369,7 @@ class ParamSet {
            if (!tables) return;
            std::vector<T>& all = static_cast<P*>(params)->*member;
            all.clear();
-           BindContext inside{context.registry, context.problems, of.name + " in " + context.owner, {}, context.iterations};
+           BindContext inside{context.known, context.problems, of.name + " in " + context.owner, {}, context.iterations};
            for (const Table* table : *tables) shared->bind(&all.emplace_back(), *table, inside);
          },
          [member, shared](const void* params) {

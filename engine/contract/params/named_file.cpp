@@ -1,4 +1,4 @@
-#include "engine/contract/named_file.h"
+#include "engine/contract/params/named_file.h"
 
 #include <cctype>
 #include <string_view>

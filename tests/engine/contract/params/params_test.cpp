@@ -1,4 +1,4 @@
-#include "engine/contract/params.h"
+#include "engine/contract/params/params.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/params.h"
+#include "engine/contract/params/params.h"
 
 // How what reads values says that one is wrong.
 namespace sluice::engine::detail {

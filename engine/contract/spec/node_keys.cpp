@@ -1,4 +1,4 @@
-#include "engine/contract/node_keys.h"
+#include "engine/contract/spec/node_keys.h"
 
 #include <algorithm>
 

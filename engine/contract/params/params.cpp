@@ -1,4 +1,4 @@
-#include "engine/contract/params.h"
+#include "engine/contract/params/params.h"
 
 #include <cmath>
 #include <set>
@@ -7,8 +7,8 @@
 #include "base/files/path_kind.h"
 #include "base/files/user_path.h"
 #include "base/text/strings.h"
-#include "engine/contract/key_help.h"
-#include "engine/contract/param_reports.h"
+#include "engine/contract/params/known_names.h"
+#include "engine/contract/params/param_reports.h"
 
 namespace sluice::engine {
 
@@ -68,7 +68,7 @@ void report_missing(const Table& table, BindContext& context, const ParamInfo& i
 std::string report_unknown_key(const Entry& entry, const std::vector<Param>& params, BindContext& context) {
   std::vector<std::string> known;
   for (const Param& param : params) known.push_back(param.info.name);
-  KeyHelp help = help_for_unknown_key(entry.key, known, context.owner, context.registry);
+  KeyHelp help = context.known.help_for_unknown_key(entry.key, known, context.owner);
   report(context, "unknown-key", entry.key_where, entry.key + " is not a parameter of " + context.owner, std::move(help.caret),
          std::move(help.help));
   return help.meant;
@@ -85,7 +85,7 @@ void bind_default_component(void* params, const Table& table, BindContext& conte
 void leave_unmade(void* params, const Table& table, BindContext& context, const Param& param) {
   if (param.info.kind != ParamKind::kComponent) return;
   Problems said_of_the_key;
-  BindContext silent{context.registry, said_of_the_key, context.owner};
+  BindContext silent{context.known, said_of_the_key, context.owner};
   param.bind(params, Value{std::string(), table.where, {}}, silent, param.info);
 }
 

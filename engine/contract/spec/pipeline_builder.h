@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/spec.h"
+#include "engine/contract/spec/spec.h"
 
 namespace sluice::engine {
 

@@ -1,4 +1,4 @@
-#include "engine/contract/scheduled_number.h"
+#include "engine/contract/params/scheduled_number.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "engine/contract/scheduled_number.h"
+#include "engine/contract/params/scheduled_number.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "engine/contract/schedule_params.h"
+#include "engine/contract/params/schedule_params.h"
 
 #include <cmath>
 
@@ -180,7 +180,7 @@ bool read_scheduled(const Value& value, ScheduledNumber& out, BindContext& conte
   }
   const size_t before = context.problems.size();
   ScheduleTable read;
-  BindContext inside{context.registry, context.problems, info.name + " in " + context.owner, {}, context.iterations};
+  BindContext inside{context.known, context.problems, info.name + " in " + context.owner, {}, context.iterations};
   schedule_table(info).erased().bind(&read, *table, inside);
   if (context.problems.size() > before) return false;
 
@@ -200,9 +200,9 @@ bool read_scheduled(const Value& value, ScheduledNumber& out, BindContext& conte
 
 }  // namespace detail
 
-std::optional<ScheduledNumber> scheduled_number(const Value& written, int64_t iterations, const Registry& registry) {
+std::optional<ScheduledNumber> scheduled_number(const Value& written, int64_t iterations, const KnownNames& known) {
   Problems problems;
-  BindContext context{registry, problems, "what was written", {}, iterations};
+  BindContext context{known, problems, "what was written", {}, iterations};
   ScheduledNumber number;
   if (!detail::read_scheduled(written, number, context, {.name = "the number"})) return std::nullopt;
   return number;

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "engine/contract/params.h"
-#include "engine/contract/scheduled_number.h"
+#include "engine/contract/params/params.h"
+#include "engine/contract/params/scheduled_number.h"
 
 namespace sluice::engine {
 
@@ -63,7 +63,7 @@ struct ScheduleTable : ScheduleKeys {
 
 /// What was written for a scheduled parameter, in a run of so many iterations; nothing where it is neither a number nor such a
 /// table.
-std::optional<ScheduledNumber> scheduled_number(const Value& written, int64_t iterations, const Registry& registry);
+std::optional<ScheduledNumber> scheduled_number(const Value& written, int64_t iterations, const KnownNames& known);
 
 /// The keys of such a table, whose numbers have the bounds of `number`.
 ParamSet<ScheduleTable> schedule_table(const ParamInfo& number);

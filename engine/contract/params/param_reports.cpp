@@ -1,4 +1,4 @@
-#include "engine/contract/param_reports.h"
+#include "engine/contract/params/param_reports.h"
 
 #include <utility>
 

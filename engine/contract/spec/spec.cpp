@@ -1,4 +1,4 @@
-#include "engine/contract/spec.h"
+#include "engine/contract/spec/spec.h"
 
 #include "base/text/strings.h"
 

@@ -1,4 +1,4 @@
-#include "engine/contract/pipeline_builder.h"
+#include "engine/contract/spec/pipeline_builder.h"
 
 #include "base/error.h"
 

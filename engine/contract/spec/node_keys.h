@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/spec.h"
+#include "engine/contract/spec/spec.h"
 
 namespace sluice::engine {
 
