@@ -36,7 +36,7 @@ std::exception_ptr explained(const std::string& model, std::exception_ptr error)
   try {
     std::rethrow_exception(error);
   } catch (const UserError& told) {
-    return std::make_exception_ptr(not_exchanged(model, told.problems().front().message, told.problems().front().help));
+    return std::make_exception_ptr(not_exchanged(model, told.message(), told.help()));
   } catch (const c10::Error& torch) {
     return std::make_exception_ptr(not_exchanged(model, torch.what_without_backtrace(), help));
   } catch (const std::runtime_error& gloo) {
