@@ -193,7 +193,7 @@ class SampledTogether(SequenceCase):
 
     def test_plan_counts_the_experts_of_a_rank(self):
         def plan(**more):
-            mixture = {"models.actor.checkpoint": str(self.mixture())} | pairs(4) | {"cluster.ring": 2}
+            mixture = {"models.actor.checkpoint": str(self.mixture()), "nodes.train.on_policy": "measured"} | pairs(4) | {"cluster.ring": 2}
             return run("plan", "--format", "json", "--ranks", 4, ROOT / "tests/pipelines/grpo_experts.toml", *sets(**(SLOTS | mixture | more)))
 
         def predicted(name, **more):
