@@ -13,17 +13,12 @@
 #include "comm/nccl_over.h"
 #include "comm/process_group.h"
 #include "comm/store_connection.h"
+#include "comm/torch_reason.h"
 
 namespace sluice::comm {
 namespace {
 
 std::chrono::milliseconds seconds(double count) { return std::chrono::milliseconds(static_cast<int64_t>(count * 1000)); }
-
-// Gloo begins with the place in its own code.
-std::string without_place(const std::string& reason) {
-  const size_t place_end = reason.starts_with("[/") ? reason.find("] ") : std::string::npos;
-  return place_end == std::string::npos ? reason : reason.substr(place_end + 2);
-}
 
 UserError not_exchanged(const std::string& model, const std::string& reason, const std::string& help) {
   return UserError(
@@ -38,9 +33,9 @@ std::exception_ptr explained(const std::string& model, std::exception_ptr error)
   } catch (const UserError& told) {
     return std::make_exception_ptr(not_exchanged(model, told.message(), told.help()));
   } catch (const c10::Error& torch) {
-    return std::make_exception_ptr(not_exchanged(model, torch.what_without_backtrace(), help));
+    return std::make_exception_ptr(not_exchanged(model, torch_reason(torch), help));
   } catch (const std::runtime_error& gloo) {
-    return std::make_exception_ptr(not_exchanged(model, without_place(gloo.what()), help));
+    return std::make_exception_ptr(not_exchanged(model, torch_reason(gloo), help));
   } catch (...) {
     return error;
   }

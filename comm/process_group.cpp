@@ -1,6 +1,5 @@
 #include "comm/process_group.h"
 
-#include <c10/util/Exception.h>
 #include <torch/headeronly/version.h>
 
 #include <condition_variable>
@@ -13,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/process/no_pipe_signal.h"
+#include "comm/torch_reason.h"
 
 // What ProcessGroupGloo.hpp of this LibTorch declares, as far as we need it: that header includes Gloo's, which LibTorch comes
 // without. Members have the sizes of those there, since the object is made here; all else is done by LibTorch itself.
@@ -68,17 +68,11 @@ namespace {
 
 using c10d::ProcessGroupGloo;
 
-// LibTorch puts a stack trace into what() of its own errors.
-std::string gloo_reason(const std::exception& error) {
-  const auto* torch = dynamic_cast<const c10::Error*>(&error);
-  return torch ? torch->what_without_backtrace() : error.what();
-}
-
 std::shared_ptr<gloo::transport::Device> device_of(const std::string& host) {
   try {
     return ProcessGroupGloo::createDeviceForHostname(host, /*lazy=*/false);  // a lazy one connects later, and waits forever
   } catch (const std::exception& error) {
-    throw UserError("this rank cannot listen at '" + host + "': " + gloo_reason(error),
+    throw UserError("this rank cannot listen at '" + host + "': " + torch_reason(error),
                     "the host must be an address of this machine, and the process may need higher limits: ulimit -n, ulimit -u");
   }
 }
@@ -108,7 +102,7 @@ std::shared_ptr<c10d::Backend> connect_ranks(c10d::Store& store, const std::stri
     return {backend, [group = std::move(group)](c10d::Backend*) mutable { group.reset(); }};
   } catch (const std::exception& error) {
     throw UserError("rank " + std::to_string(world.rank) + " could not connect with the other " + std::to_string(world.size - 1) +
-                        " over '" + options.host + "': " + gloo_reason(error),
+                        " over '" + options.host + "': " + torch_reason(error),
                     "each rank must run, and its host must be reachable for all others");
   }
 }

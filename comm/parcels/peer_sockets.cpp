@@ -1,6 +1,5 @@
 #include "comm/parcels/peer_sockets.h"
 
-#include <c10/util/Exception.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -19,6 +18,7 @@
 #include "base/error.h"
 #include "base/numbers/bytes.h"
 #include "comm/sockets.h"
+#include "comm/torch_reason.h"
 
 namespace sluice::comm {
 namespace {
@@ -93,12 +93,6 @@ Descriptor connect_to_name(const std::string& name) {
   const auto [address, size] = unix_address(name);
   const bool is_there = socket && ::connect(socket.number(), reinterpret_cast<const sockaddr*>(&address), size) == 0;
   return is_there && is_of_this_user(socket) ? std::move(socket) : Descriptor();
-}
-
-// LibTorch puts a stack trace into what() of its own errors.
-std::string meeting_reason(const std::exception& error) {
-  if (const auto* torch = dynamic_cast<const c10::Error*>(&error)) return torch->what_without_backtrace();
-  return message_of(error);
 }
 
 std::string address_key(int rank, int64_t incarnation) {
@@ -253,7 +247,7 @@ std::vector<PeerSocket> met(c10d::Store& store, const std::string& prefix, engin
     return meet(meeting);
   } catch (const std::exception& error) {
     throw UserError("rank " + std::to_string(world.rank) + " could not connect with the other " + std::to_string(world.size - 1) +
-                        " over '" + options.host + "' to exchange columns: " + meeting_reason(error),
+                        " over '" + options.host + "' to exchange columns: " + torch_reason(error),
                     "each rank must run, and its host must be reachable for all others");
   }
 }
