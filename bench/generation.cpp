@@ -197,16 +197,4 @@ class Bench {
 }  // namespace
 }  // namespace sluice::bench
 
-int main(int argc, char** argv) {
-  using namespace sluice::bench;
-  if (argc < 4 || argc > 6) {
-    std::fprintf(stderr, "usage: %s FOLDER float32|bfloat16 THREADS [DEVICE [PLUGIN]]\n", argv[0]);
-    return 64;
-  }
-  return answer_questions([&]() -> Answer {
-    use_threads_named(argv[3]);
-    const at::Device device = use_device({argv + 4, argv + argc});
-    const auto bench = std::make_shared<Bench>(argv[1], precision_named(argv[2]), device);
-    return [bench](const sluice::Json& question) { return bench->answer(question); };
-  });
-}
+int main(int argc, char** argv) { return sluice::bench::answer_about_model<sluice::bench::Bench>(argc, argv); }

@@ -3,7 +3,9 @@
 #include <c10/core/Device.h>
 
 #include <chrono>
+#include <cstdio>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -36,6 +38,21 @@ double seconds_of(const Work& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The main() of a program that is asked about a model: Bench(FOLDER, precision, device) has what answer(question) needs.
+template <class Bench>
+int answer_about_model(int argc, char** argv) {
+  if (argc < 4 || argc > 6) {
+    std::fprintf(stderr, "usage: %s FOLDER float32|bfloat16 THREADS [DEVICE [PLUGIN]]\n", argv[0]);
+    return 64;
+  }
+  return answer_questions([&]() -> Answer {
+    use_threads_named(argv[3]);
+    const at::Device device = use_device({argv + 4, argv + argc});
+    const auto bench = std::make_shared<Bench>(argv[1], precision_named(argv[2]), device);
+    return [bench](const Json& question) { return bench->answer(question); };
+  });
 }
 
 }  // namespace sluice::bench

@@ -33,7 +33,7 @@ def wrong_in(line):
 
 def main():
     interpreter = [sys.executable] if sys.argv[1].endswith(".py") else []
-    run = subprocess.run([*interpreter, *sys.argv[1:], "--smoke"], capture_output=True, text=True, timeout=50)
+    run = subprocess.run([*interpreter, *sys.argv[1:], "--smoke"], capture_output=True, text=True, timeout=170)
     problems = [] if run.returncode == 0 else [f"exit status {run.returncode}: {run.stderr}"]
     lines = run.stdout.splitlines()
     if not lines:

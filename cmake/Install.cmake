@@ -1,5 +1,5 @@
 # The program, the libraries, the headers that plugins and programs need, a package for find_package(sluice), the pipelines with the small
-# models and data that they name, the Python package and the documentation.
+# models and data that they name, the examples, the Python package and the documentation.
 
 include(CMakePackageConfigHelpers)
 
@@ -35,8 +35,11 @@ install(FILES ${PROJECT_BINARY_DIR}/sluice-config.cmake ${PROJECT_BINARY_DIR}/sl
   ${PROJECT_SOURCE_DIR}/cmake/FindTorch.cmake DESTINATION ${_package})
 install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION ${_package})
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/pipelines DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice)
+# Laid out as in the checkout, so that links of the documentation and what examples extend lead somewhere.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/pipelines ${PROJECT_SOURCE_DIR}/examples ${PROJECT_SOURCE_DIR}/docs
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice PATTERN "__pycache__" EXCLUDE)
+foreach(_page README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE)
+  install(FILES ${PROJECT_SOURCE_DIR}/${_page} DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice)
+endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/sluice DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice/python
   FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -13,29 +13,30 @@ function(sluice_module name)
 endfunction()
 
 # One test program a folder of tests/: sluice_tests(engine LIBRARIES ...) makes tests/engine/**_test.cpp into sluice_engine_test.
+# EXCEPT REGEX: of paths.
 function(sluice_tests name)
+  cmake_parse_arguments(arg "" "EXCEPT" "" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
+  if(arg_EXCEPT)
+    list(FILTER sources EXCLUDE REGEX "${arg_EXCEPT}")
+  endif()
   if(NOT sources)
     return()
   endif()
   add_executable(sluice_${name}_test ${sources})
   target_include_directories(sluice_${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(sluice_${name}_test PRIVATE ${ARGN} GTest::gmock GTest::gtest GTest::gtest_main)
-  # What is tested is optimized. Its tests take a quarter less time to compile with -O1, and with sanitizers a third of it with -O0,
-  # which does not pay for those of text/: they read much JSON themselves.
-  set(optimization -O1)
-  set(headers test)
-  if(SLUICE_SANITIZE AND NOT name STREQUAL "text")
-    set(optimization -O0)
-    set(headers quick_test)
-  endif()
-  target_compile_options(sluice_${name}_test PRIVATE ${optimization})
+  target_link_libraries(sluice_${name}_test PRIVATE ${arg_UNPARSED_ARGUMENTS} GTest::gmock GTest::gtest GTest::gtest_main)
+  # What is tested is optimized; its tests take a quarter less time to compile with -O1.
+  target_compile_options(sluice_${name}_test PRIVATE -O1)
   target_compile_options(sluice_${name}_test PRIVATE -Wno-dangling-else)  # in long files GCC forgets that it stands in GoogleTest's macros
+  sluice_trust_arithmetic(sluice_${name}_test)
   target_link_libraries(sluice_${name}_test PRIVATE sluice_source_folder)
   if(TARGET sluice_models AND name MATCHES "^(models|nodes|devices)$")
     sluice_precompile(sluice_${name}_test tensor_test)
+  elseif(name STREQUAL "text")  # these read much JSON themselves
+    sluice_precompile(sluice_${name}_test test)
   else()
-    sluice_precompile(sluice_${name}_test ${headers})
+    sluice_compile_quickly(sluice_${name}_test test)
   endif()
   sluice_compile_together(sluice_${name}_test ONLY "_test\\.cpp$")
   sluice_discover_suites(sluice_${name}_test ${name}:)

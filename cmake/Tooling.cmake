@@ -1,4 +1,4 @@
-# Compiler cache, linker, warnings and sanitizers for every target of ours.
+# Compiler cache, linker and warnings for every target of ours.
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -15,16 +15,13 @@ add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-missing-field-
 # -O2 without debug info: a torch file with -g takes twice as long to write as to compile.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 
-if(SLUICE_SANITIZE)
-  add_compile_options(-fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer -g1 -fno-sanitize-recover=all)
-  add_link_options(-fsanitize=${SLUICE_SANITIZE})
-  add_compile_definitions(SLUICE_SANITIZED)  # see tests/sanitized.h
-  if(SLUICE_SANITIZE MATCHES "undefined")
-    # vptr: oneTBB's inline headers downcast task objects before they are constructed. null: AddressSanitizer sees those too, and the
-    # checks of every pointer are a sixth of the time to compile.
-    add_compile_options(-fno-sanitize=vptr,null)
+# GCC looks for memory to use again from 128 MB on, which takes it a tenth of its time. It may have more where there is enough: a quarter of
+# what each compiler gets if there is one on each core.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  cmake_host_system_information(RESULT _megabytes QUERY TOTAL_PHYSICAL_MEMORY)
+  cmake_host_system_information(RESULT _cores QUERY NUMBER_OF_LOGICAL_CORES)
+  math(EXPR _kilobytes "${_megabytes} * 1024 / ${_cores} / 4")
+  if(_kilobytes GREATER 1500000)
+    add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1500000>")
   endif()
-endif()
-if(SLUICE_FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()

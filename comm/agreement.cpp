@@ -88,7 +88,7 @@ std::optional<Verdict> judge_difference(const std::map<size_t, Values>& by_rank)
   const auto& [name, one, other] = *difference;
   return Verdict{.problem = "ranks " + std::to_string(one) + " and " + std::to_string(other) + " differ in " + name + ": " +
                             shown(value_of(by_rank.at(one), name), value_of(by_rank.at(other), name)),
-                 .help = "start all ranks with the same program, pipeline and data",
+                 .help = "start all ranks with the same program, environment, pipeline and data, on machines of one kind",
                  .facts = {}};
 }
 

@@ -81,6 +81,9 @@ class Cluster {
   /// Its connection is broken, which may be lost: all ranks learn of it. From any thread.
   void give_up(int rank, int64_t incarnation) { heartbeat_->give_up(rank, incarnation); }
 
+  /// This rank fails, and will end; the others learn why before it has. From any thread.
+  void warn(const std::string& why) { heartbeat_->warn(why); }
+
   /// Above 0: this process has taken the place of one that is lost.
   int64_t incarnation() const { return store_.incarnation(); }
 

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "comm/gloo_watch.h"
 #include "comm/gradient_group.h"
+#include "comm/link_lost.h"
 #include "comm/nccl_library.h"
 #include "comm/nccl_over.h"
 #include "comm/process_group.h"
@@ -20,24 +22,39 @@ namespace {
 
 std::chrono::milliseconds seconds(double count) { return std::chrono::milliseconds(static_cast<int64_t>(count * 1000)); }
 
-UserError not_exchanged(const std::string& model, const std::string& reason, const std::string& help) {
-  return UserError(
-      "gradients or weights of model '" + model + "' could not be exchanged with the other ranks that train: " + reason, help);
+template <class Error>
+std::exception_ptr not_exchanged(const std::string& model, const std::string& reason, const std::string& help) {
+  return std::make_exception_ptr(Error(
+      "gradients or weights of model '" + model + "' could not be exchanged with the other ranks that train: " + reason, help));
 }
 
-// What the network does to them is no bug of ours.
-std::exception_ptr explained(const std::string& model, std::exception_ptr error) {
+}  // namespace
+
+std::exception_ptr failure_of_gradients(const std::string& model, const std::exception_ptr& error) {
   const std::string help = "look at the network between the machines, and at what the other ranks said last";
   try {
     std::rethrow_exception(error);
   } catch (const UserError& told) {
-    return std::make_exception_ptr(not_exchanged(model, told.message(), told.help()));
+    return not_exchanged<UserError>(model, told.message(), told.help());
   } catch (const c10::Error& torch) {
-    return std::make_exception_ptr(not_exchanged(model, torch_reason(torch), help));
+    return not_exchanged<LinkLost>(model, torch_reason(torch), help);
   } catch (const std::runtime_error& gloo) {
-    return std::make_exception_ptr(not_exchanged(model, torch_reason(gloo), help));
+    return not_exchanged<LinkLost>(model, torch_reason(gloo), help);
+  } catch (const std::exception& other) {
+    if (!is_of_gloo(other)) return error;
+    return not_exchanged<UserError>(model, "a message came damaged: " + torch_reason(other), help);
   } catch (...) {
     return error;
+  }
+}
+
+namespace {
+
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& failure) {
+    return failure.what();
   }
 }
 
@@ -50,10 +67,15 @@ class StoreGradients final : public engine::GradientGroup {
         world_(world),
         prefix_("devices/" + model),
         join_seconds_(join_seconds),
+        watch_([model, failed](const std::exception_ptr& error) {
+          const std::exception_ptr told = failure_of_gradients(model, error);
+          failed(told);
+          return text_of(told);
+        }),
         gradients_(connect_ranks(connection_->torch_store(), "gradients/" + model, world,
                                  {.host = store.own_address(), .to_connect = seconds(join_seconds)}),
                    world.slots, [model, failed = std::move(failed)](std::exception_ptr error) {
-                     failed(explained(model, std::move(error)));
+                     failed(failure_of_gradients(model, error));
                    }) {}
 
   void all_reduce(std::span<float* const> parts, int64_t count, std::function<void()> done) override {
@@ -101,6 +123,7 @@ class StoreGradients final : public engine::GradientGroup {
   std::mutex mutex_;                                 // of the next two
   std::unique_ptr<engine::DeviceExchange> devices_;  // null: none, or nobody has asked
   bool abandoned_ = false;
+  const GlooWatch watch_;  // before Gloo's threads begin
   GlooGradients gradients_;
 };
 

@@ -125,17 +125,17 @@ void Heartbeat::beat_and_watch() {
 Heartbeat::Ending Heartbeat::beat() {
   std::unique_lock lock(mutex_);
   const Ending ending = ending_;
-  const std::string why = why_;
+  const std::string why = warning_.empty() ? why_ : warning_;
+  const bool has_failed = ending == Ending::kFailed || ending == Ending::kStepsBack || !warning_.empty();
   lock.unlock();
-  const bool has_failed = ending == Ending::kFailed || ending == Ending::kStepsBack;
   if (has_failed && !own().gone && !std::exchange(has_failed_, true)) {
     RankLoss loss = loss_of(world_.rank);
     loss.how = RankLoss::How::kFailed;
     loss.why = why;
-    if (ending == Ending::kFailed)
-      first_loss(loss);
-    else
+    if (ending == Ending::kStepsBack)
       store_->set_first(gone_key(world_.rank, own().incarnation), bytes_of(loss));
+    else
+      first_loss(loss);
     trouble_since_ = Clock::now();
   }
   ByteWriter bytes;
@@ -183,6 +183,12 @@ void Heartbeat::leave_out_what_was_not_watched(Clock::time_point now) {
   if (since <= most) return;
   const auto left_out = std::chrono::duration_cast<Clock::duration>(since - most);
   for (Peer& peer : peers_) peer.changed = std::min(peer.changed + left_out, now);
+}
+
+void Heartbeat::warn(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (warning_.empty()) warning_ = why;
+  changed_.notify_all();
 }
 
 void Heartbeat::give_up(int rank, int64_t incarnation) {
@@ -310,7 +316,7 @@ void Heartbeat::wait_for_next_beat(Ending told) {
   const std::chrono::duration<double> pause =
       told == Ending::kNot ? std::chrono::duration<double>(options_.beat_seconds) : kWhileEnding;
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, pause, [&] { return ending_ != told || !to_give_up_.empty(); });
+  changed_.wait_for(lock, pause, [&] { return ending_ != told || !to_give_up_.empty() || (!warning_.empty() && !has_failed_); });
 }
 
 }  // namespace sluice::comm

@@ -66,6 +66,9 @@ class Heartbeat {
   /// Likewise, where this rank may be lost, and the others have nothing from it: they go on.
   void step_back(const std::string& why);
 
+  /// This rank fails, and ends when it has left what it is at: the others learn why at once. From any thread.
+  void warn(const std::string& why);
+
   /// That rank may be lost, and is: its connection is broken. From any thread.
   void give_up(int rank, int64_t incarnation);
 
@@ -124,6 +127,7 @@ class Heartbeat {
   std::condition_variable changed_;
   Ending ending_ = Ending::kNot;
   std::string why_;
+  std::string warning_;                              // empty: none
   std::vector<std::pair<int, int64_t>> to_give_up_;  // ranks whose connection is broken, and which incarnation it was
   bool ended_ = false;                               // the thread
   std::thread thread_;                               // last: it uses the rest

@@ -11,6 +11,7 @@
 #include "base/numbers/bytes.h"
 #include "base/numbers/crc32c.h"
 #include "base/text/strings.h"
+#include "comm/torch_reason.h"
 #include "comm/without_name_servers.h"
 
 namespace sluice::comm {
@@ -60,14 +61,14 @@ struct StoreConnection::Client {
   int socket = -1;  // the descriptor that it has
 };
 
-// What something does with the store, with errors of ours. A wait that was for nothing is none: its caller sees it.
+// What something does with the store, with errors of ours.
 template <typename Call>
 auto StoreConnection::guarded(Call call) {
   const auto begin = Clock::now();
   try {
     return call();
-  } catch (const c10::DistStoreError&) {
-    throw;
+  } catch (const c10::DistStoreError& error) {
+    throw_damaged("an answer (" + torch_reason(error) + ")");
   } catch (const std::exception&) {
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     throw StoreLost(place_.text(), seconds < .9 * answer_seconds_ ? StoreLost::How::kClosed : StoreLost::How::kSilent, seconds);
@@ -106,7 +107,7 @@ std::optional<std::string> StoreConnection::wait_for(const std::string& key, Clo
   const std::chrono::duration<double> left = until - Clock::now();
   // A wait that ends just as its answer comes ends for nothing: LibTorch drops that answer.
   if (!waited(key, milliseconds_of(left.count())) && !guarded([&] { return client_->store->check({key}); })) return {};
-  return opened(key, guarded([&] { return client_->store->get(key); }));
+  return opened(key, guarded([&] { return client_->store->get(key); }), Empty::kDamaged);
 }
 
 // Asks first, because a question is answered at once or not at all, and a wait has an end of its own.
@@ -130,25 +131,31 @@ void StoreConnection::push(const std::string& queue, std::string_view message) {
 std::optional<std::string> StoreConnection::pop(const std::string& queue, double seconds) {
   if (++waits_ >= kWaitsBetweenForgetting) forget_waits();
   if (!waited(queue, milliseconds_of(seconds))) return {};
-  return opened(queue, guarded([&] { return client_->store->queuePop(queue, /*block=*/false); }));
+  return opened(queue, guarded([&] { return client_->store->queuePop(queue, /*block=*/false); }), Empty::kDamaged);
 }
 
-std::string StoreConnection::opened(const std::string& key, const std::vector<uint8_t>& bytes) const {
-  if (bytes.empty()) return {};
+std::string StoreConnection::opened(const std::string& key, const std::vector<uint8_t>& bytes, Empty empty) const {
+  if (bytes.empty() && empty == Empty::kMayBe) return {};
   const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::string_view value = all.substr(std::min(all.size(), sizeof(uint32_t)));
   if (!value.empty() && ByteReader(all).number<uint32_t>() == checksum_of(key, value)) return std::string(value);
-  throw UserError("'" + key + "' came damaged out of the store of the run, which rank 0 serves at " + place_.text(),
+  throw_damaged("'" + key + "'");
+}
+
+void StoreConnection::throw_damaged(const std::string& what) const {
+  throw UserError(what + " came damaged out of the store of the run, which rank 0 serves at " + place_.text(),
                   "look for faults of the memory and the network of both machines");
 }
 
 bool StoreConnection::waited(const std::string& key, std::chrono::milliseconds at_most) {
-  try {
-    guarded([&] { client_->store->wait({key}, at_most); });
-    return true;
-  } catch (const c10::DistStoreError&) {
-    return false;
-  }
+  return guarded([&] {
+    try {
+      client_->store->wait({key}, at_most);
+      return true;
+    } catch (const c10::DistStoreError&) {
+      return false;
+    }
+  });
 }
 
 // LibTorch's server keeps an entry for every wait for a queue, and goes through all of them at each message, until a wait of the

@@ -82,7 +82,9 @@ class StoreConnection {
 
   template <typename Call>
   auto guarded(Call call);
-  std::string opened(const std::string& key, const std::vector<uint8_t>& bytes) const;
+  enum class Empty { kMayBe, kDamaged };  // what nobody has set is empty, too
+  std::string opened(const std::string& key, const std::vector<uint8_t>& bytes, Empty empty = Empty::kMayBe) const;
+  [[noreturn]] void throw_damaged(const std::string& what) const;
   bool waited(const std::string& key, std::chrono::milliseconds at_most);
   void forget_waits();
 

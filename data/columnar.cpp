@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/files/git_lfs.h"
 #include "base/files/path_kind.h"
 #include "base/text/shown_text.h"
 #include "data/embedded.h"
@@ -111,8 +112,7 @@ std::optional<ColumnarFormat> columnar_format(const fs::path& path, std::string_
     throw UserError(path.string() + " is of the first version of Feather, which is not read",
                     "pyarrow.feather.read_table() reads it, and write_feather() writes the second version");
   if (!is_columnar_name(path)) return std::nullopt;
-  if (bytes.starts_with("version https://git-lfs"))
-    throw UserError(path.string() + " is a pointer of Git LFS, not the file itself", "git lfs pull, in its repository");
+  refuse_lfs_pointer(bytes, path.string());
   if (!may_begin_so(path, bytes)) refuse_other_format(path, bytes);
   return path.extension() == ".parquet" ? ColumnarFormat::kParquet : ColumnarFormat::kArrowFile;
 }

@@ -56,6 +56,7 @@ class Dataset {
 
   std::vector<Json> values(RowId id) const { return sources_[id.source].values(id.row); }
   std::vector<std::string> texts(RowId id) const { return sources_[id.source].texts(id.row); }
+  std::string text_of(RowId id) const { return sources_[id.source].text_of(id.row); }
   SourceSpan where(RowId id) const { return sources_[id.source].where(id.row); }
 
   size_t sources() const { return sources_.size(); }

@@ -2,27 +2,25 @@
 
 #include <zlib.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "base/error.h"
-#include "data/file_window.h"
+#include "data/compressed_file.h"
 
 namespace sluice::data {
 namespace {
 
-constexpr size_t kPiece = size_t{256} << 10;
 constexpr size_t kGzipMagicBytes = 2;
 constexpr int kGzipOnly = 16 + MAX_WBITS;
 
 // zlib's state of one file.
 class Inflater {
  public:
-  explicit Inflater(const OpenFile& compressed) : compressed_(compressed), window_(compressed), piece_(kPiece) {
-    if (::inflateInit2(&stream_, kGzipOnly) != Z_OK) throw UserError(name() + ": no memory to decompress it");
+  explicit Inflater(const OpenFile& compressed) : file_(compressed), piece_(CompressedFile::kPiece) {
+    if (::inflateInit2(&stream_, kGzipOnly) != Z_OK) file_.fail_without_memory();
   }
   ~Inflater() { ::inflateEnd(&stream_); }
   Inflater(const Inflater&) = delete;
@@ -38,51 +36,43 @@ class Inflater {
  private:
   bool at_end() {
     if (inside_member_) return false;
-    if (!is_gzip(window_.from(read_, kGzipMagicBytes))) return expect_padding(), true;
+    if (!is_gzip(file_.next(kGzipMagicBytes))) return expect_padding(), true;
     ::inflateReset(&stream_);
     inside_member_ = true;
     return false;
   }
 
   void expect_padding() {
-    uint64_t at = read_;
-    for (std::string_view rest = window_.from(at); !rest.empty(); rest = window_.from(at)) {
-      if (rest.find_first_not_of('\0') != std::string_view::npos) fail("something that is not gzip follows the compressed data");
+    uint64_t at = file_.read();
+    for (std::string_view rest = file_.from(at); !rest.empty(); rest = file_.from(at)) {
+      if (rest.find_first_not_of('\0') != std::string_view::npos)
+        file_.fail("something that is not gzip follows the compressed data");
       at += rest.size();
     }
   }
 
   size_t step() {
-    std::string_view given = window_.from(read_);
+    std::string_view given = file_.next();
     given = given.substr(0, std::numeric_limits<uInt>::max());
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(given.data()));  // zlib does not write there
     stream_.avail_in = static_cast<uInt>(given.size());
     stream_.next_out = reinterpret_cast<Bytef*>(piece_.data());
     stream_.avail_out = static_cast<uInt>(piece_.size());
     const int code = ::inflate(&stream_, Z_NO_FLUSH);
-    read_ += given.size() - stream_.avail_in;
+    file_.took(given.size() - stream_.avail_in);
     const size_t made = piece_.size() - stream_.avail_out;
     if (code == Z_STREAM_END)
       inside_member_ = false;
     else if (code == Z_BUF_ERROR)  // nothing is left to read
-      fail("the compressed data is cut off", "the file was not copied or written to its end; fetch it again");
+      file_.fail_cut_off();
     else if (code != Z_OK)
-      fail("the compressed data is damaged (" + std::string(stream_.msg == nullptr ? "bad data" : stream_.msg) + ")");
+      file_.fail("the compressed data is damaged (" + std::string(stream_.msg == nullptr ? "bad data" : stream_.msg) + ")");
     return made;
   }
 
-  std::string name() const { return compressed_.path().string(); }
-
-  [[noreturn]] void fail(const std::string& what, std::string help = {}) const {
-    throw UserError(name() + ": " + what + ", at byte " + std::to_string(read_) + " of " + std::to_string(compressed_.size()),
-                    std::move(help));
-  }
-
-  const OpenFile& compressed_;
-  FileWindow window_;
+  CompressedFile file_;
   std::vector<char> piece_;
   z_stream stream_{};
-  uint64_t read_ = 0;
   bool inside_member_ = false;
 };
 
@@ -92,9 +82,7 @@ bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1F\x8B"); }
 
 void gunzip(const OpenFile& compressed, const std::function<bool(std::string_view)>& sink) {
   Inflater inflater(compressed);
-  for (std::string_view piece = inflater.next(); !piece.empty(); piece = inflater.next()) {
-    if (!sink(piece)) return;
-  }
+  hand_over(inflater, sink);
 }
 
 }  // namespace sluice::data

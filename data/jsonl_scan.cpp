@@ -44,7 +44,7 @@ bool is_text(Json::value_t type) {
          type == Json::value_t::number_float;
 }
 
-bool is_flag(const Json& value) { return value.is_boolean() || (value.is_number_integer() && (value == 0 || value == 1)); }
+bool is_flag(const Json& value) { return value.is_boolean() || (value.is_number() && (value == 0 || value == 1)); }
 
 bool may_be(FieldKind kind, Json::value_t type) {
   if (kind == FieldKind::kFlag) return type == Json::value_t::boolean;

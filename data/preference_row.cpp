@@ -67,7 +67,8 @@ PreferencePair preference_pair(const std::vector<Json>& values, const Preference
   if (prompt.is_null() || prompt.is_array() != chosen.is_array()) {
     PreferencePair pair = split_common_prompt(chosen, rejected);
     if (pair.prompt.is_null()) {
-      throw UserError("chosen and rejected have no common beginning, and there is no prompt in their form", "add a prompt field");
+      throw UserError("chosen and rejected have no common beginning, and there is no prompt in their form",
+                      prompt.is_null() ? "add a prompt field" : "write the prompt in the form of chosen and rejected");
     }
     return pair;
   }

@@ -86,6 +86,7 @@ std::optional<Layer> parse_override(const std::string& argument, Problems& probl
   if (trim(key).empty()) return refused(equals, equals + 1, "no key before the =", "");
   if (key.find('\n') != std::string_view::npos) return refused(0, 1, "a line break in a key", "");
   const char first = trim(key).front();
+  if (first == '+') return refused(0, equals, "a key does not begin with +", "without the +: --set adds a key that is not there");
   if (first == '[' || first == '#') return refused(0, equals, "not a key", "a key is like nodes.generate.max_new_tokens");
 
   Problems failures;

@@ -25,9 +25,10 @@ struct Line {
 bool is_key_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.'; }
 
 std::string_view without_comment(std::string_view line) {
+  bool quoted = false;
   for (size_t i = 0; i < line.size(); ++i) {
-    const bool quoted = std::count(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(i), '"') % 2 == 1;
     if (line[i] == '#' && !quoted && (i == 0 || line[i - 1] == ' ')) return line.substr(0, i);
+    quoted ^= line[i] == '"';
   }
   return line;
 }

@@ -27,22 +27,20 @@ FORBIDDEN = {
     "comm": ("columnar/", "data/", "dsl/", "text/", "models/", "nodes/", "cli/"),
     "cli": ("columnar/",),
 }
-# The folders of a module, each of which includes only those before it; a folder in a folder belongs to it unless it is named.
-# "" is the module's own folder, where it may hold files.
-FOLDERS = {
-    "base": ("text", "", "files", "json", "numbers", "process"),
-    "comm": ("", "parcels", "weights"),
-    "engine": ("contract/spec", "contract/columns", "contract/world", "contract/params", "contract", "contract/plugin", "ranks", "plan", "memory", "observe", "check", "checkpoint", "schedule/state", "schedule/help",
-               "schedule/stages", "schedule/rollout", "schedule", "run", "simulation", "text"),
-    "models": ("config", "kernels", "memory", "layers", "adapters", "cuda", "portable", "forward", "folder", "train", "sample"),
-    "nodes": ("columns", "models/passes", "models/gradients", "models/sampling", "models/weights", "models/snapshot", "models",
-              "objectives/preference", "advantages", "sources", "forward", "objectives", "scorers", "scorers/math",
-              "scorers/http", "scorers/python", "scorers/code", "scorers/json", "rollout/environments", "sinks", "rollout",
-              "rewards", "train", ""),
-    "text": ("unicode", "jinja", "tokenizer", "chat", "tool_calls"),
-    "cli": ("terminal", "process", "command", "pipeline", "run_folder", "samples", "track", "run", "launch", "sweep", "report",
-            "checkpoints", "plan", "simulate", "types", "schema", "try", "model", "init", "top", ""),
-}
+TABLE = re.compile(r"^\| folder of `(\w+)/` \|.*\n\|[-|]+\n((?:\|.*\n)+)", re.MULTILINE)
+
+
+def folders_of(page):
+    """By module its folders, each of which includes only those before it; a folder in a folder belongs to it unless it is named.
+    "" is the module's own folder, where it may hold files."""
+    found = {}
+    for module, rows in TABLE.findall(page.read_text(encoding="utf-8")):
+        first_cells = " ".join(row.split("|")[1] for row in rows.splitlines())
+        found[module] = tuple("" if name == module else name for name in re.findall("`([^`]+)/`", first_cells))
+    return found
+
+
+FOLDERS = folders_of(ROOT / "docs" / "architecture.md")
 # Parts of models/ that sanitizers see: they read what others wrote, or hand out memory.
 TORCH_FREE = ("models/config/", "models/folder/safetensors_header", "models/sample/block_pool", "models/sample/prefix_", "models/sample/sample.", "models/sample/scheduler")
 # Whatever changes files goes through base/files/file.h and base/files/folder.h, so that it is whole after a crash and can be tested to be.
@@ -206,6 +204,11 @@ class TheTestItself(unittest.TestCase):
                 found = self.violations_of({name: f'#include "{header}"\n'})
                 self.assertEqual(len(found), 0 if fault is None else 1, found)
                 self.assertTrue(fault is None or found[0].startswith(f"{name}:1: {fault}"), found)
+
+    def test_reads_a_table_of_each_module_that_has_folders(self):
+        self.assertEqual(set(FOLDERS), {module for module in MODULES if any(path.is_dir() for path in (ROOT / module).iterdir())})
+        self.assertEqual(FOLDERS["comm"], ("", "parcels", "weights"))
+        self.assertIn("scorers/http", FOLDERS["nodes"])
 
     def test_knows_no_folder_that_is_none(self):
         for module, folders in FOLDERS.items():

@@ -34,8 +34,9 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path += [str(pathlib.Path(__file__).parent), str(pathlib.Path(__file__).parent / "quick_start")]
 from docs_page import blocks_of, shown_commands, without_comment  # noqa: E402
+from quick_start import run_program  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-run"))
@@ -59,11 +60,11 @@ def all_blocks():
 
 
 def rlhf_run(*words, cwd=ROOT, stdin=""):
-    return subprocess.run([PROGRAM, *words], cwd=cwd, input=stdin, capture_output=True, text=True, timeout=120)
+    return run_program([PROGRAM, *words], cwd=cwd, stdin=stdin)
 
 
 def side_by_side(function, items):
-    """A start of the program takes half a second, most of it loading libraries."""
+    """On all cores."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(function, items))
 
@@ -335,6 +336,40 @@ class Reference(unittest.TestCase):
                          "docs/nodes.md is stale: rlhf-run nodes --format markdown > docs/nodes.md")
 
 
+class Links(unittest.TestCase):
+    """Where a link within the documentation leads, there is a file, and a heading of that name."""
+
+    LINK = re.compile(r'\[[^\]]*\]\(([^)\s]+)\)|(?:src|srcset)="([^"]+)"')
+
+    @staticmethod
+    def without_code(text):
+        """What is shown as code is no link and no heading."""
+        return re.sub(r"`[^`\n]*`", lambda code: "`" * len(code[0]), re.sub(r"(?ms)^```.*?^```", "", text))
+
+    @staticmethod
+    @functools.cache
+    def headings(page):
+        """What GitHub calls them: letters, digits, blanks as hyphens; a second one of a name has -1 after it."""
+        found = []
+        for heading in re.findall(r"(?m)^#+ (.*)", re.sub(r"(?ms)^```.*?^```", "", text_of(page))):
+            shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+            found.append(re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-"))
+        return {name + (f"-{found[:place].count(name)}" if name in found[:place] else "") for place, name in enumerate(found)}
+
+    def test_lead_somewhere(self):
+        links = [(page, link or picture) for page in (*PAGES, ROOT / "CHANGELOG.md", ROOT / "docs/nodes.md")
+                 for link, picture in self.LINK.findall(self.without_code(text_of(page)))]
+        inside = [(page, link) for page, link in links if not re.match(r"https?:", link)]
+        self.assertGreater(len(inside), 300)
+        for page, link in inside:
+            with self.subTest(page=name_of(page), link=link):
+                path, _, heading = link.partition("#")
+                target = (page.parent / path).resolve() if path else page
+                self.assertTrue(target.exists())
+                if heading:
+                    self.assertIn(heading, self.headings(target))
+
+
 class Prose(unittest.TestCase):
     LONGEST = 120
 
@@ -350,7 +385,7 @@ class Prose(unittest.TestCase):
 
 
 class Architecture(unittest.TestCase):
-    PAGE = ROOT / "docs/architecture.md"
+    PAGES = [ROOT / "docs/architecture.md", *sorted((ROOT / "docs/architecture").glob("*.md"))]
     MODULES = [folder for folder in ROOT.iterdir() if folder.is_dir() and not folder.name.startswith(".") and folder.name != "build"]
     ELSEWHERE = {"share/sluice"}  # of an installation
 
@@ -360,7 +395,7 @@ class Architecture(unittest.TestCase):
         return any(any(folder.glob(name)) for folder in (ROOT, *self.MODULES) for name in names)
 
     def test_every_path_that_it_names_is_there(self):
-        prose = re.sub(r"(?ms)^```.*?^```", "", text_of(self.PAGE))
+        prose = re.sub(r"(?ms)^```.*?^```", "", "\n".join(map(text_of, self.PAGES)))
         paths = {code for code in re.findall(r"`([^`]+)`", prose) if re.fullmatch(r"[\w.*-]+(/[\w.*-]+)*/?", code) and "/" in code}
         self.assertGreater(len(paths), 100)
         self.assertEqual(sorted(path for path in paths - self.ELSEWHERE if not self.is_there(path)), [])

@@ -1,5 +1,7 @@
-"""The tree's C++ is formatted as .clang-format says, by the version that Debian 12 has. clang-format -i FILE mends it."""
+"""The tree's C++ is formatted as .clang-format says, by the version that Debian 12 has. clang-format -i FILE mends it. Its Python imports
+nothing that it does not use."""
 
+import ast
 import os
 import pathlib
 import shutil
@@ -16,6 +18,36 @@ MAJOR = " 14."
 def faults_of(files):
     done = subprocess.run(["clang-format", "--dry-run", *files], capture_output=True, text=True, check=True, cwd=ROOT)
     return [line for line in done.stderr.splitlines() if "-Wclang-format-violations" in line]
+
+
+def unused_imports(text):
+    """Line and name of each; not of a package whose part is imported for what it adds, nor of what __all__ or noqa hands on."""
+    tree = ast.parse(text)
+    nodes = list(ast.walk(tree))
+    used = {node.id for node in nodes if isinstance(node, ast.Name)}
+    used |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str) and "__all__" in used}
+    lines = text.splitlines()
+    for node in nodes:
+        if not isinstance(node, ast.Import | ast.ImportFrom) or "F401" in lines[node.lineno - 1]:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            continue
+        for name in node.names:
+            if (name.asname or name.name) not in used and "." not in name.name:
+                yield node.lineno, name.asname or name.name
+
+
+class Imports(unittest.TestCase):
+    def test_all_are_used(self):
+        files = [path for folder in (*FOLDERS, "pipelines", "python") for path in sorted((ROOT / folder).rglob("*.py"))]
+        self.assertGreater(len(files), 100)
+        self.assertEqual([f"{path.relative_to(ROOT)}:{line}: {name}" for path in files
+                          for line, name in unused_imports(path.read_text(encoding="utf-8"))], [])
+
+    def test_one_that_is_not_used_is_found(self):
+        self.assertEqual(list(unused_imports("import os\nfrom a import b, c as d\nimport x.y\nfrom e import f  # noqa: F401\nb()\n")),
+                         [(1, "os"), (2, "d")])
+        self.assertEqual(list(unused_imports("from a import b, c\n__all__ = ['b']\n")), [(1, "c")])
 
 
 class Format(unittest.TestCase):

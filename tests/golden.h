@@ -12,10 +12,15 @@
 
 namespace sluice {
 
+/// tests/golden/<relative_path>.
+inline std::filesystem::path golden_path(const std::string& relative_path) {
+  return std::filesystem::path(tests::source_folder()) / "tests" / "golden" / relative_path;
+}
+
 /// Compares `actual` with the text of tests/golden/<relative_path>. With SLUICE_UPDATE_GOLDEN=1 in the environment the file is
 /// written instead, so that the change can be read as a diff.
 inline void expect_golden(const std::string& relative_path, const std::string& actual) {
-  const std::filesystem::path file = std::filesystem::path(tests::source_folder()) / "tests" / "golden" / relative_path;
+  const std::filesystem::path file = golden_path(relative_path);
   const char* update = std::getenv("SLUICE_UPDATE_GOLDEN");
   if (update != nullptr && std::string(update) == "1") {
     std::filesystem::create_directories(file.parent_path());

@@ -191,6 +191,10 @@ class Versions(unittest.TestCase):
         for name in ("Dockerfile", "docs/install.md"):
             self.assertIn(wheels, (ROOT / name).read_text(), name)
 
+    def test_the_pyarrow_that_users_are_told_of_is_that_of_set_up(self):
+        (pinned,) = re.findall(r"(?m)^pyarrow==[\d.]+", (ROOT / "cmake/pyarrow.txt").read_text())
+        self.assertEqual(set(re.findall(r"pyarrow==[\d.]+", (ROOT / "docs/install.md").read_text())), {pinned})
+
 
 if __name__ == "__main__":
     unittest.main()

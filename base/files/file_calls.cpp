@@ -25,11 +25,10 @@ std::string reason_of(int code) {
   return std::strerror(code);
 }
 
-std::string help_for(int code, const std::string& action, const fs::path& path) {
+std::string help_for(int code, const fs::path& path) {
   struct stat status;
   const fs::path folder = path.parent_path();
-  if (code == ENOENT && action == "write" && !folder.empty() && ::stat(folder.c_str(), &status) != 0)
-    return "there is no folder " + folder.string();
+  if (code == ENOENT && !folder.empty() && ::stat(folder.c_str(), &status) != 0) return "there is no folder " + folder.string();
   if (code == ENOSPC || code == EDQUOT) return "free space on that disk; files that were complete before are untouched";
   if (code == EMFILE) return "ulimit -n NUMBER allows a process to have more files open";
   if (code == EACCES || code == EPERM || code == EROFS) return "choose another place, or change its rights";
@@ -70,7 +69,7 @@ bool is_hollow(int descriptor, off_t size) {
 
 void fail_with_errno(const std::string& action, const fs::path& path) {
   const int code = errno;
-  throw UserError("cannot " + action + " " + path.string() + ": " + reason_of(code), help_for(code, action, path));
+  throw UserError("cannot " + action + " " + path.string() + ": " + reason_of(code), help_for(code, path));
 }
 
 void refuse_unusable_name(const fs::path& path) {

@@ -11,13 +11,23 @@
 
 namespace sluice {
 namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void fail_because_taken(const fs::path& folder) {
+  const bool is_link = name_kind(folder) == PathKind::kLink;
+  throw UserError("cannot make folder " + folder.string() + ": " +
+                  (is_link ? "a symbolic link of that name leads to nothing" : "a file has that name"));
+}
+
+}  // namespace
 
 void make_folders(const fs::path& path, FileSystem& files) {
   const fs::path folder = path.has_filename() ? path : path.parent_path();
   if (folder.empty() || is_folder(folder)) return;
   make_folders(folder.parent_path(), files);
   const int result = uninterrupted([&] { return files.make_folder(folder); });
-  if (result != 0 && !(errno == EEXIST && is_folder(folder))) fail_with_errno("make folder", folder);
+  if (result != 0 && errno != EEXIST) fail_with_errno("make folder", folder);
+  if (result != 0 && !is_folder(folder)) fail_because_taken(folder);
   sync_folder(folder.parent_path(), files);
 }
 

@@ -11,6 +11,8 @@ namespace {
 
 bool is_of_name(unsigned char c) { return std::isalnum(c) != 0 || c == '_'; }
 
+bool begins_at_home(std::string_view text) { return text == "~" || text.starts_with("~/"); }
+
 std::string value_of(const std::string& name, std::string_view text) {
   std::string value = environment_value(name);
   if (!value.empty()) return value;
@@ -35,10 +37,15 @@ std::string environment_value(const std::string& name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
+std::string with_home(std::string_view text) {
+  if (!begins_at_home(text)) return std::string(text);
+  return value_of("HOME", text) + std::string(text.substr(1));
+}
+
 std::string expanded_path(std::string_view text) {
   std::string path;
   std::string_view rest = text;
-  if (rest == "~" || rest.starts_with("~/")) {
+  if (begins_at_home(rest)) {
     path = value_of("HOME", text);
     rest.remove_prefix(1);
   }

@@ -11,6 +11,10 @@ namespace sluice {
 /// environment.
 std::string expanded_path(std::string_view text);
 
+/// Only `~` or `~/` at the beginning is replaced: a path of the command line, whose variables the shell has replaced already,
+/// and its `~` not everywhere (`--option=~/runs`). Throws UserError where HOME is not set.
+std::string with_home(std::string_view text);
+
 /// The text from which expanded_path() makes this absolute path: each dollar sign twice.
 std::string unexpanded_path(std::string_view path);
 

@@ -8,6 +8,7 @@
 #include "base/text/strings.h"
 #include "cli/run_folder/shown_metrics.h"
 #include "cli/terminal/ink.h"
+#include "engine/observe/engine_metrics.h"
 
 namespace sluice::cli {
 namespace {
@@ -94,8 +95,8 @@ std::string evaluation_table(const Json& series, const RecordedPipeline& pipelin
   std::string rows;
   for (const RecordedPipeline::Node& node : pipeline.nodes()) {
     const std::string prefix = node.name + "/";
-    if (!series.contains(prefix + "data/groups")) continue;  // no path begins with it
-    const Course versions = course_of(series, prefix + "rollout/policy_version", iterations);
+    if (!series.contains(prefix + engine::metrics::kGroups)) continue;  // no path begins with it
+    const Course versions = course_of(series, prefix + engine::metrics::kPolicyVersion, iterations);
     const auto version_at = [&](const Measurement& one) {
       const auto found = std::ranges::find(versions, one.iteration, &Measurement::iteration);
       return weights_text(found == versions.end() ? static_cast<double>(one.iteration) : found->value);

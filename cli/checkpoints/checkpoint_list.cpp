@@ -91,6 +91,15 @@ std::string aligned(const std::vector<Row>& rows) {
   return text;
 }
 
+// Of a complete run, resume has nothing to do unless it is told more.
+std::string how_to_go_on(int64_t newest, const std::string& run_folder, const std::optional<engine::RunStatus>& end) {
+  const std::string resume = "rlhf-run resume " + shell_word(run_folder), from = " goes on from " + std::to_string(newest);
+  if (!end || end->iterations_done != newest) return resume + from + "\n";
+  if (newest < end->iterations)  // stop_when has ended it
+    return "the run is complete: " + resume + " --set pipeline.stop_when.KEY=VALUE" + from + ", if that does not stop it\n";
+  return "the run is complete: " + resume + " --set pipeline.iterations=N" + from + ", with N above it\n";
+}
+
 }  // namespace
 
 std::vector<ListedCheckpoint> look_at_checkpoints(const fs::path& run_folder) {
@@ -107,7 +116,8 @@ std::vector<ListedCheckpoint> look_at_checkpoints(const fs::path& run_folder) {
   return listed;
 }
 
-std::string checkpoints_text(const std::vector<ListedCheckpoint>& checkpoints, const std::string& run_folder) {
+std::string checkpoints_text(const std::vector<ListedCheckpoint>& checkpoints, const std::string& run_folder,
+                             const std::optional<engine::RunStatus>& end) {
   if (checkpoints.empty()) return run_folder + " has no checkpoints\n";
   const std::string metric = metric_to_show(checkpoints);
   std::vector<Row> rows = {{"iterations", "saved at", metric, "size", ""}};
@@ -120,7 +130,7 @@ std::string checkpoints_text(const std::vector<ListedCheckpoint>& checkpoints, c
       std::find_if(checkpoints.rbegin(), checkpoints.rend(), [](const auto& listed) { return listed.damage.empty(); });
   std::string text = aligned(rows);
   if (newest == checkpoints.rend()) return text + "none is intact\n";
-  return text + "rlhf-run resume " + shell_word(run_folder) + " goes on from " + std::to_string(newest->place.iterations) + "\n";
+  return text + how_to_go_on(newest->place.iterations, run_folder, end);
 }
 
 std::string checkpoints_json(const std::vector<ListedCheckpoint>& checkpoints) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/observe/status.h"
 
 namespace sluice::cli {
 
@@ -24,7 +25,10 @@ std::vector<ListedCheckpoint> look_at_checkpoints(const std::filesystem::path& r
 
 /// A line each: iterations, when it was saved, the metric that [checkpoint] keep_best names, or else the score or the loss, size,
 /// and whether it is intact; then how to go on. Each line ends in a newline.
-std::string checkpoints_text(const std::vector<ListedCheckpoint>& checkpoints, const std::string& run_folder);
+///
+/// end  of a run that has come to its end: what it said of itself
+std::string checkpoints_text(const std::vector<ListedCheckpoint>& checkpoints, const std::string& run_folder,
+                             const std::optional<engine::RunStatus>& end = {});
 
 /// {"checkpoints": [{"iterations", "folder", "saved_at", "bytes", "metrics", "intact", "damage"}]}; saved_at and metrics are null
 /// where they cannot be read. Without a newline at the end.

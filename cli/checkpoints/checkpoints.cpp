@@ -12,6 +12,7 @@
 #include "cli/checkpoints/checkpoint_list.h"
 #include "cli/checkpoints/commands.h"
 #include "cli/process/exit_codes.h"
+#include "cli/run_folder/run_end.h"
 #include "cli/run_folder/run_lock.h"
 #include "cli/terminal/terminal.h"
 #include "dsl/parse.h"
@@ -72,7 +73,7 @@ int list_checkpoints(const CheckpointsArguments& arguments) {
   if (arguments.format == "json") {
     std::printf("%s\n", checkpoints_json(checkpoints).c_str());
   } else {
-    print_text(checkpoints_text(checkpoints, arguments.run_folder.string()));
+    print_text(checkpoints_text(checkpoints, arguments.run_folder.string(), status_at_end(arguments.run_folder)));
   }
   return kDone;
 }

@@ -52,7 +52,7 @@ void add_export(Command& checkpoints) {
   copy.argument("iterations", taken->iterations, Values::whole_number(1, INT32_MAX),
                 "after so many iterations (default: the newest intact one)");
   copy.option("--model", taken->model, Values::any(), "its name in the pipeline (default: the only one)");
-  copy.option("--to", taken->target, Values::folder(), "a new folder").required();
+  copy.option("--to", taken->target, Values::written_folder(), "a new folder").required();
   copy.option("--dtype", taken->dtype, Values::one_of({"float32", "bfloat16", "float16"}),
               "of the tensors (default: as they are)");
   copy.option("--save", taken->save, Values::one_of({"merged", "adapter"}),
@@ -70,6 +70,7 @@ void add_checkpoint_commands(Command& program) {
   Command& checkpoints = program.add("checkpoints", "the checkpoints of a run (also: rlhf-run checkpoints RUN, which lists them)",
                                      {"rlhf-run checkpoints runs/ppo", "rlhf-run checkpoints verify runs/ppo",
                                       "rlhf-run checkpoints export runs/ppo --model actor --to my-model"});
+  checkpoints.is_short_for("list", Values::folder());
   add_list(checkpoints);
   add_verify_checkpoints(checkpoints);
   add_prune(checkpoints);

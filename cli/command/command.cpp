@@ -5,6 +5,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/error.h"
+#include "base/files/user_path.h"
 #include "base/text/strings.h"
 
 namespace sluice::cli {
@@ -38,6 +40,23 @@ Values number(std::string what, std::function<bool(double)> allowed) {
   return values;
 }
 
+Values but_standard_output(Values paths, const std::string& otherwise) {
+  paths.problem = [problem = paths.problem, otherwise](const std::string& written) {
+    return written == "-" ? otherwise : problem(written);
+  };
+  return paths;
+}
+
+// As CLI11 has it: what is wrong, or nothing.
+std::string replace(std::string& written, const std::function<std::string(const std::string&)>& meant) {
+  try {
+    written = meant(written);
+    return {};
+  } catch (const UserError& error) {
+    return error.message();
+  }
+}
+
 }  // namespace
 
 Values Values::one_of(std::vector<std::string> words) {
@@ -56,7 +75,16 @@ Values Values::path(std::string shown, Offer offer) {
   values.problem = [](const std::string& written) {
     return written.empty() ? "an empty text names no file and no folder" : std::string();
   };
+  values.meant = [](const std::string& written) { return with_home(written); };
   return values;
+}
+
+Values Values::written_folder() {
+  return but_standard_output(folder(), "- stands for standard output, and this is a folder: ./- is one that is called so");
+}
+
+Values Values::written_file() {
+  return but_standard_output(file(), "standard output has what the command prints: name a file; ./- is one that is called so");
 }
 
 Values Values::number_above_0() {
@@ -131,6 +159,8 @@ CLI::Option& Command::keep(CLI::Option& option, Values values, std::vector<Taken
   if (!values.shown.empty()) option.type_name(values.shown);
   if (values.problem)
     option.check(CLI::Validator([problem = values.problem](std::string& written) { return problem(written); }, ""));
+  if (values.meant)
+    option.transform(CLI::Validator([meant = values.meant](std::string& written) { return replace(written, meant); }, ""));
   among.push_back({&option, std::move(values)});
   return option;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -19,6 +20,7 @@ struct Values {
   Offer offer = Offer::kNothing;
   std::vector<std::string> words = {};                                  // kWords: all that are allowed
   std::function<std::string(const std::string& written)> problem = {};  // what is wrong with a value; empty: nothing
+  std::function<std::string(const std::string& written)> meant = {};    // what a value is short for; empty: itself
 
   static Values any(std::string shown = {}) { return {std::move(shown)}; }
   static Values number_above_0();
@@ -29,7 +31,11 @@ struct Values {
   static Values file() { return path("FILE", Offer::kFiles); }
   static Values pipeline() { return path("FILE", Offer::kPipelines); }
   static Values folder() { return path("FOLDER", Offer::kFolders); }
-  static Values path(std::string shown, Offer offer);  // not empty, as a variable of a shell may be that nobody has set
+  /// Of what a command writes where "-", elsewhere standard output, can mean nothing: a folder, or a file beside what it prints.
+  static Values written_folder();
+  static Values written_file();
+  /// Not empty, as a variable of a shell may be that nobody has set; `~/` is the home folder also where no shell replaces it.
+  static Values path(std::string shown, Offer offer);
   static Values described_type() { return {"TYPE", Offer::kDescribedTypes}; }
   static Values tried_type() { return {"TYPE", Offer::kTriedTypes}; }
   static Values one_of(std::vector<std::string> words);
@@ -46,6 +52,12 @@ class Command {
   /// An option or an argument.
   struct Taken {
     const CLI::Option* option;
+    Values values;
+  };
+
+  /// What may be written in place of a subcommand, and is short for that one with it.
+  struct ShortForm {
+    std::string subcommand;
     Values values;
   };
 
@@ -77,6 +89,8 @@ class Command {
   /// A flag that also takes a count: --name is 1, --name=20 is 20.
   CLI::Option& flag(const std::string& name, std::int64_t& count, const std::string& help);
 
+  void is_short_for(std::string subcommand, Values values) { short_form_ = {std::move(subcommand), std::move(values)}; }
+
   /// What it does; returns the exit code.
   void runs(std::function<int()> action) { action_ = std::move(action); }
   int run() const { return action_(); }
@@ -84,6 +98,7 @@ class Command {
   const std::string& name() const { return app_->get_name(); }
   std::string help() const { return app_->get_description(); }
   const std::vector<std::unique_ptr<Command>>& commands() const { return commands_; }
+  const std::optional<ShortForm>& short_form() const { return short_form_; }
   const std::vector<Taken>& arguments() const { return arguments_; }
   const std::vector<Taken>& options() const { return options_; }
   std::vector<std::string> option_names() const;
@@ -110,6 +125,7 @@ class Command {
   std::unique_ptr<CLI::App> root_;  // of the root only; owns all others
   CLI::App* app_;
   std::vector<std::unique_ptr<Command>> commands_;
+  std::optional<ShortForm> short_form_;
   std::vector<Taken> arguments_;
   std::vector<Taken> options_;
   std::function<int()> action_;

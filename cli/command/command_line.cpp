@@ -35,14 +35,14 @@ std::vector<std::string> with_short_forms(std::vector<std::string> words, const 
     words.push_back("--help");
   }
   const bool named = words.empty() || words[0].starts_with('-') || names_command(program, words[0]);
-  if (!named && looks_like_pipeline(words[0])) words.insert(words.begin(), "run");
-  if (words.size() < 2 || words[0] != "checkpoints" || words[1].starts_with('-')) return words;
-  const Command& checkpoints = *program.find("checkpoints");
-  if (names_command(checkpoints, words[1])) return words;
-  if (words.size() > 2 && names_command(checkpoints, words[2]))
+  if (!named && looks_like_pipeline(words[0])) words.insert(words.begin(), program.short_form()->subcommand);
+  if (words.size() < 2 || words[1].starts_with('-')) return words;
+  const Command* const command = program.find(words[0]);
+  if (command == nullptr || !command->short_form() || names_command(*command, words[1])) return words;
+  if (words.size() > 2 && names_command(*command, words[2]))
     std::swap(words[1], words[2]);
   else
-    words.insert(words.begin() + 1, "list");
+    words.insert(words.begin() + 1, command->short_form()->subcommand);
   return words;
 }
 

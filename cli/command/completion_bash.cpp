@@ -146,9 +146,8 @@ std::string arguments_of(const std::vector<Place>& places, const TypeNames& type
     std::vector<std::string> names;
     for (const auto& inside : place.command->commands()) names.push_back(inside->name());
     if (!names.empty()) {
-      const std::string also = place.words.empty()            ? "; _rlhf_run_files '*.toml'"
-                               : place.words == "checkpoints" ? "; _rlhf_run_files ''"
-                                                              : "";
+      const auto& short_form = place.command->short_form();
+      const std::string also = short_form ? "; " + offer(short_form->values, types) : "";
       text += "    " + quoted_word(place.words + ">0") + ") _rlhf_run_words '" + join(names, " ") + "'" + also + " ;;\n";
     }
     for (size_t i = 0; i < place.command->arguments().size(); ++i) {

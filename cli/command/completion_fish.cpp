@@ -109,10 +109,8 @@ std::string lines_of(const Place& place, const TypeNames& types) {
   std::string text;
   for (const auto& inside : place.command->commands())
     text += condition("__rlhf_run_at", place.words) + " 0\" -a " + inside->name() + " -d " + literal(inside->help()) + "\n";
-  // What is short for a subcommand.
-  if (place.words.empty()) text += condition("__rlhf_run_at", "") + " 0\"" + offer(Values::pipeline(), types) + "\n";
-  if (place.words == "checkpoints")
-    text += condition("__rlhf_run_at", "checkpoints") + " 0\"" + offer(Values::folder(), types) + "\n";
+  if (const auto& short_form = place.command->short_form())
+    text += condition("__rlhf_run_at", place.words) + " 0\"" + offer(short_form->values, types) + "\n";
   for (size_t i = 0; i < place.command->arguments().size(); ++i) {
     const std::string offered = offer(place.command->arguments()[i].values, types);
     if (!offered.empty()) text += condition("__rlhf_run_at", place.words) + " " + std::to_string(i) + "\"" + offered + "\n";

@@ -130,9 +130,8 @@ std::string arguments_of(const std::vector<Place>& places, const TypeNames& type
     std::vector<std::string> lines;
     for (const auto& inside : place.command->commands()) lines.push_back(described(inside->name(), inside->help()));
     if (!lines.empty()) {
-      const std::string also = place.words.empty()            ? "; _files -g '*.toml(-.)'"
-                               : place.words == "checkpoints" ? "; _files -/"
-                                                              : "";
+      const auto& short_form = place.command->short_form();
+      const std::string also = short_form ? "; " + offer(short_form->values, types) : "";
       text += "    (" + key(place.words, "0") + ") offered=(" + join(lines, " ") + "); _describe -t commands subcommand offered" +
               also + " ;;\n";
     }

@@ -6,7 +6,7 @@ namespace sluice::cli {
 
 void take_run(Command& command, RunArguments& into, std::string& resume) {
   take_pipeline(command, into.pipeline);
-  command.option("--run-dir", into.run_folder, Values::folder(),
+  command.option("--run-dir", into.run_folder, Values::written_folder(),
                  "the run folder (default: runs/NAME-TIME, with --resume runs/NAME)");
   command.option("--resume", resume, Values::one_of({"auto"}), "go on with what is in the run folder, or start");
   command.flag("--show-samples", into.show_samples_every,

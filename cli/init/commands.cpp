@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "cli/terminal/output_file.h"
+
 namespace sluice::cli {
 
 void add_init_command(Command& program) {
@@ -19,10 +21,13 @@ void add_init_command(Command& program) {
   init.option("--prompt-field", taken->prompt_field, Values::any("NAME"), "of the prompt (default: it is looked for)");
   init.option("--answer-field", taken->answer_field, Values::any("NAME"),
               "of the answer that is scored or learned (default: it is looked for)");
-  init.option("-o,--output", taken->output, Values::file(), "the file that it is written to (default: standard output)");
+  init.option("-o,--output", taken->output, Values::file(), "the file that it is written to (default, and -: standard output)");
   init.option("--memory-gib", taken->memory_gib, Values::number_above_0(), "of the machine that runs it (default: of this one)");
   init.flag("--force", taken->force, "overwrite a file that is there");
-  init.runs([taken] { return init_pipeline(*taken); });
+  init.runs([taken] {
+    if (taken->output == kStandardOutput) taken->output.clear();
+    return init_pipeline(*taken);
+  });
 }
 
 }  // namespace sluice::cli

@@ -16,7 +16,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr std::chrono::seconds kToEnd{2};  // for ranks that have nothing left to do
+constexpr std::chrono::seconds kToEnd{2};  // for ranks that have nothing left to do, or wait for a rank 0 that is gone
 
 std::string name_of(int rank) { return "rank " + std::to_string(rank); }
 
@@ -110,7 +110,13 @@ void Launch::judge_end(Rank& rank) {
   if (others_go_on_without(rank)) return course_.has_begun ? go_on_without(rank) : end_before_it_begins(rank);
   if (may_follow_from_a_signal(rank)) return remember_for_later(rank);
   take_for_bad(rank);
-  course_.ask_at = Clock::now() + options_.notice;
+  wait_for_others();
+}
+
+// Before the run begins, those that are there wait for all to come, and one will not; what it knew it has told them.
+void Launch::wait_for_others() {
+  const auto in_vain = std::min<std::chrono::milliseconds>(kToEnd, options_.notice);
+  course_.ask_at = Clock::now() + (course_.has_begun ? options_.notice : in_vain);
 }
 
 void Launch::take_for_bad(const Rank& rank) {

@@ -34,8 +34,8 @@ class Launch {
   explicit Launch(const LaunchOptions& options);
 
   /// Waits for: all ranks. Ends when: they have ended. After one ended badly, which is said on stderr, or rank 0, the others
-  /// have `notice` and `grace`; nothing else hurries them, since saving may take long. Where some have ended and those that
-  /// are left have been stopped for `notice`, they are killed: nobody else would miss them.
+  /// have `notice` and `grace`, or where the run has not begun 2 s; nothing else hurries them, since saving may take long. Where
+  /// some have ended and those that are left have been stopped for `notice`, they are killed: nobody else would miss them.
   ///
   /// Returns 0, or the code of the first that ended badly as a shell tells it, or that of rank 0 where it says that nothing was
   /// run. A rank that ended as a signal asked it to counts only where no other ended badly; before the run has begun, one that
@@ -76,6 +76,7 @@ class Launch {
   void look_for_ends();
   void judge_end(Rank& rank);
   void judge_later_end(const Rank& rank);
+  void wait_for_others();
   void take_for_bad(const Rank& rank);
   bool may_follow_from_a_signal(const Rank& rank) const;
   void remember_for_later(const Rank& rank);

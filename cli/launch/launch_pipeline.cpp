@@ -20,10 +20,12 @@
 #include "cli/process/core_shares.h"
 #include "cli/process/run_signals.h"
 #include "cli/process/started_once.h"
+#include "cli/run/open_files.h"
 #include "cli/run/run.h"
 #include "cli/run_folder/resume_point.h"
 #include "cli/run_folder/run_folder.h"
 #include "cli/run_folder/run_lock.h"
+#include "comm/sockets.h"
 #include "dsl/parse.h"
 #include "engine/contract/run_folder.h"
 
@@ -66,6 +68,7 @@ std::chrono::milliseconds time_to_end(const engine::Plan& plan) {
 Checked with_run_folder(RunArguments run, int ranks) {
   run.pipeline.ranks = ranks;
   const LoadedPipeline loaded = load_to_launch(run.pipeline);
+  require_open_files(loaded.plan, ranks);
   std::unique_ptr<TakenFolder> taken;
   if (run.run_folder.empty()) {
     run.run_folder = default_run_folder(loaded.plan.pipeline.name, run.may_go_on);
@@ -75,6 +78,16 @@ Checked with_run_folder(RunArguments run, int ranks) {
           .taken = std::move(taken),
           .expendable = loaded.plan.expendable(),
           .notice = time_to_end(loaded.plan)};
+}
+
+// As rank 0 will listen there.
+void require_free(int port) {
+  try {
+    comm::listen_on("127.0.0.1", port, /*everywhere=*/false);
+  } catch (const UserError& error) {
+    throw UserError("--port " + std::to_string(port) + ": " + error.message(),
+                    "name another port, or leave --port out: then it is one that is free");
+  }
 }
 
 // Only once, so that all ranks have the same folder. What is wrong with the pipeline is said once too, before any of them is
@@ -121,6 +134,7 @@ int launch_again(const ResumeArguments& arguments) {
   if (arguments.from) point_at(arguments.run_folder, *arguments.from);  // throws where it is not there
   const int ranks = load(/*as many as its roles have*/ 0).plan.ranks;
   const LoadedPipeline loaded = on_cores(share_of_cores(cores_of_affinity(), 0, ranks), [&] { return load(ranks); });
+  require_open_files(loaded.plan, ranks);
   return started(words_of(arguments), {.words = {},
                                        .ranks = ranks,
                                        .port = 0,
@@ -152,6 +166,7 @@ int launch_pipeline(const LaunchArguments& given) {
     return run_here(arguments.run);
   require_to_be_started_once("rlhf-run launch would start more of them for each",
                              "start the ranks of several machines without it: rlhf-run run FILE");
+  if (arguments.port > 0) require_free(arguments.port);
   const Checked checked = checked_for_ranks(arguments);
   return started(words_of(checked.run), {.words = {},
                                          .ranks = arguments.ranks,

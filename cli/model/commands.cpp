@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "cli/terminal/output_file.h"
 #include "models/folder/hub_cache.h"
 
 namespace sluice::cli {
@@ -133,6 +134,10 @@ void add_sample(Command& model) {
   sample.flag("--tokens", taken->tokens, "in these objects also tokens and logprobs, the ids and their log-probabilities");
   sample.runs([taken, text, &prompt] {
     if (prompt.count() > 0) taken->prompt = *text;
+    if (taken->output == kStandardOutput) {
+      taken->output.clear();
+      taken->json = true;
+    }
     taken->folder = meant(taken->folder);
     return model_sample(*taken);
   });

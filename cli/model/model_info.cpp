@@ -2,6 +2,7 @@
 #include <iostream>
 #include <set>
 
+#include "base/error.h"
 #include "base/files/path_kind.h"
 #include "base/json/json.h"
 #include "base/text/printable.h"
@@ -11,6 +12,7 @@
 #include "cli/process/exit_codes.h"
 #include "cli/terminal/terminal.h"
 #include "models/config/config.h"
+#include "models/folder/folder.h"
 #include "models/folder/safetensors.h"
 #include "models/layers/weight_names.h"
 
@@ -76,8 +78,18 @@ bool has_chat_template(const fs::path& folder) {
   return is_there(path) && read_json(path).contains("chat_template");
 }
 
+// Why the weights do not fit config.json; null: they do, or there are none.
+Json misfit_of(const fs::path& folder, models::Head head) {
+  try {
+    if (models::TensorFolder::is_in(folder)) models::check_weights(folder, head);
+    return nullptr;
+  } catch (const UserError& error) {
+    return error.problems().front().message;
+  }
+}
+
 // What the disk holds: nothing but zeros for a folder that only starts models without weights.
-Json stored_of(const fs::path& folder) {
+Json stored_of(const fs::path& folder, models::Head head) {
   std::set<std::string> dtypes;
   size_t bytes = 0, files = 0;
   if (models::TensorFolder::is_in(folder)) {
@@ -88,7 +100,7 @@ Json stored_of(const fs::path& folder) {
       bytes += tensors.entry(name).end - tensors.entry(name).begin;
     }
   }
-  return {{"files", files}, {"bytes", bytes}, {"dtypes", dtypes}};
+  return {{"files", files}, {"bytes", bytes}, {"dtypes", dtypes}, {"misfit", misfit_of(folder, head)}};
 }
 
 Json info_of(const fs::path& folder) {
@@ -114,7 +126,7 @@ Json info_of(const fs::path& folder) {
           {"windows", config.windows},
           {"end_of_sequence", config.end_of_sequence},
           {"chat_template", has_chat_template(folder)},
-          {"stored", stored_of(folder)}};
+          {"stored", stored_of(folder, head)}};
 }
 
 std::string one_rope_text(const Json& rope, int64_t head_dim, int64_t max_positions) {
@@ -199,6 +211,8 @@ void print_lines(const Json& info) {
   line("end of sequence", ids_text(info["end_of_sequence"]));
   line("chat template", info["chat_template"] == true ? "yes" : "no");
   line("on disk", stored_text(info["stored"]));
+  if (const Json& misfit = info["stored"]["misfit"]; !misfit.is_null())
+    line("misfit", misfit.get<std::string>() + "; rlhf-run model verify names all");
 }
 
 }  // namespace

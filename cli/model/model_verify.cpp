@@ -37,12 +37,13 @@ void verify_values(const models::TensorFolder& tensors, const std::string& name,
                             (wrong == 1 ? " that is" : " that are") + " not finite");
 }
 
-void verify_names(const models::TensorFolder& tensors, const models::ModelConfig& config, Verified& result) {
+void verify_names(const fs::path& folder, const models::TensorFolder& tensors, const models::ModelConfig& config,
+                  Verified& result) {
   const bool value_head = config.architecture.ends_with("ForSequenceClassification");
   const models::Head head = value_head ? models::Head::kValue : models::Head::kLanguageModel;
   models::Weights shapes_only;
   const auto expected = models::expected_weights(config, head, shapes_only);
-  Problems problems = models::tensor_problems(tensors, expected, config, head);
+  Problems problems = models::tensor_problems(tensors, expected, config, head, models::stored_quantisation(folder));
   if (problems.empty()) problems = models::tied_problems(tensors, expected, config);
   for (const Problem& problem : problems) result.problems.push_back(problem.message);
 }
@@ -52,7 +53,7 @@ Verified verify(const fs::path& folder) {
   try {
     const models::ModelConfig config = models::read_config(folder);
     const models::TensorFolder tensors(folder);
-    verify_names(tensors, config, result);
+    verify_names(folder, tensors, config, result);
     for (const std::string& name : tensors.names()) {
       verify_bytes(tensors, name, result);
       verify_values(tensors, name, result);

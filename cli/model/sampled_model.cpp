@@ -1,6 +1,5 @@
 #include "cli/model/sampled_model.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -8,15 +7,10 @@
 #include "base/error.h"
 #include "base/files/path_kind.h"
 #include "cli/terminal/terminal.h"
+#include "nodes/models/model_text.h"
 
 namespace sluice::cli {
 namespace {
-
-std::vector<int64_t> end_of_sequence_ids(const models::ModelConfig& config, const text::Tokenizer& tokenizer) {
-  std::vector<int64_t> ids = config.end_of_sequence;
-  if (const auto id = tokenizer.end_of_sequence(); id && std::ranges::find(ids, *id) == ids.end()) ids.push_back(*id);
-  return ids;
-}
 
 void print_now(const std::string& text) {
   print_text(text);
@@ -40,7 +34,7 @@ SampledModel load_to_sample(const std::filesystem::path& folder, const SamplingA
                                                  .repetition_penalty = arguments.repetition_penalty,
                                                  .presence_penalty = arguments.presence_penalty,
                                                  .frequency_penalty = arguments.frequency_penalty},
-                                    .end_of_sequence = end_of_sequence_ids(model.config, tokenizer),
+                                    .end_of_sequence = nodes::sequence_ends(model.config, tokenizer, folder),
                                     .precision = precision};
   return {.tokenizer = std::move(tokenizer), .model = std::move(model), .options = std::move(options)};
 }

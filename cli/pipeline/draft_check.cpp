@@ -89,7 +89,7 @@ std::optional<Problem> problem_of(const engine::Plan& plan, const DraftUse& use)
     return problem("setting-unusable", use,
                    "which the " + std::to_string(plan.sampling_ranks()) + " ranks that sample together cannot share",
                    "remove draft and take speculation = \"ngrams\", or remove tensor_parallel in [cluster]");
-  if (engine::takes_on_demand(plan.budget, *use.node.type, use.node.needs))
+  if (plan.takes_on_demand(use.node))
     return problem("setting-without-effect", use, "but with admission = \"on_demand\" nothing is guessed",
                    "remove draft, or admission in [budget]");
   return std::nullopt;
@@ -102,8 +102,7 @@ Problems check_drafts(const engine::Plan& plan, const engine::PipelineSpec& spec
   const auto guesses = guess_rules(plan);
   for (const engine::PlanNode& node : plan.nodes) {
     const std::optional<DraftUse> use = draft_use(plan, node);
-    if (!use && guesses.contains(node.name) && engine::takes_on_demand(plan.budget, *node.type, node.needs))
-      problems.push_back(guesses_nothing(node, spec));
+    if (!use && guesses.contains(node.name) && plan.takes_on_demand(node)) problems.push_back(guesses_nothing(node, spec));
     if (!use) continue;
     std::optional<Problem> found = problem_of(plan, *use);
     if (!found) continue;

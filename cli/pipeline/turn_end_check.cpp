@@ -11,6 +11,7 @@
 #include "cli/pipeline/spec_places.h"
 #include "models/config/config.h"
 #include "nodes/columns/columns.h"
+#include "nodes/models/model_text.h"
 #include "text/chat/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -45,13 +46,6 @@ std::optional<int64_t> turn_end(const fs::path& folder, const text::Tokenizer& t
   return found == ids.end() ? std::nullopt : std::optional(*found);
 }
 
-// As `generate` has them.
-std::vector<int64_t> sequence_ends(const fs::path& folder, const text::Tokenizer& tokenizer) {
-  std::vector<int64_t> ids = models::read_config(folder).end_of_sequence;
-  if (const auto id = tokenizer.end_of_sequence(); id && std::ranges::find(ids, *id) == ids.end()) ids.push_back(*id);
-  return ids;
-}
-
 std::string name_of(int64_t id, const text::Tokenizer& tokenizer) {
   return sluice::quoted(tokenizer.id_to_token(id).value_or("")) + " (" + std::to_string(id) + ")";
 }
@@ -65,7 +59,7 @@ std::string names_of(const std::vector<int64_t>& ids, const text::Tokenizer& tok
 std::optional<Problem> other_turn_end(const std::string& model, const fs::path& folder) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(folder);
   const std::optional<int64_t> end = turn_end(folder, tokenizer);
-  std::vector<int64_t> ends = sequence_ends(folder, tokenizer);
+  std::vector<int64_t> ends = nodes::sequence_ends(models::read_config(folder), tokenizer, folder);
   if (!end || std::ranges::find(ends, *end) != ends.end()) return std::nullopt;
   Problem problem{
       .kind = "data-doubtful",

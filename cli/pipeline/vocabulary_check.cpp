@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "models/config/config.h"
 #include "nodes/columns/columns.h"
+#include "nodes/models/model_text.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace sluice::cli {
@@ -68,7 +70,8 @@ bool is_sampled(const engine::Plan& plan, const engine::PlanModel& model) {
 // Prompts become tokens by it. A plan needs none.
 void check_tokenizer(const engine::PlanModel& model, const engine::PipelineSpec& spec, Problems& problems) {
   try {
-    text::Tokenizer::load(model.facts.folder);
+    const text::Tokenizer tokenizer = text::Tokenizer::load(model.facts.folder);
+    nodes::sequence_ends(models::read_config(model.facts.folder), tokenizer, model.facts.folder);
   } catch (const UserError& error) {
     Problem problem = error.problems().front();
     problem.kind = "tokenizer-unusable";

@@ -87,7 +87,7 @@ void add_tools_command(Command& program) {
   };
   const auto taken = std::make_shared<Taken>();
   take_written(tools, taken->pipeline);
-  tools.option("-o,--output", taken->output, Values::file(), "the file that it is written to (default: standard output)");
+  tools.option("-o,--output", taken->output, Values::file(), "the file that it is written to (default, and -: standard output)");
   tools.runs([taken] { return write_tools(taken->pipeline, taken->output); });
 }
 

@@ -26,8 +26,9 @@ void add_report_command(Command& program) {
   };
   const auto taken = std::make_shared<Taken>();
   report.argument("run", taken->folders, Values::folder(), "the run folders, which are compared").required();
-  CLI::Option& output = report.option("-o,--output", taken->report.output, Values::file(),
-                                      "the file that it is written to (default: standard output)");
+  CLI::Option& output =
+      report.option("-o,--output", taken->report.output, Values::file(),
+                    "the file that it is written to (default: RUN.html on a terminal, else standard output; -: that)");
   CLI::Option& serve = report.option("--serve", taken->port, optional_port(),
                                      "serve the page at this port of 127.0.0.1 instead; without one, at one that is free");
   serve.expected(0, 1)->excludes(&output);

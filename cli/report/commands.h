@@ -10,7 +10,7 @@ namespace sluice::cli {
 
 struct ReportArguments {
   std::vector<std::filesystem::path> run_folders;
-  std::filesystem::path output;  // empty: standard output
+  std::filesystem::path output;  // empty: a file on a terminal, else standard output
   std::uint16_t port = 0;        // of 127.0.0.1, to serve at; 0: one that is free
 };
 /// Writes one HTML file about the runs.

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -10,6 +12,7 @@
 #include "base/files/file.h"
 #include "base/files/mapped_file.h"
 #include "base/files/path_kind.h"
+#include "base/text/printable.h"
 #include "cli/process/exit_codes.h"
 #include "cli/process/stop_signals.h"
 #include "cli/report/commands.h"
@@ -17,14 +20,16 @@
 #include "cli/report/report_page.h"
 #include "cli/report/report_server.h"
 #include "cli/terminal/output_file.h"
+#include "cli/terminal/terminal.h"
 
 namespace sluice::cli {
+namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kBeginsAReport = "<!doctype html>";  // as report/page.html
 
 // A name that is one letter wrong may be that of a file which nobody can make again.
-void require_no_other_file(const std::filesystem::path& output) {
+void require_no_other_file(const fs::path& output) {
   if (is_folder(output)) throw UserError(output.string() + " is a folder", "-o FILE.html names the page that is written");
   if (path_kind(output) != PathKind::kFile) return;
   const MappedFile there(output);
@@ -33,15 +38,25 @@ void require_no_other_file(const std::filesystem::path& output) {
   throw UserError(output.string() + " exists, and is no report", "-o with another name, or remove that file before");
 }
 
+// A page is nothing to read on a terminal: there it is a file of the current folder, called after the first run.
+fs::path output_of(const ReportArguments& arguments) {
+  if (!arguments.output.empty() || ::isatty(STDOUT_FILENO) != 1) return arguments.output;
+  const fs::path run = (absolute_path(arguments.run_folders.front()) / "").lexically_normal();
+  return run.parent_path().filename().string() + ".html";
+}
+
 }  // namespace
 
 int report_runs(const ReportArguments& arguments) {
-  if (!arguments.output.empty()) require_no_other_file(arguments.output);
+  const fs::path output = output_of(arguments);
+  if (!output.empty() && output != kStandardOutput) require_no_other_file(output);
   const std::vector<ReportedRun> reported = reported_runs(arguments.run_folders);
   std::vector<RunReport> runs = readers_of(reported, Watch::kOnce);
   const ReportState state = report_state(reported, runs);
   const std::string page = report_page(PageIs::kFile, state.title, state.report);
-  write_output(arguments.output, page);
+  write_output(output, page);
+  if (output != arguments.output)
+    print_text(printable(output.string()) + " is the page, for a browser; -o names another file, and --serve follows the run\n");
   return kDone;
 }
 

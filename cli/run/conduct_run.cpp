@@ -14,8 +14,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/error.h"
-#include "base/files/path_kind.h"
 #include "base/text/printable.h"
 #include "base/text/strings.h"
 #include "cli/command/run_words.h"
@@ -29,13 +27,13 @@
 #include "cli/run/nvtx_ranges.h"
 #include "cli/run/rank_options.h"
 #include "cli/run/run_decision.h"
+#include "cli/run/run_ending.h"
 #include "cli/run/run_history.h"
 #include "cli/run/shown_samples.h"
 #include "cli/run_folder/accepted_changes.h"
 #include "cli/run_folder/input_marks.h"
 #include "cli/run_folder/run_folder.h"
 #include "cli/track/trackers.h"
-#include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/plan/pipeline_changes.h"
 #include "engine/run/run.h"
 #include "models/cuda/device.h"
@@ -51,50 +49,6 @@ constexpr auto kPoll = std::chrono::milliseconds(50);  // of a rank without a di
 
 // In which all ranks of a job that get a signal together have told rank 0 of it, with signs that come once a second.
 constexpr auto kOneRequest = std::chrono::seconds(3);
-
-std::string what_failed(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& failure) {
-    return std::string(first_line(failure.what()));
-  }
-}
-
-// A rank that does not write the folder looks into it.
-fs::path last_checkpoint(const engine::RunSummary& summary, const fs::path& folder) {
-  if (!summary.last_checkpoint.empty()) return summary.last_checkpoint;
-  const auto places = engine::list_checkpoints(folder);
-  return places.empty() ? fs::path() : places.back().folder;
-}
-
-// Whose it may be, where the program is at its wits' end.
-std::string whose_bug(const std::vector<std::string>& plugins) {
-  std::string whose = "this is a bug in sluice";
-  for (const std::string& plugin : plugins) whose += ", or in plugin " + printable(fs::path(plugin).filename().string());
-  return whose;
-}
-
-void print_failure(const engine::RunSummary& summary, const std::vector<std::string>& plugins) {
-  try {
-    std::rethrow_exception(summary.error);
-  } catch (const UserError& error) {
-    std::fprintf(stderr, "%s", error.what());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "internal error: %s\n      = %s; please report it with the run folder\n",
-                 printable(error.what(), Lines::kKept).c_str(), whose_bug(plugins).c_str());
-  }
-}
-
-// No command goes on with a folder that was removed or renamed.
-std::string where_to_go_on(const fs::path& checkpoint, const std::string& how_to_go_on) {
-  if (checkpoint.empty()) return "none was saved yet";
-  return checkpoint.string() + ", " + (real_path(checkpoint) ? how_to_go_on : "while its folder was there");
-}
-
-void print_where_to_go_on(const fs::path& checkpoint, const std::string& how_to_go_on) {
-  const std::string last = where_to_go_on(checkpoint, how_to_go_on);
-  std::fprintf(stderr, "      = the run stopped; last checkpoint: %s\n", printable(last).c_str());
-}
 
 // On a thread of its own, with which the helpers of its parallel loops end: OpenMP puts threads to sleep between any two loops as
 // soon as it counts more than there are cores.
@@ -118,20 +72,6 @@ std::unique_ptr<engine::Run> make_run(const engine::Plan& plan, engine::RunOptio
 void keep_freed_memory() {
   ::mallopt(M_MMAP_THRESHOLD, 1 << 25);  // the most that glibc takes
   ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-}
-
-int exit_code_of(const engine::RunSummary& summary, int signal) {
-  switch (summary.end) {
-    case engine::RunEnd::kDone:
-      return kDone;
-    case engine::RunEnd::kInterrupted:
-      return exit_code_of_signal(signal == 0 ? SIGINT : signal);  // another rank had it
-    case engine::RunEnd::kCutShort:
-    case engine::RunEnd::kFailed:
-    case engine::RunEnd::kStalled:
-      return kFailed;
-  }
-  return kFailed;
 }
 
 void print_changes(const engine::Plan& plan, const engine::Manifest& saved) {
@@ -209,7 +149,7 @@ Conduct::Conduct(const engine::Plan& plan, const RunStart& start)
 
 engine::RunOptions Conduct::options() {
   engine::RunOptions options = options_of_rank(start_);
-  if (start_.ranks.leads()) options.ranks = [this] { return start_.ranks.seen(); };
+  options.ranks = [this] { return start_.ranks.seen(); };
   options.clock_offset = [this] { return start_.ranks.clock_offset(); };
   if (start_.ranks.came_back()) options.comes_in = [this] { return start_.ranks.come_in(); };
   options.on_warning = [this](const std::string& warning) { warn(warning); };

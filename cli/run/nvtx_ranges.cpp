@@ -24,8 +24,6 @@ std::optional<RangeHooks> built_in_hooks() {
 
 }  // namespace
 
-bool nvtx_available(const std::filesystem::path& root) { return nvtx_hooks(root).has_value(); }
-
 std::optional<RangeHooks> nvtx_hooks(const std::filesystem::path& root) {
   return driver_is_loaded(root) ? built_in_hooks() : std::nullopt;
 }

@@ -16,12 +16,9 @@ struct RangeHooks {
   std::function<void()> pop;
 };
 
-/// Whether ranges would be seen by anyone: the program was built where NVTX's headers are, and an NVIDIA driver is loaded (it
-/// shows as /dev/nvidiactl or /proc/driver/nvidia). `root` stands for `/`.
-bool nvtx_available(const std::filesystem::path& root = "/");
-
-/// Hooks that show ranges in Nsight Systems and other tools that read NVTX; nothing where nvtx_available() says no. Without such
-/// a tool attached a call costs next to nothing.
+/// Hooks that show ranges in Nsight Systems and other tools that read NVTX. Nothing where nobody could see them: the program was
+/// built without NVTX's headers, or no NVIDIA driver is loaded (it shows as /dev/nvidiactl or /proc/driver/nvidia). Without such
+/// a tool attached a call costs next to nothing. `root` stands for `/`.
 std::optional<RangeHooks> nvtx_hooks(const std::filesystem::path& root = "/");
 
 /// Marks every piece of work of a run with the name of its node.

@@ -1,15 +1,19 @@
 #include "cli/run/rank_agreement.h"
 
+#include <ATen/Version.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/text/strings.h"
 #include "cli/run_folder/file_marks.h"
 #include "cli/run_folder/input_marks.h"
 #include "cli/run_folder/model_marks.h"
-#include "engine/contract/version.h"
+#include "engine/contract/plugin/plugin.h"
 #include "models/kernels/instruction_set.h"
 
 namespace sluice::cli {
@@ -28,6 +32,23 @@ std::string machine_kind() {
       return "x86-64";
   }
   return "?";
+}
+
+// Which compiler, and how much it was asked for, decides how sums are rounded.
+std::string program_build() {
+#ifdef __OPTIMIZE__
+  const std::string optimized = "yes";
+#else
+  const std::string optimized = "no";
+#endif
+  return engine::abi_text() + ";compiler=" __VERSION__ ";optimized=" + optimized;
+}
+
+// Without its vector instructions, which the machine and the environment decide.
+std::string torch_build() {
+  std::vector<std::string> lines = split(at::show_config(), '\n');
+  std::erase_if(lines, [](const std::string& line) { return line.find("CPU capability") != std::string::npos; });
+  return join(lines, "; ");
 }
 
 // Of these tables a run that goes on may change keys that ranks must have alike meanwhile: who has which role, or when all end.
@@ -69,7 +90,10 @@ Marks marks_of_plugins(const engine::Plan& plan) {
 }  // namespace
 
 std::map<std::string, std::string> what_ranks_agree_on(const engine::Plan& plan, int rank) {
-  std::map<std::string, std::string> values{{"the program's version", kVersionText}, {"the kind of machine", machine_kind()}};
+  std::map<std::string, std::string> values{{"the program's version and build", program_build()},
+                                            {"the kind of machine", machine_kind()},
+                                            {"LibTorch's build", torch_build()},
+                                            {"LibTorch's vector instructions (ATEN_CPU_CAPABILITY)", at::get_cpu_capability()}};
   for (const engine::EffectiveKey& key : plan.effective) {
     if (!key.harmless || is_of_all_ranks(key)) values["[" + key.table + "] " + key.key] = key.text.empty() ? "unset" : key.text;
   }

@@ -8,11 +8,12 @@
 
 #include "base/error.h"
 #include "cli/process/exit_codes.h"
+#include "cli/run/open_files.h"
 #include "cli/run/rank_agreement.h"
 #include "comm/cluster.h"
 #include "comm/gradients_over.h"
 #include "comm/left_behind.h"
-#include "comm/parcels/parcel_rank_lost.h"
+#include "comm/link_lost.h"
 #include "comm/parcels/parcels_over.h"
 #include "comm/weights/common_memory.h"
 #include "comm/weights/publications_over.h"
@@ -51,9 +52,6 @@ bool is(const std::exception_ptr& error) {
   }
 }
 
-// Else something is wrong with parcels that nobody knows better than who has said so.
-bool is_rank_lost(const std::exception_ptr& error) { return is<comm::ParcelRankLost>(error); }
-
 comm::JoinOptions joining(const WorldEnvironment& environment, const engine::Plan& plan) {
   return {.rank = environment.rank,
           .size = environment.size,
@@ -84,7 +82,7 @@ Ranks::~Ranks() {
 template <class Connect>
 auto Ranks::connected(const Connect& connect) {
   try {
-    return connect([this](std::exception_ptr error) { suspect(std::move(error)); }, lost_.get_token());
+    return connect([this](std::exception_ptr error) { hear_of(std::move(error)); }, lost_.get_token());
   } catch (const UserError&) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, time_to_notice_, [this] { return failure_ != nullptr; });
@@ -95,6 +93,7 @@ auto Ranks::connected(const Connect& connect) {
 
 void Ranks::join(const engine::Plan& plan) {
   if (!environment_) return;
+  require_open_files(plan, size());
   time_to_notice_ = std::chrono::duration<double>(plan.cluster.dead_after_seconds) + kMargin;
   expendable_ = plan.expendable().count;
   shares_making_ = plan.shares_making();
@@ -152,9 +151,9 @@ comm::ParcelOptions Ranks::parcel_options(const engine::Plan& plan) {
 // A rank that was stopped finds damaged what the others wrote over when they gave it up: that it was, the heartbeat tells.
 std::unique_ptr<comm::ParcelsWithoutLost> Ranks::make_parcels(const comm::ParcelOptions& parcels, const comm::Store& store) {
   const bool may_be_given_up = parcels.expendable.ranks.has(rank());
-  return connected([&](auto lost, const std::stop_token& give_up) {
-    const auto failed = [this, lost, may_be_given_up](std::exception_ptr error) {
-      may_be_given_up || is_rank_lost(error) ? lost(std::move(error)) : take_failure(std::move(error));
+  return connected([&](auto hear, const std::stop_token& give_up) {
+    const auto failed = [this, hear, may_be_given_up](std::exception_ptr error) {
+      may_be_given_up ? suspect(std::move(error)) : hear(std::move(error));
     };
     return comm::parcels_over(store, parcels, failed, give_up);
   });
@@ -182,7 +181,7 @@ void Ranks::connect_passes(const engine::Plan& plan, comm::ParcelsWithoutLost& p
 // Ranks that sample and do not train get the weights from those that do.
 void Ranks::connect_samplers(const engine::Plan& plan, comm::ParcelsWithoutLost& parcels) {
   const bool trains = plan.holds_trained(rank());
-  if (plan.roles.empty() || (trains && plan.assists(rank())) || plan.forwards(rank())) return;
+  if (!plan.has_roles() || (trains && plan.assists(rank())) || plan.forwards(rank())) return;
   if (!trains) {
     const engine::SharingRanks beside = engine::sampling_beside(plan, rank(), parcels.hosts());
     if (beside.count() > 1) have_in_common("sampled", beside, plan.cluster.join_seconds);
@@ -327,6 +326,16 @@ void Ranks::leave_soon() {
     std::fflush(stderr);
     std::_Exit(is<comm::CameTooLate>(failure_) ? kDone : was_given_up_ ? kGivenUp : kFailed);
   });
+}
+
+// What is wrong with what two ranks exchange. A connection that broke the heartbeat knows better; what came damaged nobody does,
+// so the others hear of it before this rank has ended what it is at.
+void Ranks::hear_of(std::exception_ptr error) {
+  if (is<comm::LinkLost>(error)) return suspect(std::move(error));
+  const std::lock_guard lock(mutex_);
+  if (failure_ || ended_) return;
+  cluster_->warn(what_of(error));
+  fail_soon(std::move(error));
 }
 
 // Waits for: the heartbeat to say who is gone, since a connection only knows that somebody is. Ends when: it has, or it would

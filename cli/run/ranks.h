@@ -121,6 +121,7 @@ class Ranks {
   void begin_to_come_back();
   void be_late();
   void fail_too_late();
+  void hear_of(std::exception_ptr error);
   void suspect(std::exception_ptr error);
   void leave_soon();
   template <class Connect>

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/files/file.h"
 #include "base/files/path_kind.h"
 #include "base/text/printable.h"
 #include "base/text/shell_word.h"
@@ -20,12 +19,12 @@
 #include "cli/run_folder/accepted_changes.h"
 #include "cli/run_folder/input_marks.h"
 #include "cli/run_folder/resume_point.h"
+#include "cli/run_folder/run_end.h"
 #include "cli/run_folder/run_folder.h"
 #include "cli/run_folder/run_lock.h"
 #include "comm/left_behind.h"
 #include "engine/checkpoint/checkpoints_place.h"
 #include "engine/contract/run_folder.h"
-#include "engine/observe/status.h"
 #include "engine/observe/stop_rule.h"
 #include "engine/run/resume.h"
 
@@ -35,15 +34,6 @@ namespace {
 
 void say_that_it_starts_over(const fs::path& folder) {
   std::printf("the run in %s was ended before its first checkpoint: it starts over\n", printable(folder.string()).c_str());
-}
-
-bool has_ended_well(const fs::path& folder) {
-  const fs::path file = folder / engine::kStatusFile;
-  try {
-    return engine::parse_status(read_file(file), file.string()).state == "done";
-  } catch (const UserError&) {
-    return false;
-  }
 }
 
 // Why stop_when has ended it; empty: it has not.
@@ -60,7 +50,7 @@ std::optional<std::string> complete_text(const fs::path& folder, const ResumePoi
   const int64_t done = point.manifest.iterations;
   const bool has_all = done >= plan.pipeline.iterations;
   const std::string stopped = has_all ? std::string() : stopped_because(folder, point, plan);
-  if ((!has_all && stopped.empty()) || !has_ended_well(folder)) return std::nullopt;
+  if ((!has_all && stopped.empty()) || !status_at_end(folder)) return std::nullopt;
   const std::string text = plan.pipeline.name + " is complete: " + plural(done, "iteration") + ", the last checkpoint is " +
                            point.place.folder.string() + "\n";
   const std::string resume = "  to go on with it: rlhf-run resume " + shell_word(folder.string()) + " --set ";
@@ -129,14 +119,15 @@ int among_ranks(Ranks& ranks, const engine::Plan& plan, const Action& action) {
     return kDone;
   } catch (const std::exception& error) {
     const std::string what = error.what();
-    const bool is_of_others = ranks.others_failed();
+    const auto* wrong = dynamic_cast<const UserError*>(&error);
+    const bool are_several = wrong != nullptr && wrong->problems().size() > 1;  // found here: of others a rank hears one
+    const bool is_of_others = ranks.others_failed() && !are_several;
     ranks.end(/*well=*/false, std::string(first_line(what)));
     if (is_of_others) {  // nothing is wrong with what this rank was asked to do
       std::fprintf(stderr, "%s", what.c_str());
       return kFailed;
     }
-    const auto* wrong = dynamic_cast<const UserError*>(&error);
-    if (!ranks.leads() && wrong != nullptr && wrong->problems().size() > 1) throw first_of(wrong->problems());
+    if (!ranks.leads() && are_several) throw first_of(wrong->problems());
     throw;
   }
 }

@@ -234,7 +234,7 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
   text += "whole run " + human_count(t.tokens / std::max(t.seconds, 1e-9)) + " tok/s\n";
   text += "  busy        generation " + percent(t.rollout_seconds, t.seconds) + ", training " +
           percent(t.train_seconds, t.seconds) +
-          (plan_.roles.empty() ? ", both at once " + percent(t.overlap_seconds, t.seconds) : std::string()) + " of the time\n";
+          (plan_.has_roles() ? std::string() : ", both at once " + percent(t.overlap_seconds, t.seconds)) + " of the time\n";
   text += "  budget      at most " + human_count(t.tokens_in_flight_max) + " of " +
           human_count(static_cast<double>(plan_.token_capacity())) + " tokens in flight\n";
   const char* label = "  memory      ";

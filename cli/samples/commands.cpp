@@ -29,7 +29,7 @@ void add_samples_command(Command& program) {
                  "the node of type write_jsonl that recorded them (default: the first)");
   samples.option("--prompt", taken->prompt, Values::any("TEXT"), "only those whose prompt has this text in it");
   samples.option("--sort", taken->sort, Values::any("FIELD"),
-                 "highest first: a field such as score, the mean of a list, or length");
+                 "highest first: a field such as score, the mean of a list, or length (in tokens, else characters)");
   CLI::Option& best =
       samples.option("--best", taken->best, Values::whole_number(1, INT32_MAX), "so many with the highest score, or --sort");
   CLI::Option& worst =

@@ -65,14 +65,6 @@ std::optional<double> mean_of_list(const Json& list) {
   return sum / static_cast<double>(list.size());
 }
 
-std::optional<double> sampled_length(const Json& sample) {
-  for (const auto& [name, value] : sample.items()) {
-    if (value.is_array() && name != "tokens") return static_cast<double>(value.size());
-  }
-  if (!sample.contains("response") || !sample["response"].is_string()) return std::nullopt;
-  return static_cast<double>(glyphs_of(sample["response"].get_ref<const std::string&>()).size());
-}
-
 void sort_samples(std::vector<Json>& samples, const std::string& by, bool lowest_first) {
   std::vector<std::pair<double, size_t>> order;  // what has no number comes last
   for (size_t i = 0; i < samples.size(); ++i) {
@@ -107,10 +99,19 @@ void fail_because_not_recorded(const SampleRecord& record, const std::vector<std
       "a run records it with nodes." + record.node + ".fields = [" + join(wanted, ", ") + "], after a node that writes it");
 }
 
+std::optional<SampledLength> sampled_length(const Json& sample) {
+  for (const auto& [name, value] : sample.items()) {
+    if (value.is_array() && name != "tokens") return SampledLength{value.size(), "token"};
+  }
+  if (!sample.contains("response") || !sample["response"].is_string()) return std::nullopt;
+  return SampledLength{glyphs_of(sample["response"].get_ref<const std::string&>()).size(), "character"};
+}
+
 std::optional<double> sort_value(const Json& sample, const std::string& by) {
   if (sample.contains(by) && sample[by].is_number()) return sample[by].get<double>();
   if (sample.contains(by) && sample[by].is_array()) return mean_of_list(sample[by]);
-  return by == "length" ? sampled_length(sample) : std::nullopt;
+  const auto length = by == "length" ? sampled_length(sample) : std::nullopt;
+  return length ? std::optional(static_cast<double>(length->count)) : std::nullopt;
 }
 
 ChosenSamples choose_samples(const SampleRecord& record, GrowingLines& lines, const SampleChoice& choice) {

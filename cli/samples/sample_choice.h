@@ -36,8 +36,15 @@ struct ChosenSamples {
 /// it.
 ChosenSamples choose_samples(const SampleRecord& record, GrowingLines& lines, const SampleChoice& choice);
 
+struct SampledLength {
+  size_t count = 0;
+  const char* unit = "";  // "token" where something was recorded of each, else "character"
+};
+
+/// Of what was sampled. Nothing: it was not recorded.
+std::optional<SampledLength> sampled_length(const Json& sample);
+
 /// What a sample has to be sorted by: the number of a field, the mean of a list of numbers, or its length. Nothing: not recorded.
-/// The length is that of what was sampled: in tokens where something was recorded of each, else in characters.
 std::optional<double> sort_value(const Json& sample, const std::string& by);
 
 /// "the run has not recorded 'kl'", and the key that records it.

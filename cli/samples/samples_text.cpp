@@ -29,8 +29,8 @@ std::string places_and_numbers(const Json& sample, const SampleStyle& style) {
   for (const auto& [name, value] : sample.items()) {
     if (value.is_number()) (is_place(name) ? places : numbers).push_back(made_safe(name, style) + " " + number_text(value));
   }
-  if (const auto length = sort_value(sample, "length"); length && !sample.contains("length"))
-    numbers.push_back("length " + std::to_string(static_cast<int64_t>(*length)));
+  if (const auto length = sampled_length(sample); length && !sample.contains("length"))
+    numbers.push_back("length " + plural(static_cast<int64_t>(length->count), length->unit));
   return inked(join(places, ", "), Ink::kBold, style.colour) + (numbers.empty() ? "" : "   " + join(numbers, "   ")) + "\n";
 }
 

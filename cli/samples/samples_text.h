@@ -18,7 +18,7 @@ struct SampleStyle {
 
 /// One sample: a line with where it is from and its numbers, then each of its texts under its name, whole.
 ///
-///   iteration 3, group 4, sample 1   score 1   length 6
+///   iteration 3, group 4, sample 1   score 1   length 2 characters
 ///     prompt    12+34=
 ///     response  46
 ///

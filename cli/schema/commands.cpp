@@ -16,7 +16,7 @@ void add_schema_command(Command& program) {
   };
   const auto taken = std::make_shared<Taken>();
   take_plugin_files(schema, taken->plugins);
-  schema.option("-o,--output", taken->output, Values::file(), "the file that it is written to (default: standard output)");
+  schema.option("-o,--output", taken->output, Values::file(), "the file that it is written to (default, and -: standard output)");
   schema.runs([taken] { return print_schema(taken->plugins, taken->output); });
 }
 

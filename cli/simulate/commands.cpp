@@ -23,7 +23,7 @@ void add_simulate_command(Command& program) {
   simulate.option("--guesses-right", taken->guesses_right, Values::share(),
                   "with speculation: the share of guessed tokens that are right (default: as it was measured)");
   simulate.option("--iterations", taken->iterations, Values::number_above_0(), "fewer than the pipeline says");
-  simulate.option("--trace", taken->trace, Values::file(), "write what each executor does when, as a run's trace.json");
+  simulate.option("--trace", taken->trace, Values::written_file(), "write what each executor does when, as a run's trace.json");
   simulate.option("--format", taken->format, Values::one_of({"text", "json"}), "how it is printed (default: text)");
   simulate.runs([taken] { return simulate_pipeline(*taken); });
 }

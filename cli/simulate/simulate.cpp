@@ -10,6 +10,7 @@
 #include "cli/pipeline/load.h"
 #include "cli/process/exit_codes.h"
 #include "cli/simulate/commands.h"
+#include "cli/simulate/simulate_progress.h"
 #include "cli/simulate/simulate_text.h"
 #include "engine/observe/trace.h"
 #include "engine/schedule/state/failure.h"
@@ -20,12 +21,16 @@
 namespace sluice::cli {
 namespace {
 
-engine::SimulationResult simulate_with_trace(const engine::Plan& plan, const engine::Costs& costs,
-                                             const std::filesystem::path& file) {
+// `file`: of its trace; empty: none is written.
+engine::SimulationResult simulate_and_show(const engine::Plan& plan, const engine::Costs& costs, const std::string& name,
+                                           const std::filesystem::path& file) {
+  SimulateProgress progress(name, plan.pipeline.iterations);
+  const auto on_iterations = [&](int64_t done) { progress.show(done); };
+  if (file.empty()) return engine::simulate(plan, costs, {}, on_iterations);
   engine::FailureSlot failure;
   engine::TraceWriter trace(
       file, plan, /*begin_ns=*/0, [&] { failure.capture(); }, disk());
-  engine::SimulationResult result = engine::simulate(plan, costs, {&trace});
+  engine::SimulationResult result = engine::simulate(plan, costs, {&trace}, on_iterations);
   trace.close();
   failure.rethrow();
   return result;
@@ -120,10 +125,9 @@ SimulationView::Variant simulate_variant(const SimulateArguments& arguments, con
   engine::Costs costs = measured ? *measured : engine::estimated_costs(plan, arguments.gflops);
   const auto rules = guess_rules(plan);
   const std::vector<std::string> notes = engine::take_guesses(plan, rules, arguments.guesses_right, costs);
-  const bool traced = candidate.is_base() && !arguments.trace.empty();
-  SimulationView::Variant variant{candidate.setting,
-                                  traced ? simulate_with_trace(plan, costs, arguments.trace) : engine::simulate(plan, costs),
-                                  plan.ranks, !rules.empty()};
+  const std::string name = plan.pipeline.name + (candidate.is_base() ? "" : " with " + candidate.setting);
+  const std::filesystem::path trace = candidate.is_base() ? arguments.trace : std::filesystem::path();
+  SimulationView::Variant variant{candidate.setting, simulate_and_show(plan, costs, name, trace), plan.ranks, !rules.empty()};
   std::ranges::copy(notes, std::back_inserter(variant.result.notes));
   if (measured && (plan.pass_ranks() > 1 || plan.sampling_ranks() > 1)) variant.result.notes.push_back(kOfAssistance);
   return variant;

@@ -50,7 +50,7 @@ void add_sweep_command(Command& program) {
       sweep.option("--seeds", taken->seeds, {.shown = "1..5", .problem = fault_of_seeds},
                    "the seeds of each combination: numbers and ranges with commas between (default: that of the pipeline)");
   CLI::Option& output =
-      sweep.option("-o,--output", taken->output, Values::folder(), "the folder of the sweep (default: runs/NAME-sweep)");
+      sweep.option("-o,--output", taken->output, Values::written_folder(), "the folder of the sweep (default: runs/NAME-sweep)");
   CLI::Option& resume = sweep.option("--resume", taken->resumed, Values::folder(), "go on with the sweep in this folder");
   CLI::Option& table = sweep.option("--table", taken->table.folder, Values::folder(),
                                     "print what the sweep in this folder has come to so far, and run nothing");

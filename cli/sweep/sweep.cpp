@@ -84,14 +84,14 @@ std::vector<SweepProcess> processes_of(const SweepArguments& arguments, const Ch
   return processes;
 }
 
-// "6 runs in runs/ppo-sweep: 2 combinations, 3 seeds; 2 at a time; 1 is finished"
+// "6 runs in runs/ppo-sweep: 2 combinations, 3 seeds; at most 2 at a time; 1 is finished"
 std::string total_text(const SweepArguments& arguments, const CheckedSweep& sweep, size_t finished) {
   const auto count = [](size_t number) { return static_cast<int64_t>(number); };
   const SweepGrid& grid = sweep.file.grid;
   std::string text = plural(count(sweep.runs.size()), "run") + " in " + printable(arguments.run.run_folder.string()) + ": ";
   text += plural(count(combinations_of(grid).size()), "combination");
   if (!grid.seeds.empty()) text += ", " + plural(count(grid.seeds.size()), "seed");
-  if (arguments.parallel > 1) text += "; " + std::to_string(arguments.parallel) + " at a time";
+  if (arguments.parallel > 1) text += "; at most " + std::to_string(arguments.parallel) + " at a time";
   if (finished > 0) text += "; " + std::to_string(finished) + (finished == 1 ? " is finished" : " are finished");
   return text + "\n";
 }

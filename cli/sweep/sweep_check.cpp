@@ -15,6 +15,7 @@
 #include "cli/process/core_shares.h"
 #include "dsl/builtin.h"
 #include "dsl/parse.h"
+#include "engine/memory/memory_needs.h"
 #include "engine/plan/pipeline_changes.h"
 #include "engine/plan/saturating.h"
 
@@ -87,9 +88,7 @@ class MemoryAtOnce {
  public:
   // Of a run with roles all ranks together.
   void add(const engine::Plan& plan) {
-    const std::vector<const engine::PlanRole*> roles = plan.all_roles();
-    if (roles.empty()) add_ranks(1, plan.memory, plan.devices);
-    for (const engine::PlanRole* const role : roles) add_ranks(role->ranks, role->memory, role->devices);
+    for (const engine::MemoryNeed& need : engine::memory_needs(plan)) add(need);
     for (auto& [where, taken] : taken_)
       if (taken.of_run > 0) taken.bytes.push_back(std::exchange(taken.of_run, 0));
   }
@@ -116,14 +115,13 @@ class MemoryAtOnce {
 
  private:
   // Ranks share out the devices of a name.
-  void add_ranks(int ranks, const engine::PlanMemory& memory, const std::vector<engine::PlanDevice>& devices) {
-    MemoryTaken& host = machine_of("this machine", memory);
-    host.of_run = engine::saturating_sum(host.of_run, engine::saturating_product(ranks, memory.total_bytes()));
-    for (const engine::PlanDevice& device : devices) {
-      MemoryTaken& taken = machine_of(device.name, device.memory);
-      taken.of_run = std::max(taken.of_run, device.memory.total_bytes());
-    }
+  void add(const engine::MemoryNeed& need) {
+    const int64_t bytes = need.memory.total_bytes();
+    MemoryTaken& taken = machine_of(need.is_host() ? "this machine" : need.place, need.memory);
+    taken.of_run = need.is_host() ? engine::saturating_sum(taken.of_run, engine::saturating_product(need.ranks, bytes))
+                                  : std::max(taken.of_run, bytes);
   }
+
   MemoryTaken& machine_of(const std::string& where, const engine::PlanMemory& memory) {
     MemoryTaken& taken = taken_[where];
     taken.machine = std::max(taken.machine, memory.machine_bytes);

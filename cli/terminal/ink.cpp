@@ -69,7 +69,8 @@ std::vector<double> condensed(const std::vector<double>& values, size_t width) {
 
 Abilities abilities_of(std::FILE* stream) {
   Abilities able;
-  able.cursor = ::isatty(::fileno(stream)) == 1 && environment("TERM") != "dumb";
+  const std::string terminal = environment("TERM");
+  able.cursor = ::isatty(::fileno(stream)) == 1 && !terminal.empty() && terminal != "dumb";
   able.colour = able.cursor && environment("NO_COLOR").empty();
   able.unicode = is_utf8_locale(locale_name());
   return able;

@@ -14,7 +14,8 @@ struct Abilities {
   bool unicode = false;  // the locale is UTF-8
 };
 
-/// Of what `stream` writes to, and of the environment: TERM=dumb has no cursor, NO_COLOR (no-color.org) means no colour.
+/// Of what `stream` writes to, and of the environment: without TERM, and with TERM=dumb, there is no cursor; NO_COLOR
+/// (no-color.org) means no colour.
 Abilities abilities_of(std::FILE* stream);
 
 enum class Ink { kPlain, kBold, kDim, kGreen, kYellow, kRed, kBlue };

@@ -7,7 +7,7 @@
 namespace sluice::cli {
 
 void write_output(const std::filesystem::path& path, std::string_view text) {
-  if (path.empty()) return print_text(text);
+  if (path.empty() || path == kStandardOutput) return print_text(text);
   if (path_kind(path) == PathKind::kOther)
     OutputFile(path).write(text);  // without waiting for a disk: there is none
   else

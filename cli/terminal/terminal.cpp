@@ -20,10 +20,10 @@ constexpr const char* kClearBelow = "\033[J";
 
 }  // namespace
 
-TerminalSize terminal_size() {
+TerminalSize terminal_size(std::FILE* stream) {
   TerminalSize known;
   winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return known;
+  if (::ioctl(::fileno(stream), TIOCGWINSZ, &size) != 0) return known;
   if (size.ws_col > 0) known.columns = size.ws_col;
   if (size.ws_row > 0) known.rows = size.ws_row;
   return known;

@@ -18,8 +18,8 @@ struct TerminalSize {
 /// Takes back an unfinished line of a terminal.
 inline constexpr const char* kClearLine = "\r\033[K";
 
-/// Of the terminal that standard output is; 80 x 24 where it does not tell.
-TerminalSize terminal_size();
+/// Of the terminal that a stream writes to; 80 x 24 where it does not tell.
+TerminalSize terminal_size(std::FILE* stream = stdout);
 
 /// Prints a text that may hold what files and models say: on a terminal with escapes for what could steer it, lines kept; into a
 /// pipe or a file byte for byte.

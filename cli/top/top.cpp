@@ -14,6 +14,8 @@
 #include "base/json/json.h"
 #include "cli/process/exit_codes.h"
 #include "cli/process/stop_signals.h"
+#include "cli/run_folder/file_of_run.h"
+#include "cli/terminal/ink.h"
 #include "cli/terminal/terminal.h"
 #include "cli/top/commands.h"
 #include "cli/top/top_text.h"
@@ -41,10 +43,17 @@ void check_is_run(const fs::path& folder) {
                   "name the folder of a run, such as runs/ppo-20260131-180000");
 }
 
+// What belongs to the run, and is not linked to from its folder: somebody else may have laid that out.
+fs::path own_file(const fs::path& folder, const char* name) {
+  if (auto file = file_of_run(folder, name)) return std::move(*file);
+  throw UserError(is_there(folder / name) ? (folder / name).string() + " is no file, or a link to one outside of the run folder"
+                                          : (folder / name).string() + " is gone",
+                  "name the folder of a run, such as runs/ppo-20260131-180000");
+}
+
 // The last line that is complete: the run may be writing another one.
 std::string last_line(const fs::path& path) {
   constexpr int64_t kLongestLine = 1 << 16;
-  if (!is_there(path)) return {};
   std::string tail = read_end_of_file(path, kLongestLine);
   const bool whole = static_cast<int64_t>(tail.size()) < kLongestLine;
   tail.resize(tail.rfind('\n') == std::string::npos ? 0 : tail.rfind('\n'));
@@ -53,7 +62,9 @@ std::string last_line(const fs::path& path) {
   return whole ? tail : std::string();
 }
 
-engine::MetricRow read_metrics(const fs::path& path) {
+engine::MetricRow read_metrics(const fs::path& folder) {
+  if (!is_there(folder / engine::kMetricsFile)) return {};
+  const fs::path path = own_file(folder, engine::kMetricsFile);
   const std::string text = last_line(path);
   if (text.empty()) return {};
   const Json line = parse_json(text, path.string());
@@ -85,15 +96,16 @@ bool is_rewritten(const fs::path& path, const std::function<bool()>& stop) {
 
 TopView look_at(const fs::path& folder, const std::function<bool()>& stop) {
   const fs::path file = folder / engine::kStatusFile;
+  const auto read = [&] { return engine::parse_status(read_file(own_file(folder, engine::kStatusFile)), file.string()); };
   TopView view;
-  view.status = engine::parse_status(read_file(file), file.string());
+  view.status = read();
   const bool running = view.status.state == "running";
   if (running && !process_exists(view.status.pid)) {
     view.gone = !is_rewritten(file, stop) && !stop();
-    view.status = engine::parse_status(read_file(file), file.string());  // its last words may have come meanwhile
+    view.status = read();  // its last words may have come meanwhile
   }
   view.silent_seconds = std::chrono::duration<double>(std::chrono::system_clock::now() - changed_at(file)).count();
-  view.metrics = read_metrics(folder / engine::kMetricsFile);
+  view.metrics = read_metrics(folder);
   return view;
 }
 
@@ -119,7 +131,7 @@ int show_top(const fs::path& folder, bool once) {
   check_is_run(folder);
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   TopView view = look_at(folder, [] { return false; });
-  if (terminal && !once && goes_on(view)) {
+  if (abilities_of(stdout).cursor && !once && goes_on(view)) {
     const int code = watch(folder, view);
     if (goes_on(view)) return code;  // the person has seen enough
   }

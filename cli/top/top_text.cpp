@@ -93,6 +93,7 @@ std::string progress(const TopView& view, size_t bar_width) {
   std::string text = s.pipeline + "  " + state_text(view) + std::string(kGap) + "iteration " + std::to_string(s.iterations_done) +
                      "/" + std::to_string(s.iterations) + "  " + bar(done, all, bar_width) + " " + share_text(done, all);
   text += std::string(kGap) + "elapsed " + human_seconds(s.seconds);
+  if (s.iterations_before > 0) text += " since iteration " + std::to_string(s.iterations_before);  // from where it went on
   const bool goes_on = s.state == "running" && !view.gone && all > done;
   const auto here = static_cast<double>(s.iterations_done - s.iterations_before);  // in `seconds`
   if (goes_on && here > 0) text += std::string(kGap) + "about " + human_seconds(s.seconds / here * (all - done)) + " left";

@@ -1,14 +1,13 @@
 #pragma once
 
-#include "base/error.h"
+#include "comm/link_lost.h"
 
 namespace sluice::comm {
 
-/// A rank is gone that parcels were to go to or come from. That is all that a connection knows: whether the rank was killed, was
-/// cut off or has failed by itself, the heartbeat knows better.
-class ParcelRankLost : public UserError {
+/// A rank is gone that parcels were to go to or come from.
+class ParcelRankLost : public LinkLost {
  public:
-  using UserError::UserError;
+  using LinkLost::LinkLost;
 };
 
 /// It has closed its connection, which all others notice that have one to it.

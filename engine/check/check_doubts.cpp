@@ -3,6 +3,7 @@
 #include "base/text/strings.h"
 #include "engine/check/check_draft.h"
 #include "engine/plan/bind_settings.h"
+#include "engine/plan/recorded_origin.h"
 
 // Settings that are allowed, each by itself and together, but hardly meant: all of them are warnings.
 namespace sluice::engine::checking {
@@ -23,7 +24,7 @@ void doubt_lag(Draft& draft) {
 bool written_together(const Table& a, const char* key_a, const Table& b, const char* key_b) {
   const Entry* one = a.find(key_a);
   const Entry* other = b.find(key_b);
-  return one != nullptr && other != nullptr && one->value.where.source == other->value.where.source;
+  return one != nullptr && other != nullptr && were_written_together(one->value.where, other->value.where);
 }
 
 void doubt_checkpoint(Draft& draft) {

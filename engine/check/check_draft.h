@@ -187,6 +187,7 @@ void check_samples(Draft& draft);                        // of a group: are ther
 void bind_models(Draft& draft);                          // check_models.cpp: parameters and what follows from them
 void check_models(Draft& draft);                         // who uses which model, and how
 void check_forward_models(Draft& draft);  // check_forward_models.cpp: whose weights ranks of a role of their own have
+void check_shared_models(Draft& draft);   // check_shared_models.cpp: of those that ranks compute together
 void take_facts_of_averaged(Draft& draft, DraftModel& model);  // check_averages.cpp: as take_facts_of_base() of check_models.cpp
 void note_averages(Draft& draft);                              // before who uses which is noted: who trains one averages it
 bool may_use_average(ModelUse use);

@@ -29,8 +29,8 @@ int64_t groups_with_room(const Draft& draft, const PlanRole& role, const Worst& 
 
 // Where both roles have the tokens of [budget], one is judged for those that train, which need no less.
 void check_making(Draft& draft, const std::vector<Worst>& paths) {
-  if (draft.plan.roles.empty()) return;
-  const PlanRole& role = draft.plan.roles.back();
+  if (!draft.plan.has_roles()) return;
+  const PlanRole& role = draft.plan.sampling_role();
   const bool of_budget = own_tokens(draft, role) == nullptr && own_tokens(draft, *training_role(draft)) == nullptr;
   if (of_budget && !role.elastic) return;
   int64_t needed = 0, most_groups = 1;

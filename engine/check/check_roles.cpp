@@ -128,7 +128,7 @@ class RoleRules {
     const auto does_more = [&](const DraftNode& node) { return !samples(node) && !needs_no_role(node); };
     const bool some_sample = std::ranges::any_of(draft_.nodes, samples), some_more = std::ranges::any_of(draft_.nodes, does_more);
     if (some_sample && some_more) return false;
-    draft_.error("role-misplaced", draft_.plan.roles.front().where,
+    draft_.error("role-misplaced", draft_.plan.training_role().where,
                  std::string("roles part what samples from all else, and ") +
                      (some_sample ? "all that is here samples" : "nothing here samples"),
                  "without roles every rank does everything", "remove [cluster.roles], and on in all nodes");
@@ -336,7 +336,7 @@ void order_roles(Draft& draft, const RoleRules& rules) {
   int first = plan.ranks - plan.forward_ranks();
   for (PlanRole& of : plan.forward_roles) of.first_rank = std::exchange(first, first + of.ranks);
   if (plan.whole) plan.whole->first_rank = 0;
-  if (plan.roles.empty()) return;
+  if (!plan.has_roles()) return;
   plan.roles.front().first_rank = 0;
   plan.roles.back().first_rank = plan.owners();
 }
@@ -362,7 +362,7 @@ void check_forward_roles(Draft& draft) {
 
 // Of the ranks that sample each group has as many as every other.
 void check_sampling_groups(Draft& draft) {
-  const PlanRole& role = draft.plan.roles.back();
+  const PlanRole& role = draft.plan.sampling_role();
   const int64_t together = draft.plan.cluster.tensor_parallel, ranks = role.ranks;
   if (!draft.right.cluster_keys || ranks % together == 0) return;
   draft.error(
@@ -413,11 +413,11 @@ void check_roles(Draft& draft) {
   check_role_names(draft);
   RoleRules rules(draft);
   rules.check();
-  if (draft.plan.roles.empty()) return;
+  if (!draft.plan.has_roles()) return;
   draft.roles_known = rules.both_known() || rules.one_does_the_rest();
   if (!draft.roles_known) return;
   order_roles(draft, rules);
-  if (!draft.plan.roles.empty()) check_sampling_groups(draft);
+  if (draft.plan.has_roles()) check_sampling_groups(draft);
   check_elastic(draft);
   check_forward_roles(draft);
   if (draft.right.cluster_keys) settle_slots(draft.spec, draft.problems, draft.plan);

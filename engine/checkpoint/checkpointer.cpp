@@ -278,6 +278,7 @@ void Checkpointer::save_last() {
     writer_.write_model(name);
   }
   finish(cut);
+  others_.tell_that_it_is_saved(iterations);
 }
 
 void Checkpointer::finish_writing(std::chrono::seconds limit) {

@@ -92,22 +92,29 @@ void OwnParts::loop() {
   }
 }
 
-void OwnParts::save_last() {
+// Waits for: all ranks to come to that key. Ends when: they have, or the run has failed: then it throws.
+Contribution OwnParts::of_all(const Reductions::Key& key) const {
   const auto told = std::make_shared<std::promise<Contribution>>();
-  parts_.reductions.combine(Reductions::Key::last_save(), {},
-                            [told](Contribution of_all) { told->set_value(std::move(of_all)); });
-  const Contribution decision = told->get_future().get();
-  if (decision.empty()) return;
+  parts_.reductions.combine(key, {}, [told](Contribution of_all) { told->set_value(std::move(of_all)); });
+  Contribution of_all = told->get_future().get();
+  if (of_all.empty()) throw UserError("rank 0 could not save the run at its end", "look at what rank 0 said last");
+  return of_all;
+}
+
+void OwnParts::save_last() {
+  const auto iterations = static_cast<int64_t>(of_all(Reductions::Key::last_save()).front().top);
+  if (iterations == 0) return;
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return prepared_ && copied_.empty() && !writing_; });
   }
   for (const PlanModel& model : parts_.plan.models) {
     if (!model.usage.updated) continue;
-    const Part part{.model = model.name, .iterations = static_cast<int64_t>(decision.front().top), .at_the_end = true};
+    const Part part{.model = model.name, .iterations = iterations, .at_the_end = true};
     take_snapshot(parts_.models, part.model, part.iterations, CheckpointCopy::kNone);  // nothing changes any more
     write(part);
   }
+  of_all(key_of_last_checkpoint(parts_.plan, iterations));
 }
 
 }  // namespace sluice::engine

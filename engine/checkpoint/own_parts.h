@@ -39,8 +39,9 @@ class OwnParts {
   /// The node that updates `model` has ended the last of so many iterations, after which the run is saved; on its thread.
   void save(const std::string& model, int64_t iterations);
 
-  /// When no node runs any more. Waits for: rank 0 to say whether the run is saved at its end, and from where on; then writes.
-  /// Ends when: that is done, or the run has failed.
+  /// When no node runs any more. Waits for: rank 0 to say whether the run is saved at its end, and from where on; then writes,
+  /// and waits for rank 0 to have a whole checkpoint. Ends when: it has, or the run has failed. Throws UserError where it has
+  /// not, whoever could not write.
   void save_last();
 
   /// Whether a node waits for its model to be written.
@@ -57,6 +58,7 @@ class OwnParts {
   void loop();
   void write(const Part& part);
   void tell(const Part& part, const std::string& failure);
+  Contribution of_all(const Reductions::Key& key) const;
 
   const Parts parts_;
   std::mutex mutex_;  // guards what follows

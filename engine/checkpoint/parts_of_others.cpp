@@ -12,6 +12,11 @@ Reductions::Key key_of_part(const Plan& plan, const std::string& model, int64_t 
   return Reductions::Key::saved(iterations, static_cast<int>(&plan.model(model) - plan.models.data()), at_the_end);
 }
 
+// As that of a model after the last one.
+Reductions::Key key_of_last_checkpoint(const Plan& plan, int64_t iterations) {
+  return Reductions::Key::saved(iterations, static_cast<int>(plan.models.size()), /*at_the_end=*/true);
+}
+
 void PartsOfOthers::expect(const std::string& model, int64_t iterations, bool at_the_end) {
   if (plan_.owners() == 1) return;
   const Reductions::Key key = key_of_part(plan_, model, iterations, at_the_end);
@@ -25,9 +30,14 @@ void PartsOfOthers::expect(const std::string& model, int64_t iterations, bool at
 
 void PartsOfOthers::tell_of_last_save(int64_t iterations) {
   if (plan_.owners() == 1) return;
-  Contribution decision;
-  if (iterations > 0) decision.push_back(maximum_part("iterations", static_cast<double>(iterations)));
+  Contribution decision{maximum_part("iterations", static_cast<double>(iterations))};
   reductions_.combine(Reductions::Key::last_save(), std::move(decision), [](const Contribution&) {});
+}
+
+void PartsOfOthers::tell_that_it_is_saved(int64_t iterations) {
+  if (plan_.owners() == 1) return;
+  const auto key = key_of_last_checkpoint(plan_, iterations);
+  reductions_.combine(key, {maximum_part("iterations", static_cast<double>(iterations))}, [](const Contribution&) {});
 }
 
 // All of them, also when one has failed.

@@ -14,6 +14,9 @@ namespace sluice::engine {
 /// The key under which a rank tells rank 0 that it has written its part of a model, or why not.
 Reductions::Key key_of_part(const Plan& plan, const std::string& model, int64_t iterations, bool at_the_end);
 
+/// The key under which rank 0 tells that what the run has come to at its end, after so many iterations, is saved.
+Reductions::Key key_of_last_checkpoint(const Plan& plan, int64_t iterations);
+
 /// What rank 0 knows of the parts of a checkpoint that other ranks write (engine/checkpoint/own_parts.h). With one rank there are
 /// none. Thread-safe.
 class PartsOfOthers {
@@ -26,6 +29,9 @@ class PartsOfOthers {
 
   /// Tells all others that the run is saved at its end, after so many iterations; 0: it is not.
   void tell_of_last_save(int64_t iterations);
+
+  /// Tells all others that it is, in a whole checkpoint, for which they wait: so they fail with a run that is not saved.
+  void tell_that_it_is_saved(int64_t iterations);
 
   /// Waits for: what is expected. Ends when: all of it is written, or the run has failed. Throws UserError that names the first
   /// rank that could not write its part. Nothing is expected after it.

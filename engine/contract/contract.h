@@ -76,8 +76,7 @@ struct NodeNeeds {
   int64_t worst_sample_tokens = 0;   // likewise: prompt and response; of others where they compute longer ones than are made
   int64_t least_sample_tokens = 1;   // the least credit that a sample is admitted with
   int64_t on_demand_tokens = 0;      // rollouts: likewise where credit is taken on demand; 0: it takes the worst case at once
-  int64_t shared_prompt_tokens =
-      0;  // rollouts: the longest prompt, if its KV blocks are stored once for a group; 0: they are not
+  int64_t shared_prompt_tokens = 0;  // rollouts: the longest prompt, if its KV blocks are stored once for a group; else 0
   std::optional<PromptLimit> prompt_limit;  // rollouts
   int64_t least_samples = 1;                // of a group: with fewer the node has nothing to compare
   int64_t side_samples = 0;     // rollouts: samples that are made beside those of each group and do not travel with it, such

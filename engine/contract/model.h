@@ -47,16 +47,14 @@ struct ModelFacts {
   int64_t common_bytes = 0;     // of the live weights, what ranks may have in common: all but adapters
   int64_t published_bytes = 0;  // of each version that is kept for sampling, beside the live weights
   int64_t gradient_bytes = 0;   // 0 when frozen
-  int64_t passing_bytes =
-      0;  // of the gradients, what a backward holds at a time where ranks add them up in common; 0: they do not
-  std::function<int64_t(int64_t expert_ranks)>
-      shared_passing_bytes;     // likewise where so many share out experts; absent: the same
-  int64_t optimizer_bytes = 0;  // 0 when frozen
-  int64_t snapshot_bytes = 0;   // of the copy that is taken to be saved, without older versions; 0 when frozen
-  int64_t version_bytes = 0;    // of each older version that is saved
-  int64_t folder_bytes = 0;     // of the complete folder that is saved of it, beside snapshot and versions; 0 when frozen
-  int64_t wire_bytes = 0;       // of what ranks that train it send of a version to those that sample from it; 0 when frozen
-  int64_t received_bytes = 0;   // that one of those has beside its published versions; 0 when frozen
+  int64_t passing_bytes = 0;    // of these, what a backward holds at a time where ranks add them up in common; 0: they do not
+  std::function<int64_t(int64_t expert_ranks)> shared_passing_bytes;  // where so many share out experts; absent: these
+  int64_t optimizer_bytes = 0;                                        // 0 when frozen
+  int64_t snapshot_bytes = 0;  // of the copy that is taken to be saved, without older versions; 0 when frozen
+  int64_t version_bytes = 0;   // of each older version that is saved
+  int64_t folder_bytes = 0;    // of the complete folder that is saved of it, beside snapshot and versions; 0 when frozen
+  int64_t wire_bytes = 0;      // of what ranks that train it send of a version to those that sample from it; 0 when frozen
+  int64_t received_bytes = 0;  // that one of those has beside its published versions; 0 when frozen
   std::function<int64_t(int64_t ranks, int64_t expert_ranks)>
       shared_version_bytes;  // of published_bytes, what a rank has at most where so many sample together (ModelUsage)
   int64_t kv_bytes_per_token = 0;
@@ -199,8 +197,9 @@ struct ModelUsage {
   std::shared_ptr<Model> base;   // what facts.made_from() names, loaded before; null: none
   World world;                   // of the run, as those have it who schedule
   std::optional<World> holders;  // where passes are shared: the ranks that hold what is trained, with slots for all of them
-  PassGroups* passes =
-      nullptr;  // of ranks that compute its passes together, or for each other, and outlives it; null: this rank does so alone
+
+  // Of ranks that compute its passes together, or for each other, and outlives it. Null: this rank does so alone.
+  PassGroups* passes = nullptr;
   Forwarding forwarding = Forwarding::kNone;
   std::vector<int> peers;  // the ranks that it asks or answers then, of the run, as is its own number
   int own_rank = 0;

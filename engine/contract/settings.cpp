@@ -92,8 +92,7 @@ ParamSet<BudgetSettings> budget_params() {
       .harmless()
       .doc(
           "when credit is taken: \"worst_case\" for all that a group can become before it starts; \"on_demand\" for its prompts, "
-          "then "
-          "for what is sampled, where the youngest samples are preempted when the budget is exhausted");
+          "then for what is sampled, where the youngest samples are preempted when the budget is exhausted");
   return set;
 }
 
@@ -147,8 +146,7 @@ ParamSet<CheckpointSettings> checkpoint_params() {
       .harmless()
       .doc(
           "save the run so often, or as soon as the checkpoint before is made; 0: not by count. It is always saved at its end, "
-          "and "
-          "when it is interrupted");
+          "and when it is interrupted");
   set.param("every_minutes", &CheckpointSettings::every_minutes)
       .at_least(0)
       .unit("minutes")
@@ -213,8 +211,7 @@ ParamSet<ClusterSettings> cluster_params() {
       .unit("slots")
       .doc(
           "parts that the groups of an iteration are dealt out to; gradients are summed slot by slot, and slots in a fixed "
-          "order, "
-          "so a run has the same result on every number of ranks that divides it; unset: as many as there are ranks");
+          "order, so a run has the same result on every number of ranks that divides it; unset: as many as there are ranks");
   set.param("shard", &ClusterSettings::shard)
       .harmless()
       .doc(
@@ -235,8 +232,7 @@ ParamSet<ClusterSettings> cluster_params() {
       .doc(
           "so many of the ranks that train compute each pass of a model together, with a part of its tokens each (Ulysses); one "
           "of them has the micro-batches, and the others assist. Log-probabilities have the same bits, gradients round "
-          "otherwise; "
-          "a run of one rank does without");
+          "otherwise; a run of one rank does without");
   set.param("ring", &ClusterSettings::ring)
       .between(1, 256)
       .unit("blocks")
@@ -257,10 +253,9 @@ ParamSet<ClusterSettings> cluster_params() {
       .unit("ranks")
       .doc(
           "of the ranks of sequence_parallel, which it divides, so many share out the experts of each mixture, whole ones: a "
-          "rank "
-          "computes its own experts for the tokens of all of them, in passes and, without roles, in sampling, and holds no "
-          "others "
-          "of the weights that are sampled from. Tokens and log-probabilities have the same bits, gradients round otherwise");
+          "rank computes its own experts for the tokens of all of them, in passes and, without roles, in sampling, and holds no "
+          "others of the weights that are sampled from. Tokens and log-probabilities have the same bits, gradients round "
+          "otherwise");
   set.param("join_seconds", &ClusterSettings::join_seconds)
       .above(0)
       .at_most(kLongestWait)

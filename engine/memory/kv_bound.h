@@ -12,8 +12,7 @@ struct KvDemand {
   int64_t running_samples = 0;  // samples at most; 0: only their tokens limit them
   int64_t block_tokens = 1;     // a sample with credit of c tokens holds ceil(c / block_tokens) blocks
   int64_t samples_per_group = 1;
-  int64_t shared_prompt_tokens =
-      0;  // the longest prompt, where its whole blocks are stored once for a group; 0: each sample has its own
+  int64_t shared_prompt_tokens = 0;  // the longest prompt, where a group stores its whole blocks once; 0: each has its own
 };
 
 /// The most blocks that samples within `demand` can hold together: a pool of so many never keeps a sample waiting that has its

@@ -115,10 +115,10 @@ int64_t snapshot_bytes(const Plan& plan) {
 }
 
 int64_t predict_kv_bytes(const Plan& plan, const PlanPath& path, int64_t tokens_in_flight) {
-  const bool for_others = !plan.roles.empty();
+  const bool for_others = plan.has_roles();
   const int64_t tokens = for_others ? plan.share_of(path, tokens_in_flight) : in_flight(plan, path, tokens_in_flight);
   int64_t bytes = 0;
-  for (const ModelNeed& need : plan.nodes[static_cast<size_t>(path.maker())].needs.models) {
+  for (const ModelNeed& need : plan.maker_of(path).needs.models) {
     const PlanModel* model = plan.find_model(need.model);
     if (model == nullptr || need.use != ModelUse::kSamples || !path.rollout) continue;
     bytes = saturating_sum(bytes, worst_kv_bytes(plan, path, model->facts, tokens));
@@ -127,7 +127,7 @@ int64_t predict_kv_bytes(const Plan& plan, const PlanPath& path, int64_t tokens_
 }
 
 std::string place_of_pool(const Plan& plan, const PlanPath& path) {
-  for (const ModelNeed& need : plan.nodes[static_cast<size_t>(path.maker())].needs.models) {
+  for (const ModelNeed& need : plan.maker_of(path).needs.models) {
     const PlanModel* model = plan.find_model(need.model);
     if (model != nullptr && need.use == ModelUse::kSamples) return model->facts.device;
   }
@@ -140,9 +140,8 @@ int64_t column_tokens(const Plan& plan, const PlanPath& path, int64_t tokens_in_
   const int64_t trained = plan.trains(rank) ? in_flight(plan, path, tokens_in_flight) : 0,
                 share = plan.share_of(path, tokens_in_flight);
   if (!plan.samples(rank) || !plan.shares_making(path, share)) return trained;
-  if (plan.roles.empty()) return saturating_sum(trained, trained);
-  const PlanNode& maker = plan.nodes[static_cast<size_t>(path.maker())];
-  return saturating_product(share, takes_on_demand(plan.budget, *maker.type, maker.needs) ? 4 : 1);  // see RolloutWorker
+  if (!plan.has_roles()) return saturating_sum(trained, trained);
+  return saturating_product(share, plan.takes_on_demand(plan.maker_of(path)) ? 1 + kBudgetsInTheMaking : 1);
 }
 
 // Where the model is.
@@ -214,14 +213,14 @@ bool leaves_memory(const PlanMemory& memory) {
 // Only one iteration is in the rollout at a time. Where ranks make groups for each other, shorter ones of theirs may run beside
 // all of this rank's.
 int64_t worst_kv_bytes(const Plan& plan, const PlanPath& path, const ModelFacts& facts, int64_t tokens) {
-  const PlanNode& maker = plan.nodes[static_cast<size_t>(*path.rollout)];
+  const PlanNode& maker = plan.maker_of(path);
   const NodeNeeds& rollout = maker.needs;
   const int64_t of_group = saturating_sum(std::max<int64_t>(1, rollout.samples_per_group), rollout.side_samples);
   const int64_t groups = saturating_product(path.capacity.drawn_groups, plan.shares_making(path, tokens) ? plan.owners() : 1);
   const int64_t samples = saturating_product(groups, of_group);
-  const bool on_demand = takes_on_demand(plan.budget, *maker.type, rollout);
+  const bool on_demand = plan.takes_on_demand(maker);
   const KvDemand demand{
-      .tokens = std::min(tokens, saturating_product(path.capacity.iteration_tokens, plan.roles.empty() ? 1 : plan.owners())),
+      .tokens = std::min(tokens, saturating_product(path.capacity.iteration_tokens, plan.has_roles() ? plan.owners() : 1)),
       .least_sample_tokens = std::max<int64_t>(1, on_demand ? rollout.on_demand_tokens : rollout.least_sample_tokens),
       .worst_sample_tokens = rollout.worst_sample_tokens,
       .running_samples = rollout.running_samples > 0 ? std::min(rollout.running_samples, samples) : samples,
@@ -264,7 +263,7 @@ int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int r
     if (!plan.computes(rank, static_cast<int>(i))) continue;
     const PlanNode& node = plan.nodes[i];
     const PlanPath& path = plan.path_of(static_cast<int>(i));
-    const int64_t made = plan.nodes[static_cast<size_t>(path.maker())].needs.worst_sample_tokens;
+    const int64_t made = plan.maker_of(path).needs.worst_sample_tokens;
     const int64_t longest = std::max(made, node.needs.worst_sample_tokens);
     const int64_t micro_batch = path.capacity.micro_batch_tokens, pass = std::min(plan.budget.pass_tokens.value, micro_batch);
     const int64_t step = node.needs.step_tokens > 0 ? node.needs.step_tokens : micro_batch;

@@ -35,9 +35,9 @@ double MemoryNeed::share() const {
 std::vector<MemoryNeed> memory_needs(const Plan& plan) {
   std::vector<MemoryNeed> needs;
   const std::vector<const PlanRole*> roles = plan.all_roles();
-  if (roles.empty()) add_needs(needs, {.memory = plan.memory, .role = {}}, plan.devices);
+  if (roles.empty()) add_needs(needs, {.memory = plan.memory, .role = {}, .ranks = plan.ranks}, plan.devices);
   for (const PlanRole* const role : roles)
-    add_needs(needs, {.memory = role->memory, .role = role->name, .rank = role->first_rank}, role->devices);
+    add_needs(needs, {.memory = role->memory, .role = role->name, .rank = role->first_rank, .ranks = role->ranks}, role->devices);
   return needs;
 }
 

@@ -14,6 +14,7 @@ struct MemoryNeed {
   PlanMemory memory;
   std::string role;           // of whose ranks; empty: there are no roles
   int rank = 0;               // the first of these
+  int ranks = 1;              // and how many they are
   std::string place = kHost;  // or a device
 
   bool is_host() const { return place == kHost; }

@@ -13,7 +13,7 @@ constexpr int64_t kAskedBytes = 3 * sizeof(int64_t), kAnswerBytes = sizeof(float
 // Of an iteration, on a rank that asks. A node may make samples longer than they came.
 int64_t asked_tokens(const Plan& plan, int node) {
   const PlanPath& path = plan.path_of(node);
-  const int64_t made = plan.nodes[static_cast<size_t>(path.maker())].needs.worst_sample_tokens;
+  const int64_t made = plan.maker_of(path).needs.worst_sample_tokens;
   const int64_t longest = plan.nodes[static_cast<size_t>(node)].needs.worst_sample_tokens;
   const int64_t tokens = path.capacity.iteration_tokens;
   return made > 0 && longest > made ? saturating_product(tokens / made + 1, longest) : tokens;
@@ -35,7 +35,7 @@ void add_passes(const Plan& plan, RoleTraffic& traffic) {
 RoleTraffic role_traffic(const Plan& plan) {
   RoleTraffic traffic;
   add_passes(plan, traffic);
-  if (plan.roles.empty()) return traffic;
+  if (!plan.has_roles()) return traffic;
   for (const PlanModel& model : plan.models) {
     const auto usage = plan.usage_on(0, model);
     if (usage && usage->sent) traffic.versions.push_back({model.name, model.facts.wire_bytes});

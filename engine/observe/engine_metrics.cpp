@@ -54,13 +54,13 @@ std::string busy_seconds_of_node(const std::string& node) { return "time/node/" 
 
 bool sends_weights(const Plan& plan) {
   const auto is_sent = [](const PlanModel& model) { return model.usage.updated && model.usage.versions.readable > 0; };
-  return !plan.roles.empty() && std::ranges::any_of(plan.models, is_sent);
+  return plan.has_roles() && std::ranges::any_of(plan.models, is_sent);
 }
 
 std::string of_filter(const std::string& node, const std::string& what) { return "filter/" + node + "/" + what; }
 
 std::string dropped_by_length_name(const Plan& plan, const PlanPath& path) {
-  return prefixed_metric(plan.nodes[static_cast<size_t>(path.maker())].metrics_prefix, "rollout/dropped_by_length");
+  return prefixed_metric(plan.maker_of(path).metrics_prefix, "rollout/dropped_by_length");
 }
 
 std::optional<double> dropped_by_length(const Plan& plan, const PlanPath& path, const IterationReport& report) {
@@ -81,7 +81,7 @@ std::optional<double> dropped_by_length(const Plan& plan, const PlanPath& path, 
 
 std::string action_tokens(const Plan& plan) {
   const PlanPath& path = plan.main_path();
-  const PlanNode& node = plan.nodes[static_cast<size_t>(path.maker())];
+  const PlanNode& node = plan.maker_of(path);
   return prefixed_metric(node.metrics_prefix, path.rollout ? kSampledTokens : kActionTokens);
 }
 
@@ -98,10 +98,10 @@ void declare(NodeKind kind, const NodeNeeds& needs, bool gives_batches, bool mea
   if (kind == NodeKind::kRollout) add(kKvBytesMax, Metric::kMaximum);
   if (kind == NodeKind::kRollout && measures) add(kPolicyVersion, Metric::kValue);
   if (!needs.drops_groups) return;
-  for (const char* what : {"groups_kept", "groups_dropped"}) add(of_filter("NODE", what), Metric::kSum);
+  for (const char* what : {kGroupsKept, kGroupsDropped}) add(of_filter("NODE", what), Metric::kSum);
   for (const char* what : {kDroppedSamples, kDroppedTokens}) add(of_filter("NODE", what), Metric::kMean);
   if (needs.most_draws <= 1) return;
-  for (const char* what : {"groups_surplus", "groups_missing"}) add(of_filter("NODE", what), Metric::kSum);
+  for (const char* what : {kGroupsSurplus, kGroupsMissing}) add(of_filter("NODE", what), Metric::kSum);
 }
 
 std::vector<std::string> names_of(const PlanNode& node) {

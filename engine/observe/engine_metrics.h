@@ -50,8 +50,14 @@ std::string busy_seconds_of_node(const std::string& node);
 /// Ranks train a model for others that sample from it.
 bool sends_weights(const Plan& plan);
 
-/// What a filter let through: `what` is groups_kept, groups_dropped, groups_surplus or groups_missing, or one of the shares.
+/// A number of a filter: `what` is one of those below.
 std::string of_filter(const std::string& node, const std::string& what);
+
+// What it let through; the last two where it has dropped groups replaced.
+inline constexpr const char* kGroupsKept = "groups_kept";
+inline constexpr const char* kGroupsDropped = "groups_dropped";
+inline constexpr const char* kGroupsSurplus = "groups_surplus";
+inline constexpr const char* kGroupsMissing = "groups_missing";
 
 // Shares of the samples that a node was given, and of their actions, that it took out of what is trained on: weighted means.
 // The engine records them of filters; a node that takes out single samples declares them, and records them itself.

@@ -17,10 +17,28 @@ constexpr auto kReportingPeriod = std::chrono::milliseconds(500);
 // The most that counts between two looks. Where more has passed this thread did not run, so nobody can be blamed.
 constexpr double kMostBetweenLooks = 1;
 
+constexpr size_t kRanksTold = 16;
+
 std::string counted(const RunStatus::Edge& edge) {
   return "edge " + edge.from + " -> " + edge.to + ": " + std::to_string(edge.micro_batches) +
          (edge.micro_batches == 1 ? " micro-batch" : " micro-batches") + ", " + plural(edge.tokens, "token") + ", " +
          std::to_string(edge.bytes) + " bytes";
+}
+
+std::string seen(const RankSeen& rank) {
+  return "rank " + std::to_string(rank.rank) + " (host " + rank.host + ", pid " + std::to_string(rank.pid) +
+         ") gave its last sign " + human_seconds(rank.silent_seconds) + " ago: " + rank.last.doing;
+}
+
+// All ranks live, or one would have been named as lost.
+void tell_of_ranks(const RunStatus& status, bool somebody_works, Problem& problem) {
+  const size_t told = std::min(status.ranks.size(), kRanksTold);
+  for (size_t i = 0; i < told; ++i) problem.notes.push_back(seen(status.ranks[i]));
+  if (told < status.ranks.size())
+    problem.notes.push_back("and " + plural(static_cast<int64_t>(status.ranks.size() - told), "more rank"));
+  if (status.ranks.size() > 1 && !somebody_works)
+    problem.notes.push_back(
+        "where no rank works, something between them was lost or damaged: look at the network between their hosts");
 }
 
 }  // namespace
@@ -49,6 +67,7 @@ Problem stall_problem(const RunStatus& status, double stall_seconds) {
   for (const RunStatus::Edge& edge : status.edges) {
     if (edge.micro_batches > 0) problem.notes.push_back(counted(edge));
   }
+  tell_of_ranks(status, !who.empty(), problem);
   problem.help = "if the work is only slow, raise stall_seconds in [runtime]; 0 waits for ever";
   return problem;
 }

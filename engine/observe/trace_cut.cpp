@@ -43,14 +43,9 @@ std::optional<Event> event_of(std::string_view line) {
   }
 }
 
-}  // namespace
-
-int64_t cut_trace(const std::filesystem::path& path, int64_t iterations, FileSystem& files) {
-  if (!is_there(path)) return 0;
-  const MappedFile old(path);
+// Into `shorter`; returns the end of its last event.
+int64_t write_events_before(int64_t iterations, const MappedFile& old, const std::filesystem::path& shorter, FileSystem& files) {
   std::string_view rest(reinterpret_cast<const char*>(old.bytes().data()), old.bytes().size());
-  std::filesystem::path shorter = path;
-  shorter += ".tmp";
   OutputFile file(shorter, OutputFile::Mode::kTruncate, files);
   std::string text = "[\n";
   int64_t last_ns = 0;
@@ -68,8 +63,24 @@ int64_t cut_trace(const std::filesystem::path& path, int64_t iterations, FileSys
   }
   file.write(text);
   file.close();
-  replace_path(shorter, path, files);
   return last_ns;
+}
+
+}  // namespace
+
+int64_t cut_trace(const std::filesystem::path& path, int64_t iterations, FileSystem& files) {
+  if (!is_there(path)) return 0;
+  const MappedFile old(path);
+  std::filesystem::path shorter = path;
+  shorter += ".tmp";
+  try {
+    const int64_t last_ns = write_events_before(iterations, old, shorter, files);
+    replace_path(shorter, path, files);
+    return last_ns;
+  } catch (...) {
+    files.remove_file(shorter);  // on a full disk it would take what space is left
+    throw;
+  }
 }
 
 }  // namespace sluice::engine

@@ -252,7 +252,7 @@ bool bind_roles(const PipelineSpec& spec, const Registry& registry, Problems& pr
     first += static_cast<int>(settings.ranks);
   }
   if (plan.ranks == 0) plan.ranks = std::max(first, 1);
-  if (plan.roles.empty() || first == plan.ranks || !right) return right;
+  if (!plan.has_roles() || first == plan.ranks || !right) return right;
   problems.push_back(
       {.kind = "roles-without-ranks",
        .where = spec.roles.front().name.where,
@@ -308,7 +308,7 @@ RightSettings bind_settings(const PipelineSpec& spec, const Registry& registry, 
   check_ring(spec, problems, plan);
   right.cluster_keys &= bind_roles(spec, registry, problems, plan);
   check_expert_ranks(spec, problems, plan);
-  if (plan.roles.empty()) settle_slots(spec, problems, plan);
+  if (!plan.has_roles()) settle_slots(spec, problems, plan);
   right.cluster = count_of_errors(problems) == before;
   bind_devices(spec, registry, problems, plan);
   check_checkpoint_folder(spec.checkpoint, problems);
@@ -316,7 +316,7 @@ RightSettings bind_settings(const PipelineSpec& spec, const Registry& registry, 
 }
 
 void settle_slots(const PipelineSpec& spec, Problems& problems, Plan& plan) {
-  if (plan.roles.empty()) check_sampling_ranks(spec, problems, plan);
+  if (!plan.has_roles()) check_sampling_ranks(spec, problems, plan);
   check_sharing(spec, problems, plan);
   if (!check_groups(spec, problems, plan)) return;
   if (plan.ranks > 1 && !plan.cluster.slots) take_slots_of_ranks(plan);

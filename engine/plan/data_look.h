@@ -10,11 +10,12 @@
 
 namespace sluice::engine {
 
-/// How much of its data a source looks at before a run.
+/// How much of its data a node looks at before a run.
 enum class DataDepth { kBeginning, kAll };  // the first rows of each file, or everything that a run would check
 
-/// What the function of Contract::data() may ask of the pipeline, and where it reports. Nothing is loaded: of models it knows the
-/// folders. What is wrong in a data file it may also throw, as a UserError with its places. One thread.
+/// What the function of Contract::data() may ask of the pipeline, and where it reports: a source looks at its rows, others at
+/// texts of their parameters beside a tokenizer. Nothing is loaded: of models it knows the folders. What is wrong in a data file
+/// it may also throw, as a UserError with its places. One thread.
 class DataLook {
  public:
   /// All outlive it. `table`: that of the node.
@@ -28,7 +29,7 @@ class DataLook {
 
   bool all() const { return depth_ == DataDepth::kAll; }
 
-  /// How the path of the source takes part in the run: it only measures; a filter has dropped groups replaced.
+  /// How the path of the node takes part in the run: it only measures; a filter has dropped groups replaced.
   int64_t iterations() const { return plan_.pipeline.iterations; }
   bool measures() const { return path_.measures(); }
   bool refills() const { return path_.refill.has_value(); }
@@ -36,7 +37,7 @@ class DataLook {
   /// Of the tokenizer and chat template of a model of the pipeline; empty: it has none.
   std::filesystem::path folder_of(const std::string& model) const;
 
-  /// The model that samples what this source gives; empty: nothing samples.
+  /// The model that samples on the path of the node; empty: none does.
   std::string sampled_model() const;
 
   /// What the node that does so takes; nothing: it does not say.

@@ -70,7 +70,7 @@ bool uses_for(const Plan& plan, int rank, int node, const PlanModel& model) {
   if (!plan.assists(rank)) return plan.has(rank, node);
   const PlanNode& of = plan.nodes[static_cast<size_t>(node)];
   const bool samples = of.type->kind == NodeKind::kRollout;
-  if (!plan.roles.empty() && samples != plan.assists_sampling(rank)) return false;
+  if (plan.has_roles() && samples != plan.assists_sampling(rank)) return false;
   if (samples) return plan.sampling_ranks() > 1 || plan.sampling_expert_ranks(model.facts) > 1;
   return computes_in_passes(*of.type, of.needs);
 }
@@ -94,7 +94,7 @@ std::optional<ModelUsage> Plan::usage_on(int rank, const PlanModel& model) const
   usage.receivers = receivers();
   if (const PlanRole* const role = forward_role_of(model)) return forward_usage(*this, rank, *role, std::move(usage));
   if (forwards(rank)) return std::nullopt;
-  if (roles.empty() && !assists(rank)) return usage;
+  if (!has_roles() && !assists(rank)) return usage;
   const bool is_trained = usage.updated, is_sampled = usage.versions.readable > 0;
   const auto is_used = [&](const PlanModel& used) {
     for (size_t i = 0; i < nodes.size(); ++i) {
@@ -104,7 +104,7 @@ std::optional<ModelUsage> Plan::usage_on(int rank, const PlanModel& model) const
   };
   const auto is_base_of_used = [&](const PlanModel& other) { return other.facts.base_of == model.name && is_used(other); };
   if (!is_used(model) && std::ranges::none_of(models, is_base_of_used)) return std::nullopt;
-  if (roles.empty()) {
+  if (!has_roles()) {
     if (place_in_group(*this, rank) >= usage.sampling_places()) usage.versions.readable = 0;
     return usage;
   }
@@ -142,8 +142,8 @@ int Plan::index_of(const std::string& node) const {
   return found == nodes.end() ? -1 : static_cast<int>(found - nodes.begin());
 }
 
-bool takes_on_demand(const BudgetSettings& budget, const NodeType& type, const NodeNeeds& needs) {
-  return budget.admission == Admission::kOnDemand && type.kind == NodeKind::kRollout && needs.on_demand_tokens > 0;
+bool Plan::takes_on_demand(const PlanNode& node) const {
+  return budget.admission == Admission::kOnDemand && node.type->kind == NodeKind::kRollout && node.needs.on_demand_tokens > 0;
 }
 
 int64_t PlanPath::version_for(int64_t iteration) const {
@@ -155,6 +155,8 @@ const PlanPath& Plan::path_of(int node) const { return paths[static_cast<size_t>
 
 const PlanPath& Plan::main_path() const { return *std::ranges::find_if_not(paths, &PlanPath::measures); }
 
+const PlanNode& Plan::maker_of(const PlanPath& path) const { return nodes[static_cast<size_t>(path.maker())]; }
+
 bool Plan::is_inside_rollout(int node) const { return path_of(node).rollout && path_of(node).source == node; }
 
 int64_t Plan::share_of(const PlanPath& path, int64_t tokens) const {
@@ -165,10 +167,9 @@ int64_t Plan::share_of(const PlanPath& path, int64_t tokens) const {
 
 // Groups with credit on demand are handed on in order by whoever makes them, which those of several ranks would not be.
 bool Plan::shares_making(const PlanPath& path, int64_t share) const {
-  if (!roles.empty()) return path.rollout.has_value();
+  if (has_roles()) return path.rollout.has_value();
   if (ranks == 1 || !path.rollout || path.measures() || share >= path.capacity.iteration_tokens) return false;
-  const PlanNode& maker = nodes[static_cast<size_t>(*path.rollout)];
-  return !takes_on_demand(budget, *maker.type, maker.needs);
+  return !takes_on_demand(maker_of(path));
 }
 
 bool Plan::shares_making() const {
@@ -179,7 +180,7 @@ bool Plan::shares_making() const {
 int64_t Plan::token_capacity() const {
   int64_t tokens = 0;
   for (const PlanPath& path : paths) {
-    for (int budgets = roles.empty() && shares_making(path) ? 2 : 1; budgets > 0; --budgets)
+    for (int budgets = !has_roles() && shares_making(path) ? 2 : 1; budgets > 0; --budgets)
       tokens = saturating_sum(tokens, path.tokens_in_flight);
   }
   return tokens;

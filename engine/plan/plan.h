@@ -39,8 +39,9 @@ struct PlanNode {
   std::vector<int> writes;   // likewise
   std::vector<int> frees;    // columns for which this is the last reader on every path
   int stream = -1;           // the filter that its micro-batches have passed last; -1: they come from the path's intake
-  int64_t worst_tokens =
-      0;  // the most tokens it can hold or cause at once: a barrier an iteration, a join what waits for the other inputs
+
+  // The most tokens it can hold or cause at once: a barrier an iteration, a join what waits for the other inputs.
+  int64_t worst_tokens = 0;
 
   bool joins() const { return inputs.size() > 1; }
   bool is_barrier() const { return needs.scope == Scope::kIteration; }
@@ -52,9 +53,6 @@ struct PlanNode {
 /// Whether a node computes a model over micro-batches, and so in passes of at most [budget] pass_tokens. Sources have a model for
 /// its text alone, rollouts work in steps of their own.
 bool computes_in_passes(const NodeType& type, const NodeNeeds& needs);
-
-/// Whether a rollout's groups are admitted with less than they may become: it can, and [budget] admission asks for it.
-bool takes_on_demand(const BudgetSettings& budget, const NodeType& type, const NodeNeeds& needs);
 
 /// An edge with the columns that are alive on it.
 struct PlanEdge {
@@ -83,12 +81,15 @@ struct PlanCapacity {
                                    // are replaced
   int64_t iteration_tokens = 0;    // all groups drawn in an iteration
   int64_t micro_batch_tokens = 0;  // the largest micro-batch that can come about
-  int64_t in_flight_tokens =
-      0;  // the most that is ever in flight: the path's share, or less where the iterations that can be open hold less
-  int64_t open_iterations = 1;  // the most iterations of which tokens can be in flight at once
-  int64_t tokens_needed = 0;    // the smallest share that cannot stall
-  std::string needed_by;        // the node that needs it
+  int64_t in_flight_tokens = 0;    // the most that is ever in flight: the path's share, or less where the iterations that
+                                   // can be open hold less
+  int64_t open_iterations = 1;     // the most iterations of which tokens can be in flight at once
+  int64_t tokens_needed = 0;       // the smallest share that cannot stall
+  std::string needed_by;           // the node that needs it
 };
+
+/// What a rank that samples for others has begun at most, in budgets of its path, where credit is taken on demand.
+constexpr int64_t kBudgetsInTheMaking = 3;
 
 /// One source, its rollout if it has one, and all that is after them. Paths do not meet: they share executors and models.
 struct PlanPath {
@@ -150,7 +151,7 @@ struct Plan : RankLayout {
 
   /// Of the ranks that compute passes together, those that have whole experts each of what is sampled from: 1, where all have
   /// columns alone.
-  int sampling_expert_ranks(const ModelFacts& facts) const { return facts.is_mixture() && roles.empty() ? expert_ranks() : 1; }
+  int sampling_expert_ranks(const ModelFacts& facts) const { return facts.is_mixture() && !has_roles() ? expert_ranks() : 1; }
 
   /// The role whose ranks compute a node's passes, or hold a model; null: none of forward_roles.
   const PlanRole* forward_role_of(const PlanNode& node) const;
@@ -168,8 +169,8 @@ struct Plan : RankLayout {
 
   /// Of [budget] or of the roles: tokens that are in flight on a rank for what it trains; on one that samples for what it makes;
   /// and of these those of a path.
-  int64_t training_tokens() const { return roles.empty() ? tokens_of_all() : roles.front().tokens_in_flight; }
-  int64_t making_tokens() const { return roles.empty() ? tokens_of_all() : roles.back().tokens_in_flight; }
+  int64_t training_tokens() const { return has_roles() ? training_role().tokens_in_flight : tokens_of_all(); }
+  int64_t making_tokens() const { return has_roles() ? sampling_role().tokens_in_flight : tokens_of_all(); }
   int64_t making_tokens(const PlanPath& path) const { return share_of(path, making_tokens()); }
 
   /// Whether ranks make groups of a path for others, where the path's share of the budget is so much: those that sample for those
@@ -179,6 +180,9 @@ struct Plan : RankLayout {
   bool shares_making(const PlanPath& path) const { return shares_making(path, path.tokens_in_flight); }
   bool shares_making() const;      // of some path
   int64_t token_capacity() const;  // of all budgets of a rank
+
+  /// Whether a node is a rollout whose groups are admitted with less than they may become: it can, and [budget] says so.
+  bool takes_on_demand(const PlanNode& node) const;
 
   /// By name. Null where there is none; the others throw InternalError.
   const PlanModel* find_model(const std::string& name) const;
@@ -192,6 +196,7 @@ struct Plan : RankLayout {
   int index_of(const std::string& node) const;                            // -1: no such node
   const PlanPath& path_of(int node) const;                                // on which a node lies
   const PlanPath& main_path() const;                                      // the first that does not measure
+  const PlanNode& maker_of(const PlanPath& path) const;                   // that micro-batches come from
   bool is_inside_rollout(int node) const;                                 // a source whose work is part of its rollout's
   int64_t share_of(const PlanPath& path, int64_t tokens) const;           // of a budget of so many tokens
   std::vector<TextCheck> text_checks(const PlanNode& writer) const;       // of its text columns, by nodes that read them

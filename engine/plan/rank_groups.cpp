@@ -19,10 +19,10 @@ struct Groups {
 };
 
 Groups groups_with(const RankLayout& layout, int rank) {
-  const bool samples_for_others = !layout.roles.empty() && !layout.holds_trained(rank);
+  const bool samples_for_others = layout.has_roles() && !layout.holds_trained(rank);
   if (samples_for_others)
     return {.first_leader = layout.owners(), .first_assistant = layout.scheduling_ranks(), .size = layout.sampling_ranks()};
-  const int first = layout.roles.empty() ? layout.scheduling_ranks() : layout.owners() + layout.roles.back().ranks;
+  const int first = layout.has_roles() ? layout.owners() + layout.sampling_role().ranks : layout.scheduling_ranks();
   return {.first_leader = 0, .first_assistant = first, .size = layout.pass_ranks()};
 }
 
@@ -79,7 +79,7 @@ World trainers_of(const RankLayout& layout, int rank) {
 
 SharingRanks sharing_with(const RankLayout& layout, int rank) {
   // Those that hold what is trained, in the order of their numbers in the run.
-  const int leaders = layout.owners(), between = layout.roles.empty() ? 0 : layout.roles.back().ranks,
+  const int leaders = layout.owners(), between = layout.has_roles() ? layout.sampling_role().ranks : 0,
             count = layout.shard_ranks();
   const int index = rank < leaders ? rank : rank - between;
   const auto number = [&](int of) { return of < leaders ? of : of + between; };

@@ -23,18 +23,18 @@ const PlanRole* RankLayout::role_of(int rank) const {
   for (const PlanRole& role : forward_roles) {
     if (role.first_rank <= rank && rank < role.first_rank + role.ranks) return &role;
   }
-  if (roles.empty()) return whole ? &*whole : nullptr;
-  return holds_trained(rank) ? &roles.front() : &roles.back();
+  if (!has_roles()) return whole ? &*whole : nullptr;
+  return holds_trained(rank) ? &training_role() : &sampling_role();
 }
 
 std::vector<int> RankLayout::receivers() const {
-  std::vector<int> ranks(roles.empty() ? 0 : static_cast<size_t>(roles.back().ranks));
+  std::vector<int> ranks(has_roles() ? static_cast<size_t>(sampling_role().ranks) : 0);
   std::iota(ranks.begin(), ranks.end(), owners());
   return ranks;
 }
 
 RankRange RankLayout::expendable() const {
-  const bool is_elastic = !roles.empty() && roles.back().elastic;
+  const bool is_elastic = has_roles() && sampling_role().elastic;
   return is_elastic ? RankRange{.first = owners(), .count = samplers()} : RankRange();
 }
 

@@ -38,6 +38,11 @@ struct RankLayout {
   std::optional<PlanRole> whole;        // of this role, where there are others; nothing: there are none
   std::vector<PlanRole> forward_roles;  // whose ranks compute passes of frozen models for those that train; after all others
 
+  /// Whether some ranks train and others sample. Only then there are these two, the first of all roles.
+  bool has_roles() const { return !roles.empty(); }
+  const PlanRole& training_role() const { return roles.front(); }
+  const PlanRole& sampling_role() const { return roles.back(); }
+
   /// All roles, in the order of their first ranks. Empty: every rank does everything.
   std::vector<const PlanRole*> all_roles() const;
 
@@ -46,25 +51,25 @@ struct RankLayout {
   bool forwards(int rank) const { return rank >= ranks - forward_ranks(); }
 
   /// Ranks that hold what is trained, and how many of them compute a pass together: one of these leads and the others assist.
-  int training_ranks() const { return roles.empty() ? ranks - forward_ranks() : roles.front().ranks; }
+  int training_ranks() const { return has_roles() ? training_role().ranks : ranks - forward_ranks(); }
   int pass_ranks() const { return ranks == 1 ? 1 : static_cast<int>(cluster.sequence_parallel); }
   int ring() const { return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.ring); }  // blocks that these make
 
   /// Ranks that sample a token together: without roles the first ones of those that compute passes together, and with roles ranks
   /// of the one that samples, of which one leads and the others assist.
-  int sampling_ranks() const { return roles.empty() && pass_ranks() == 1 ? 1 : static_cast<int>(cluster.tensor_parallel); }
+  int sampling_ranks() const { return !has_roles() && pass_ranks() == 1 ? 1 : static_cast<int>(cluster.tensor_parallel); }
 
   /// Ranks next to each other that have the experts of a layer between them.
   int expert_ranks() const { return pass_ranks() == 1 ? 1 : static_cast<int>(cluster.expert_parallel); }
 
   /// Ranks that have micro-batches, and those that sample: all that schedule, or with roles the first ones and the others.
   int owners() const { return std::max(1, training_ranks() / pass_ranks()); }
-  int samplers() const { return roles.empty() ? owners() : std::max(1, roles.back().ranks / sampling_ranks()); }
-  int scheduling_ranks() const { return roles.empty() ? owners() : owners() + samplers(); }
+  int samplers() const { return has_roles() ? std::max(1, sampling_role().ranks / sampling_ranks()) : owners(); }
+  int scheduling_ranks() const { return has_roles() ? owners() + samplers() : owners(); }
   bool trains(int rank) const { return rank < owners(); }
   bool samples(int rank) const { return scheduling_ranks() - samplers() <= rank && rank < scheduling_ranks(); }
   bool assists(int rank) const { return scheduling_ranks() <= rank; }
-  bool assists_sampling(int rank) const { return !roles.empty() && assists(rank) && rank < owners() + roles.back().ranks; }
+  bool assists_sampling(int rank) const { return has_roles() && assists(rank) && rank < owners() + sampling_role().ranks; }
   bool holds_trained(int rank) const { return trains(rank) || (assists(rank) && !assists_sampling(rank) && !forwards(rank)); }
 
   /// With roles: the ranks that get each version of the weights.

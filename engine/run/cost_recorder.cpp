@@ -73,7 +73,7 @@ void CostRecorder::packed(int64_t iteration, const Layout& layout) {
 
 void CostRecorder::reported(const IterationReport& report) {
   const std::lock_guard lock(mutex_);
-  iterations_ = report.iteration + 1;
+  ++iterations_;  // of this process: a run that goes on has begun before it
   for (size_t i = 0; i < plan_.nodes.size(); ++i) {
     const PlanNode& node = plan_.nodes[i];
     const auto metric = [&](const std::string& name) {
@@ -82,9 +82,9 @@ void CostRecorder::reported(const IterationReport& report) {
     };
     if (node.needs.drops_groups) {
       const auto of_filter = [&](const char* name) { return metric(metrics::of_filter(node.name, name)); };
-      const double passed = of_filter("groups_kept") + of_filter("groups_surplus");
+      const double passed = of_filter(metrics::kGroupsKept) + of_filter(metrics::kGroupsSurplus);
       filtered_[i].passed += passed;
-      filtered_[i].arrived += passed + of_filter("groups_dropped");
+      filtered_[i].arrived += passed + of_filter(metrics::kGroupsDropped);
     }
     if (node.type->kind == NodeKind::kRollout) {
       guessed_[i].steps += metric(metrics::kGuessedSteps);

@@ -78,7 +78,7 @@ struct RunOptions {
 
   /// Of a rank that comes into a run that goes on: called once, when the models are loaded. Tells the others that it is ready,
   /// and returns which version of the weights is the first that it gets; what it throws the constructor throws. Empty: this rank
-  /// has been there from the begin on.
+  /// has been there from the beginning.
   std::function<int64_t()> comes_in;
 
   ReplaceableParts replaced;  // for tests

@@ -43,7 +43,7 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
     if (plan.trains(reductions.world().rank))
       own_parts.emplace(OwnParts::Parts{plan, options.folder, std::move(models), confined, reductions});
     rank_trace.emplace(reductions.world().rank, plan.executors.size(), clock.begin_ns());
-    if (!plan.roles.empty()) rank_costs.emplace(plan, reductions.world().rank);
+    if (plan.has_roles()) rank_costs.emplace(plan, reductions.world().rank);
   }
   if (options.comes_in) first_version = options.comes_in();
   driver.emplace(plan, driver_parts(std::move(workload)));

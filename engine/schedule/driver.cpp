@@ -46,8 +46,8 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
       tell(std::move(parts.tell)),
       hear(std::move(parts.hear)),
       paths(make_paths(plan, parts.replaced)),
-      roll_call(plan.roles.empty() ? nullptr
-                                   : std::make_shared<RollCall>(parts.links.value().mail, ranks_that_sample(plan), parts.begun)),
+      roll_call(plan.has_roles() ? std::make_shared<RollCall>(parts.links.value().mail, ranks_that_sample(plan), parts.begun)
+                                 : nullptr),
       state{.plan = plan,
             .clock = parts.clock,
             .reductions = parts.reductions,
@@ -182,7 +182,7 @@ Intake::Parts Driver::Impl::intake_parts(size_t path) {
   parts.source = host(plan.source, /*rewinds=*/plan.measures());
   if (plan.rollout) parts.rollout = host(*plan.rollout, /*rewinds=*/false);
   if (state.plan.shares_making(plan)) parts.help = help.get();
-  if (state.plan.roles.empty()) return parts;
+  if (!state.plan.has_roles()) return parts;
   parts.tells = help.get();
   parts.samplers = samplers();
   return parts;

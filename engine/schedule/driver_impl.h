@@ -39,7 +39,7 @@ struct Driver::Impl {
   void notify_intakes();
   MutualHelp::Events help_events();
   bool samplers_may_be_lost() const { return state.plan.expendable().any(); }
-  std::vector<int> samplers() const { return samplers_that_ask(state.world, samplers_may_be_lost()); }
+  std::vector<int> samplers() const { return samplers_that_ask(state.world, asked_by_samplers(state.plan)); }
   Contribution own_contribution(int64_t iteration);
   MetricRow measured();
   void end_own(int64_t iteration);

@@ -59,7 +59,7 @@ std::vector<std::string> take_guesses(const Plan& plan, const std::map<std::stri
       continue;
     }
     const PlanPath& path = plan.path_of(plan.index_of(node.name));
-    if (takes_on_demand(plan.budget, *node.type, node.needs) || !path.rollout) continue;  // where it guesses nothing
+    if (plan.takes_on_demand(node) || !path.rollout) continue;  // where it guesses nothing
     Guesses guesses{.samples = of->second.samples};
     if (right) {
       const StepGuesses assumed = guesses_at(*right, of->second.tokens);

@@ -169,7 +169,7 @@ bool RankSimulation::some_executor_works(bool forward) const {
 // come to them, while a rank waits for its next work: so what keeps that counts first.
 int64_t RankSimulation::RankUse::*RankSimulation::waited() const {
   if (waits_for_answers()) return &RankUse::for_others;
-  if (!plan_.roles.empty()) {
+  if (plan_.has_roles()) {
     const Driver::Idle reason = driver_.idle_reason();
     if (!plan_.trains(rank_) && reason == Driver::Idle::kNoWeights)
       return waits_.weights > 0 ? &RankUse::for_network : &RankUse::for_weights;

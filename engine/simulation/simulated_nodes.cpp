@@ -17,8 +17,6 @@ constexpr uint64_t kLengths = 0x6c656e67746873;                      // sets the
 constexpr int64_t kRoom = 16;                                        // tokens of credit that a sample asks for at once
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
-const PlanNode& sampler_of(const Plan& plan, const PlanPath& path) { return plan.nodes[static_cast<size_t>(path.maker())]; }
-
 /// How long prompts and responses are.
 class LengthDraws {
  public:
@@ -77,7 +75,7 @@ class SimulatedSource final : public Source {
       : world_(world),
         draws_(plan, path, costs),
         makes_samples_(!path.rollout),
-        samples_(sampler_of(plan, path).needs.samples_per_group),
+        samples_(plan.maker_of(path).needs.samples_per_group),
         columns_(written_by(plan, plan.nodes[static_cast<size_t>(path.source)])) {}
 
   bool next_group(Group& group) override {
@@ -133,7 +131,7 @@ class RightGuesses {
 };
 
 Guesses guesses_of(const Plan& plan, const PlanPath& path, const Costs& costs) {
-  const auto found = costs.guesses.find(sampler_of(plan, path).name);
+  const auto found = costs.guesses.find(plan.maker_of(path).name);
   return found == costs.guesses.end() ? Guesses() : found->second;
 }
 
@@ -142,15 +140,14 @@ class SimulatedRollout final : public Rollout {
  public:
   SimulatedRollout(const Plan& plan, const PlanPath& path, const Costs& costs)
       : draws_(plan, path, costs),
-        samples_(sampler_of(plan, path).needs.samples_per_group),
-        side_samples_(sampler_of(plan, path).needs.side_samples),
-        most_running_(sampler_of(plan, path).needs.running_samples > 0 ? sampler_of(plan, path).needs.running_samples
-                                                                       : kUnlimited),
-        step_tokens_(sampler_of(plan, path).needs.step_tokens > 0 ? sampler_of(plan, path).needs.step_tokens : kUnlimited),
-        on_demand_(takes_on_demand(plan.budget, *sampler_of(plan, path).type, sampler_of(plan, path).needs)),
+        samples_(plan.maker_of(path).needs.samples_per_group),
+        side_samples_(plan.maker_of(path).needs.side_samples),
+        most_running_(plan.maker_of(path).needs.running_samples > 0 ? plan.maker_of(path).needs.running_samples : kUnlimited),
+        step_tokens_(plan.maker_of(path).needs.step_tokens > 0 ? plan.maker_of(path).needs.step_tokens : kUnlimited),
+        on_demand_(plan.takes_on_demand(plan.maker_of(path))),
         guesses_(guesses_of(plan, path, costs)),
-        columns_(written_by(plan, sampler_of(plan, path))),
-        credit_(kRoom, plan.roles.empty() ? GroupOrder::kOldestFirst : GroupOrder::kAny) {}
+        columns_(written_by(plan, plan.maker_of(path))),
+        credit_(kRoom, plan.has_roles() ? GroupOrder::kAny : GroupOrder::kOldestFirst) {}
 
   int64_t worst_tokens(const Group& group) const override {
     const int64_t prompt = draws_.prompt(group.iteration, group.index);
@@ -364,8 +361,7 @@ class SimulatedNode final : public Node {
 
 // The least credit of a sample is a prompt of one token and the longest response, where the response has a bound of its own.
 SampleBounds::SampleBounds(const Plan& plan, const PlanPath& path)
-    : sample_(sampler_of(plan, path).needs.worst_sample_tokens),
-      response_(sampler_of(plan, path).needs.least_sample_tokens - 1) {}
+    : sample_(plan.maker_of(path).needs.worst_sample_tokens), response_(plan.maker_of(path).needs.least_sample_tokens - 1) {}
 
 int64_t SampleBounds::prompt() const { return std::max<int64_t>(1, sample_ - std::max<int64_t>(1, response_)); }
 

@@ -33,12 +33,14 @@ class Simulation {
       ranks_.emplace_back(plan, costs, clock_, network_, rank, rank == 0 ? observers : std::vector<WorkObserver*>());
   }
 
-  SimulationResult run() {
+  SimulationResult run(const std::function<void(int64_t)>& on_iterations) {
     for (int rank = 0; rank < plan_.scheduling_ranks(); ++rank) {
       change(rank);
       ranks_[static_cast<size_t>(rank)].start();
     }
-    while (go_on()) {
+    for (int64_t told = 0; go_on();) {
+      const int64_t ended = ranks_.front().reported().iterations;
+      if (on_iterations && ended > told) on_iterations(told = ended);
     }
     for (RankSimulation& rank : ranks_) rank.finish();
     for (RankSimulation& rank : ranks_) rank.rethrow();
@@ -79,7 +81,7 @@ class Simulation {
     RankSimulation& begins = ranks_[static_cast<size_t>(rank)];
     changed_[static_cast<size_t>(rank)] = 0;
     begins.begin();
-    if (!plan_.roles.empty()) {
+    if (plan_.has_roles()) {
       const bool works = begins.works(), worked = std::exchange(at_work_[static_cast<size_t>(rank)], works) != 0;
       (plan_.trains(rank) ? trainers_at_work_ : samplers_at_work_) += works - worked;
     }
@@ -127,7 +129,7 @@ class Simulation {
     result.train_seconds = mean(train, plan_.owners());
     result.overlap_seconds = mean(overlap);
     result.tail_seconds = first.tail_seconds;
-    if (!plan_.roles.empty()) result.overlap_seconds = in_seconds(both_at_work_ns_);
+    if (plan_.has_roles()) result.overlap_seconds = in_seconds(both_at_work_ns_);
   }
 
   void add_executors(SimulationResult& result) const {
@@ -254,8 +256,9 @@ class Simulation {
 
 }  // namespace
 
-SimulationResult simulate(const Plan& plan, const Costs& costs, std::vector<WorkObserver*> observers) {
-  return Simulation(plan, costs, std::move(observers)).run();
+SimulationResult simulate(const Plan& plan, const Costs& costs, std::vector<WorkObserver*> observers,
+                          const std::function<void(int64_t)>& on_iterations) {
+  return Simulation(plan, costs, std::move(observers)).run(on_iterations);
 }
 
 }  // namespace sluice::engine

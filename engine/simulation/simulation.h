@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -90,8 +91,10 @@ struct SimulationResult {
 
 /// Runs `plan` with its own scheduler (driver, graph, intake, budget, gates) on a virtual clock: nodes do no work but take the
 /// time that `costs` say. All ranks of the plan are run on one clock, and what they tell each other takes the time that
-/// [cluster.network] says. `observers` see the work of rank 0. The same plan and costs give the same result, always. Throws
-/// what a run throws for a plan that breaks its own bounds (an InternalError).
-SimulationResult simulate(const Plan& plan, const Costs& costs, std::vector<WorkObserver*> observers = {});
+/// [cluster.network] says. `observers` see the work of rank 0, and `on_iterations` hears how many it has ended, whenever these
+/// are more. The same plan and costs give the same result, always. Throws what a run throws for a plan that breaks its own bounds
+/// (an InternalError).
+SimulationResult simulate(const Plan& plan, const Costs& costs, std::vector<WorkObserver*> observers = {},
+                          const std::function<void(int64_t)>& on_iterations = {});
 
 }  // namespace sluice::engine

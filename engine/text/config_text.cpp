@@ -3,6 +3,7 @@
 #include "base/text/strings.h"
 #include "engine/contract/settings.h"
 #include "engine/plan/bind_settings.h"
+#include "engine/plan/recorded_origin.h"
 #include "engine/text/plan_text.h"
 
 // config_text of plan_text.h.

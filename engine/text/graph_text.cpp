@@ -160,7 +160,7 @@ std::vector<std::string> loop_lines(const Plan& plan, const RoleTraffic& traffic
 
 // The nodes of a role; a source whose groups a rollout makes is on every rank, and so of none.
 bool is_of_role(const Plan& plan, const PlanRole& role, size_t node) {
-  return (plan.roles.empty() || !plan.is_inside_rollout(static_cast<int>(node))) && role.has_executor(plan.nodes[node].executor);
+  return (!plan.has_roles() || !plan.is_inside_rollout(static_cast<int>(node))) && role.has_executor(plan.nodes[node].executor);
 }
 
 bool is_of_no_role(const Plan& plan, size_t node) {
@@ -277,9 +277,8 @@ std::string dot_text(const Plan& plan, GraphColumns columns) {
   const std::vector<VersionLoop> loops = version_loops(plan);
   for (const VersionLoop& loop : loops) {
     text += "  " + dot_string(plan.nodes[loop.publisher].name) + " -> " + dot_string(plan.nodes[loop.rollout].name) +
-            " [style=dashed, constraint=false, " + (plan.roles.empty() ? "" : "penwidth=2.4, ") + "color=\"" +
-            kPublisherLook.line + "\", fontcolor=\"" + kPublisherLook.line + "\", " +
-            dot_label(loop_lines(plan, traffic, loops, loop)) + "];\n";
+            " [style=dashed, constraint=false, " + (plan.has_roles() ? "penwidth=2.4, " : "") + "color=\"" + kPublisherLook.line +
+            "\", fontcolor=\"" + kPublisherLook.line + "\", " + dot_label(loop_lines(plan, traffic, loops, loop)) + "];\n";
   }
   return text + "}\n";
 }

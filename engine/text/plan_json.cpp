@@ -174,7 +174,7 @@ Json role_json(const Plan& plan, const PlanRole& role) {
     for (const PlanNode& node : plan.nodes)
       if (role.has_executor(node.executor)) json["nodes"].push_back(node.name);
   }
-  if (plan.roles.empty() || !plan.samples(role.first_rank)) return json;
+  if (!plan.has_roles() || !plan.samples(role.first_rank)) return json;
   json["groups_at_once"] = Json::array();
   for (const PlanPath& path : plan.paths) {
     if (path.rollout)

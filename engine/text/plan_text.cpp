@@ -4,7 +4,7 @@
 
 #include "base/text/strings.h"
 #include "engine/checkpoint/checkpoint_room.h"
-#include "engine/memory/memory_bound.h"
+#include "engine/memory/memory_needs.h"
 #include "engine/text/ranks_text.h"
 
 namespace sluice::engine {
@@ -94,7 +94,7 @@ std::string table_text(const Plan& plan) {
 // "128 prompts x 4 samples, at most 14 tokens a sample"
 std::string groups_text(const Plan& plan, const PlanPath& path) {
   const NodeNeeds& source = plan.nodes[static_cast<size_t>(path.source)].needs;
-  const NodeNeeds& maker = plan.nodes[static_cast<size_t>(path.maker())].needs;
+  const NodeNeeds& maker = plan.maker_of(path).needs;
   return plural(source.groups_per_iteration, path.rollout ? "prompt" : "group") + " x " +
          plural(maker.samples_per_group, "sample") + ", at most " + std::to_string(maker.worst_sample_tokens) +
          " tokens a sample";
@@ -153,20 +153,16 @@ std::string classes_text(const PlanMemory& memory) {
 
 // With roles a line for a rank of each; and one for each device.
 std::string memory_lines(const Plan& plan) {
-  std::vector<std::pair<std::string, const PlanMemory*>> places;  // by what is in front
-  const auto add = [&](const std::string& role, const PlanMemory& host, const std::vector<PlanDevice>& devices) {
-    places.emplace_back(role.empty() && !devices.empty() ? "host" : role, &host);
-    for (const PlanDevice& device : devices)
-      places.emplace_back(role.empty() ? device.name : role + ", " + device.name, &device.memory);
+  const std::vector<MemoryNeed> needs = memory_needs(plan);
+  const auto place_of = [&](const MemoryNeed& need) -> std::string {
+    if (need.role.empty()) return !need.is_host() ? need.place : needs.size() > 1 ? "host" : "";
+    return need.is_host() ? need.role : need.role + ", " + need.place;
   };
-  const std::vector<const PlanRole*> roles = plan.all_roles();
-  if (roles.empty()) add("", plan.memory, plan.devices);
-  for (const PlanRole* const role : roles) add(role->name, role->memory, role->devices);
   size_t width = 0;
-  for (const auto& [place, memory] : places) width = std::max(width, place.size() + (place.empty() ? 0 : 2));
+  for (const MemoryNeed& need : needs) width = std::max(width, place_of(need).size() + (place_of(need).empty() ? 0 : 2));
   std::string text;
-  for (const auto& [place, memory] : places)
-    text += padded(text.empty() ? "  memory" : "", 15) + padded(place, width) + classes_text(*memory) + "\n";
+  for (const MemoryNeed& need : needs)
+    text += padded(text.empty() ? "  memory" : "", 15) + padded(place_of(need), width) + classes_text(need.memory) + "\n";
   return text;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "engine/plan/plan.h"
 
@@ -12,9 +11,6 @@ std::string plan_text(const Plan& plan);
 
 /// The same for programs: nodes, executors, edges, columns, models, predicted bytes, capacity. Indented JSON.
 std::string plan_json(const Plan& plan);
-
-/// The first line of config_text().
-inline constexpr std::string_view kConfigHeading = "# The effective pipeline: every key, and where its value came from.\n";
 
 /// The effective pipeline as TOML: every key with its value, and where it came from in a comment. Reads back as the same
 /// pipeline, from any folder.

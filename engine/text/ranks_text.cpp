@@ -68,7 +68,7 @@ Assisting assisting_passes(const Plan& plan) {
 }
 
 Assisting assisting_sampling(const Plan& plan) {
-  return {plan.owners(), plan.samplers(), plan.scheduling_ranks(), plan.roles.back().ranks - plan.samplers()};
+  return {plan.owners(), plan.samplers(), plan.scheduling_ranks(), plan.sampling_role().ranks - plan.samplers()};
 }
 
 // "ranks 2-3 assist ranks 0-1: "
@@ -85,10 +85,10 @@ std::vector<std::string> assisting_texts(const Plan& plan) {
     texts.push_back(
         text_of(assisting_passes(plan)) + std::to_string(plan.pass_ranks()) + " of them compute each pass together" +
         (plan.ring() > 1 ? ", in a ring of " + std::to_string(plan.ring()) : "") +
-        (plan.roles.empty() && plan.sampling_ranks() > 1 ? ", and " + sample : "") +
+        (!plan.has_roles() && plan.sampling_ranks() > 1 ? ", and " + sample : "") +
         (plan.expert_ranks() > 1 ? "; " + std::to_string(plan.expert_ranks()) + " share out the experts of a mixture" : ""));
   }
-  if (!plan.roles.empty() && plan.sampling_ranks() > 1)
+  if (plan.has_roles() && plan.sampling_ranks() > 1)
     texts.push_back(text_of(assisting_sampling(plan)) + std::to_string(plan.sampling_ranks()) + " of them sample together");
   return texts;
 }
@@ -143,7 +143,7 @@ std::string roles_block(const Plan& plan) {
                     padded(rank_numbers(plan, *role), numbers) + "  " + role_text(plan, *role));
   }
   for (std::string& text : assisting_texts(plan)) lines.push_back(std::move(text));
-  if (plan.roles.empty()) {
+  if (!plan.has_roles()) {
     for (std::string& text : making_texts(plan)) lines.push_back(std::move(text));
   }
   return block("roles", lines);
@@ -152,7 +152,7 @@ std::string roles_block(const Plan& plan) {
 // What goes from role to role in an iteration, and among the ranks that train.
 std::string network_block(const Plan& plan) {
   const std::string& trains = plan.role_of(0)->name;
-  const std::string samples = plan.roles.empty() ? std::string() : plan.roles.back().name;
+  const std::string samples = plan.has_roles() ? plan.sampling_role().name : std::string();
   const RoleTraffic traffic = role_traffic(plan);
   std::vector<std::string> lines;
   for (const RoleTraffic::Version& version : traffic.versions)
@@ -187,7 +187,7 @@ std::string rank_numbers(const Plan& plan, const PlanRole& role) {
 
 std::string place_text(const Plan& plan, const PlanNode& node) {
   const auto index = static_cast<int>(&node - plan.nodes.data());
-  return !plan.roles.empty() && plan.is_inside_rollout(index) ? "every rank" : node.executor;
+  return plan.has_roles() && plan.is_inside_rollout(index) ? "every rank" : node.executor;
 }
 
 bool is_remote(const Plan& plan, const PlanEdge& edge) {
@@ -195,7 +195,7 @@ bool is_remote(const Plan& plan, const PlanEdge& edge) {
     return plan.forward_role_of(plan.nodes[static_cast<size_t>(node)]) != nullptr;
   };
   if (computes_elsewhere(edge.from) != computes_elsewhere(edge.to)) return true;
-  return !plan.roles.empty() && (plan.is_inside_rollout(edge.from) || plan.path_of(edge.from).rollout == edge.from);
+  return plan.has_roles() && (plan.is_inside_rollout(edge.from) || plan.path_of(edge.from).rollout == edge.from);
 }
 
 int64_t groups_at_once(const Plan& plan, const PlanPath& path) {

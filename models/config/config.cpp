@@ -119,27 +119,41 @@ void read_scores(const ConfigObject& file, const Family& family, ModelConfig& co
 }
 
 std::vector<int64_t> read_end_of_sequence(const ConfigObject& file) {
+  constexpr const char* kKey = "eos_token_id";
   constexpr size_t kMost = 4096;
-  const Json* value = file.find("eos_token_id");
+  const Json* value = file.find(kKey);
   if (value == nullptr) return {};
   std::vector<int64_t> ids;
   for (const Json& id : value->is_array() ? *value : Json::array({*value})) {
     if (!id.is_number_integer() || id.get<int64_t>() < 0 || ids.size() == kMost) {
-      file.fail("eos_token_id", "must be a token id or a list of them");
+      file.fail(kKey, "must be a token id or a list of them");
     }
     ids.push_back(id.get<int64_t>());
   }
   return ids;
 }
 
+void check_end_of_sequence(const ConfigObject& file, const ModelConfig& config) {
+  for (const int64_t id : config.end_of_sequence) {
+    if (id < config.vocab_size) continue;
+    file.fail("eos_token_id", std::to_string(id) + " is not below vocab_size (" + std::to_string(config.vocab_size) + ")",
+              "the id of the token that ends a text in this model's tokenizer, or remove the key");
+  }
+}
+
 // generation_config.json has the word where there is one; config.json often keeps the id of the model it was tuned from.
 void read_end_of_sequence(const fs::path& folder, const ConfigObject& file, ModelConfig& config) {
-  config.end_of_sequence = read_end_of_sequence(file);
   const fs::path path = folder / "generation_config.json";
-  if (!is_there(path)) return;
-  const Json json = read_config_json(path);
-  auto ids = read_end_of_sequence(ConfigObject(path.string(), "", json));
-  if (!ids.empty()) config.end_of_sequence = std::move(ids);
+  if (is_there(path)) {
+    const Json json = read_config_json(path);
+    const ConfigObject generation(path.string(), "", json);
+    config.end_of_sequence = read_end_of_sequence(generation);
+    check_end_of_sequence(generation, config);
+  }
+  const auto ids = read_end_of_sequence(file);
+  if (!config.end_of_sequence.empty()) return;
+  config.end_of_sequence = ids;
+  check_end_of_sequence(file, config);
 }
 
 // A bound on the weights, so that no count of elements or bytes overflows.
@@ -163,11 +177,6 @@ void check_consistent(const ConfigObject& file, const Family& family, const Mode
   if (config.heads % config.kv_heads != 0) {
     file.fail(family.keys.heads, "(" + std::to_string(config.heads) + ") must be a multiple of num_key_value_heads (" +
                                      std::to_string(config.kv_heads) + ")");
-  }
-  for (const int64_t id : config.end_of_sequence) {
-    if (id >= config.vocab_size) {
-      file.fail("eos_token_id", std::to_string(id) + " is not below vocab_size (" + std::to_string(config.vocab_size) + ")");
-    }
   }
 }
 

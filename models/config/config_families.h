@@ -92,8 +92,7 @@ struct Family {
   Softcaps softcaps = Softcaps::kNone;
   std::optional<FamilyExperts> experts = {};  // what its layers have instead of an MLP
   const char* weights_like = nullptr;         // the family whose names its weights have; nullptr: it has its own
-  const FeedForward* feed_forward =
-      nullptr;  // what its layers have after attention, which outlives all; nullptr: as `experts` says
+  const FeedForward* feed_forward = nullptr;  // what its layers have after attention, outliving all; null: as `experts` says
 };
 
 std::span<const Family> builtin_families();

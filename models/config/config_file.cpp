@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/git_lfs.h"
+#include "base/files/path_kind.h"
 #include "base/text/strings.h"
 
 namespace sluice::models {
@@ -24,6 +26,14 @@ std::string shown(const Json& value) {
 bool says_nothing(const std::string& key, const Json& value) {
   if (key.starts_with('_') || value.is_null() || value == false) return true;
   return (value.is_string() || value.is_structured()) && (value.empty() || value == "");
+}
+
+// PEFT saves adapters into folders that have no config.json.
+void refuse_adapter(const fs::path& folder) {
+  if (is_there(folder / "config.json") || !is_there(folder / "adapter_config.json")) return;
+  throw UserError(folder.string() + ": an adapter of PEFT, which is no model by itself",
+                  "take its base model, and lora = { adapter = " + sluice::quoted(folder.string()) +
+                      ", ... } beside it; or merge it into that model with PEFT (merge_and_unload)");
 }
 
 }  // namespace
@@ -109,7 +119,9 @@ std::vector<std::string> ConfigObject::texts(const std::string& key, size_t coun
   const Json* value = find(key);
   if (value == nullptr) return {};
   if (!value->is_array()) fail(key, "must be a list, not " + shown(*value));
-  if (value->size() != count) fail(key, "must have " + std::to_string(count) + " entries, not " + std::to_string(value->size()));
+  if (value->size() != count)
+    fail(key,
+         "must have " + (count == 1 ? "1 entry" : std::to_string(count) + " entries") + ", not " + std::to_string(value->size()));
   std::vector<std::string> result;
   for (const Json& item : *value) {
     if (!item.is_string()) fail(key, "must be a list of strings, not of " + shown(item));
@@ -155,7 +167,10 @@ void ConfigObject::fail(const std::string& key, const std::string& what, const s
 }
 
 Json read_config_json(const fs::path& path) {
-  Json json = parse_json(read_file(path, kLargestFile), path.string());
+  refuse_adapter(path.parent_path());
+  const std::string text = read_file(path, kLargestFile);
+  refuse_lfs_pointer(text, path.string());
+  Json json = parse_json(text, path.string());
   if (!json.is_object()) throw UserError(path.string() + ": a JSON object was expected");
   return json;
 }

@@ -114,6 +114,7 @@ void refuse_unsupported(const ConfigObject& file, const std::string& model_type)
   }
   for (const char* key : {"is_encoder_decoder", "add_cross_attention", "tie_encoder_decoder"}) file.refuse_unless(key, false);
   file.refuse_unless("attention_dropout", 0.0);
+  file.refuse_unless("is_causal", true);  // false: tokens see those after them, as embedding models are tuned
   for (const char* key : {"full_attn_mod", "interpolate_factor"}) file.refuse_unless(key, 1);
 }
 

@@ -45,10 +45,11 @@ ConfigObject find_rope(const ConfigObject& file) {
   return no_rope_object();
 }
 
-// Which dimensions of a head turn; 0 for all.
+// Which dimensions of a head turn; 0 for all. Absent is the family's own share, a null is all.
 int64_t read_dims(const ConfigObject& file, const ConfigObject& rope, const Family& family, int64_t head_dim) {
-  const double by_default = file.positive_real("partial_rotary_factor", family.defaults.rotary_share);
-  const double share = rope.positive_real("partial_rotary_factor", by_default);
+  constexpr const char* kKey = "partial_rotary_factor";
+  const double by_default = file.positive_real(kKey, file.is_null(kKey) ? 1.0 : family.defaults.rotary_share);
+  const double share = rope.positive_real(kKey, by_default);
   if (share == 1.0) {
     if (head_dim % 2 != 0) {
       file.fail("head_dim", "is " + std::to_string(head_dim) + "; rotary positions need an even size");

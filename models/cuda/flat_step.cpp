@@ -5,6 +5,7 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "models/cuda/streams.h"
@@ -13,13 +14,17 @@ namespace sluice::models {
 namespace {
 
 void adamw_step_by(const TrainingKernels& kernels, const at::Tensor& weights, const at::Tensor& gradients,
-                   const at::Tensor& first_moments, const at::Tensor& second_moments, const AdamWFactors& factors) {
-  for (const at::Tensor& buffer : {weights, gradients, first_moments, second_moments})
-    SLUICE_CHECK(buffer.is_contiguous() && buffer.numel() == weights.numel(), "buffers of one size, contiguous");
+                   const at::Tensor& first_moments, const at::Tensor& second_moments, const at::Tensor& written,
+                   const AdamWFactors& factors) {
+  for (const at::Tensor& buffer : {weights, gradients, first_moments, second_moments, written})
+    SLUICE_CHECK(!buffer.defined() || (buffer.is_contiguous() && buffer.numel() == weights.numel()),
+                 "buffers of one size, contiguous");
   check_launched("adamw_step", kernels.adamw({.weights = weights.mutable_data_ptr<float>(),
                                               .gradients = gradients.mutable_data_ptr<float>(),
                                               .first_moments = first_moments.mutable_data_ptr<float>(),
                                               .second_moments = second_moments.mutable_data_ptr<float>(),
+                                              .written = written.defined() ? written.mutable_data_ptr() : nullptr,
+                                              .bfloat16 = written.defined() && written.scalar_type() == at::kBFloat16,
                                               .gradient_scale = factors.gradient_scale,
                                               .new_first = factors.new_first,
                                               .new_second = factors.new_second,
@@ -48,12 +53,14 @@ at::Tensor sum_of_squares_by(const TrainingKernels& kernels, const at::Tensor& v
 }  // namespace
 
 void own_adamw_step(const at::Tensor& weights, const at::Tensor& gradients, const at::Tensor& first_moments,
-                    const at::Tensor& second_moments, const AdamWFactors& factors) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("sluice::adamw_step", "")
-                             .typed<void(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, double,
-                                         double, double, double, double, double, double)>();
-  op.call(weights, gradients, first_moments, second_moments, factors.gradient_scale, factors.new_first, factors.new_second,
+                    const at::Tensor& second_moments, const at::Tensor& written, const AdamWFactors& factors) {
+  static const auto op =
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow("sluice::adamw_step", "")
+          .typed<void(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                      const std::optional<at::Tensor>&, double, double, double, double, double, double, double)>();
+  const auto also = written.defined() ? std::optional<at::Tensor>(written) : std::nullopt;
+  op.call(weights, gradients, first_moments, second_moments, also, factors.gradient_scale, factors.new_first, factors.new_second,
           factors.kept, factors.step_size, factors.root_scale, factors.epsilon);
 }
 
@@ -64,18 +71,19 @@ at::Tensor own_sum_of_squares(const at::Tensor& values) {
 }
 
 void offer_flat_step(torch::Library& library, const TrainingKernels& kernels) {
-  library.impl("adamw_step", [&kernels](const at::Tensor& weights, const at::Tensor& gradients, const at::Tensor& first_moments,
-                                        const at::Tensor& second_moments, double gradient_scale, double new_first,
-                                        double new_second, double kept, double step_size, double root_scale, double epsilon) {
-    adamw_step_by(kernels, weights, gradients, first_moments, second_moments,
-                  {.gradient_scale = static_cast<float>(gradient_scale),
-                   .new_first = static_cast<float>(new_first),
-                   .new_second = static_cast<float>(new_second),
-                   .kept = static_cast<float>(kept),
-                   .step_size = static_cast<float>(step_size),
-                   .root_scale = static_cast<float>(root_scale),
-                   .epsilon = static_cast<float>(epsilon)});
-  });
+  library.impl("adamw_step",
+               [&kernels](const at::Tensor& weights, const at::Tensor& gradients, const at::Tensor& first_moments,
+                          const at::Tensor& second_moments, const std::optional<at::Tensor>& written, double gradient_scale,
+                          double new_first, double new_second, double kept, double step_size, double root_scale, double epsilon) {
+                 adamw_step_by(kernels, weights, gradients, first_moments, second_moments, written.value_or(at::Tensor()),
+                               {.gradient_scale = static_cast<float>(gradient_scale),
+                                .new_first = static_cast<float>(new_first),
+                                .new_second = static_cast<float>(new_second),
+                                .kept = static_cast<float>(kept),
+                                .step_size = static_cast<float>(step_size),
+                                .root_scale = static_cast<float>(root_scale),
+                                .epsilon = static_cast<float>(epsilon)});
+               });
   library.impl("sum_of_squares", [&kernels](const at::Tensor& values) { return sum_of_squares_by(kernels, values); });
 }
 

@@ -12,7 +12,7 @@ constexpr int kFlatThreads = 256;
 
 template <int kPack>
 __global__ void __launch_bounds__(kFlatThreads) adamw_step_flat(AdamWArguments in) {
-  flat_step::adamw<kFlatThreads, kPack>(in, gpu::Thread());
+  flat_step::adamw<kFlatThreads, kPack, gpu::Bfloat16>(in, gpu::Thread());
 }
 
 template <int kPack>
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kFlatThreads) total_of_squares(SquaresArgument
 const char* launch_adamw(const AdamWArguments& in) {
   if (in.count == 0) return nullptr;
   return gpu::launched(in.device, [&] {
-    gpu::with_pack<4>(in.count, {in.weights, in.gradients, in.first_moments, in.second_moments}, [&](auto pack) {
+    gpu::with_pack<4>(in.count, {in.weights, in.gradients, in.first_moments, in.second_moments, in.written}, [&](auto pack) {
       constexpr int kPack = decltype(pack)::value;
       adamw_step_flat<kPack><<<gpu::blocks_for(in.count, kFlatThreads * kPack), kFlatThreads, 0, gpu::stream(in)>>>(in);
     });

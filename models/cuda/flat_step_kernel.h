@@ -7,8 +7,8 @@
 // models/kernels/adamw_kernel.h.
 namespace sluice::models::flat_step {
 
-/// A thread takes kPack neighbours.
-template <int kThreads, int kPack, class Thread>
+/// A thread takes kPack neighbours. Narrow: the type that `bfloat16` means.
+template <int kThreads, int kPack, class Narrow, class Thread>
 SLUICE_ON_GPU void adamw(const AdamWArguments& in, const Thread& thread) {
   const int64_t at = (int64_t{thread.block_x()} * kThreads + thread.index()) * kPack;
   if (at >= in.count) return;
@@ -26,6 +26,11 @@ SLUICE_ON_GPU void adamw(const AdamWArguments& in, const Thread& thread) {
   gpu::put<kPack>(gradient, in.gradients + at);
   gpu::put<kPack>(first, in.first_moments + at);
   gpu::put<kPack>(second, in.second_moments + at);
+  if (in.written == nullptr) return;
+  if (in.bfloat16)
+    gpu::put<kPack>(weight, static_cast<Narrow*>(in.written) + at);
+  else
+    gpu::put<kPack>(weight, static_cast<float*>(in.written) + at);
 }
 
 template <int kThreads>

@@ -91,9 +91,10 @@ struct DrawArguments {
   const int32_t* rows = nullptr;    // [draws] of them
   const double* uniform = nullptr;  // [draws] in [0, 1); below 0: the likeliest
   void* scratch = nullptr;          // of draw_bytes()
-  double* out =
-      nullptr;  // [draws, 3]: the id, -1 where a logit of the row is not finite; how far its logit is above the largest; the
-                // sum of e^((logit - largest) scale)
+
+  // [draws, 3]: the id, -1 where a logit of the row is not finite; how far its logit is above the largest; the sum of
+  // e^((logit - largest) scale).
+  double* out = nullptr;
   float scale = 1;
   int32_t draws = 0, vocabulary = 0;
   int32_t device = 0;

@@ -101,9 +101,12 @@ struct LogitSlopesArguments {
   void* stream = nullptr;
 };
 
-/// AdamWFactors (models/kernels/adamw_kernel.h) on a stretch of the buffers; leaves the gradients zero.
+/// AdamWFactors (models/kernels/adamw_kernel.h) on a stretch of the buffers; leaves the gradients zero. What is sampled from is
+/// written in the same pass over memory.
 struct AdamWArguments {
   float *weights = nullptr, *gradients = nullptr, *first_moments = nullptr, *second_moments = nullptr;  // [count]
+  void* written = nullptr;  // [count], the new weights as an operand; null: not wanted
+  bool bfloat16 = false;
   float gradient_scale = 1, new_first = 0, new_second = 0, kept = 1, step_size = 0, root_scale = 1, epsilon = 0;
   int64_t count = 0;
   int32_t device = 0;

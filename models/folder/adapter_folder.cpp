@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/files/folder.h"
@@ -15,6 +17,7 @@
 #include "base/json/json.h"
 #include "base/text/strings.h"
 #include "models/adapters/lora.h"
+#include "models/folder/adapter_config.h"
 #include "models/folder/safetensors.h"
 #include "models/folder/safetensors_writer.h"
 #include "models/layers/weight_names.h"
@@ -34,16 +37,25 @@ struct Module {
   bool transposed = false;
   std::vector<Adapter> adapters;
   std::vector<int64_t> outputs;
+  bool shared = false;  // in the file one factor a is that of all parts, and the factors b lie one below the other
 
   int64_t rank() const {
+    if (shared) return first().a.size(0);
     int64_t sum = 0;
     for (const Adapter& adapter : adapters) sum += adapter.defined() ? adapter.a.size(0) : 0;
     return sum;
   }
 
-  double scale() const {
-    const auto first = std::find_if(adapters.begin(), adapters.end(), [](const Adapter& adapter) { return adapter.defined(); });
-    return first->scale;
+  int64_t all_outputs() const { return std::accumulate(outputs.begin(), outputs.end(), int64_t{0}); }
+
+  /// Of the factors in the file.
+  std::vector<int64_t> a_shape() const { return {rank(), first().a.size(1)}; }
+  std::vector<int64_t> b_shape() const { return {all_outputs(), rank()}; }
+
+  double scale() const { return first().scale; }
+
+  const Adapter& first() const {
+    return *std::find_if(adapters.begin(), adapters.end(), [](const Adapter& adapter) { return adapter.defined(); });
   }
 
   std::string a_name() const { return kPrefix + name + ".lora_A.weight"; }
@@ -74,7 +86,7 @@ at::Tensor joined_a(const Module& module) {
   return at::cat(factors);
 }
 
-// Calls visit(block, adapter) with the place of each factor b in `joined` [all outputs, all ranks].
+// Calls visit(block, adapter) with the place of each factor b in `joined`, which has b_shape().
 template <class Visit>
 void for_each_block(const Module& module, const at::Tensor& joined, const Visit& visit) {
   int64_t row = 0, column = 0;
@@ -83,14 +95,12 @@ void for_each_block(const Module& module, const at::Tensor& joined, const Visit&
     if (!adapter.defined()) continue;
     const int64_t rank = adapter.a.size(0);
     visit(joined.narrow(0, row, module.outputs[i]).narrow(1, column, rank), adapter);
-    column += rank;
+    if (!module.shared) column += rank;
   }
 }
 
 at::Tensor joined_b(const Module& module) {
-  int64_t outputs = 0;
-  for (const int64_t count : module.outputs) outputs += count;
-  const at::Tensor joined = at::zeros({outputs, module.rank()}, at::kFloat);
+  const at::Tensor joined = at::zeros(module.b_shape(), at::kFloat);
   for_each_block(module, joined, [](const at::Tensor& block, const Adapter& adapter) { block.copy_(adapter.b); });
   return joined;
 }
@@ -164,41 +174,83 @@ Json config_of(const std::vector<Module>& modules, const std::vector<std::string
           {"inference_mode", true}};
 }
 
-// PEFT's rule: the pattern that is the end of the module's name from a dot on, else the common value.
-Json value_for(const Json& config, const char* patterns, const char* common, const std::string& module) {
-  if (config.contains(patterns) && config[patterns].is_object()) {
-    for (const auto& [key, value] : config[patterns].items()) {
-      if (module == key || module.ends_with("." + key)) return value;
-    }
-  }
-  return config.contains(common) ? config[common] : Json();
-}
-
-void check_scale(const Json& config, const Module& module, const std::string& file) {
-  const Json rank = value_for(config, "rank_pattern", "r", module.name);
-  const Json alpha = value_for(config, "alpha_pattern", "lora_alpha", module.name);
-  if (!rank.is_number() || !alpha.is_number()) throw UserError(file + ": r and lora_alpha must be numbers");
-  const bool by_root = config.contains("use_rslora") && config["use_rslora"] == true;
-  const double divisor = by_root ? std::sqrt(rank.get<double>()) : rank.get<double>(), scale = alpha.get<double>() / divisor;
+void require_scale(const AdapterConfig& config, const Module& module, const std::string& file) {
+  const double scale = config.scale_of(module.name);
   if (std::abs(scale - module.scale()) <= 1e-9 * std::abs(scale)) return;
   throw UserError(file + ": the change of " + module.name + " counts " + real_text(scale) + " times, here " +
                       real_text(module.scale()) + " times (alpha / rank)",
                   "the same rank and alpha as in that file");
 }
 
-void copy_blocks(const Module& module, const at::Tensor& a, const at::Tensor& b, const std::string& file) {
+// A module of which `tensors` has factors; empty: of none.
+std::string adapted_module(const TensorFolder& tensors) {
+  constexpr std::string_view kPrefixText = kPrefix, kFactor = ".lora_A.weight";
+  for (const std::string& name : tensors.names()) {
+    if (name.starts_with(kPrefixText) && name.ends_with(kFactor))
+      return name.substr(kPrefixText.size(), name.size() - kPrefixText.size() - kFactor.size());
+  }
+  return {};
+}
+
+void require_factor(const TensorFolder& tensors, const std::string& name, const std::vector<int64_t>& shape) {
+  if (!tensors.contains(name)) {
+    const std::string some = adapted_module(tensors);
+    throw UserError(tensors.file_of(name) + ": " + tensors.problem_with(name, shape),
+                    some.empty() ? "an adapter as PEFT saves it"
+                                 : "targets that mean the matrices which the file has, such as " + sluice::quoted(some));
+  }
+  if (tensors.entry(name).shape != shape) {
+    throw UserError(tensors.file_of(name) + ": " + sluice::quoted(name) + " has shape " + shape_text(tensors.entry(name).shape) +
+                        "; with this rank it would have " + shape_text(shape),
+                    "the rank of that adapter, and the model that it was made for");
+  }
+  if (const std::string problem = tensors.problem_with(name, shape); !problem.empty())
+    throw UserError(tensors.file_of(name) + ": " + problem);
+}
+
+[[noreturn]] void refuse_left_over(const std::string& name, const std::string& file) {
+  const bool factor = name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight");
+  if (factor) {
+    throw UserError(file + ": " + sluice::quoted(name) + " is of no target",
+                    "name it in targets; where it is no matrix of a layer, " + std::string(kMergeAdapter));
+  }
+  throw UserError(file + ": " + sluice::quoted(name) + " is no factor of a matrix, and nothing else is read of an adapter",
+                  kMergeAdapter);
+}
+
+// The factors of this module are those of one adapter, as PEFT makes it, where its rank says so.
+Module as_stored(Module module, const TensorFolder& tensors) {
+  const std::string name = module.a_name();
+  if (!tensors.contains(name)) return module;
+  const std::vector<int64_t>& shape = tensors.entry(name).shape;
+  module.shared = !shape.empty() && shape[0] == module.first().a.size(0);
+  return module;
+}
+
+// Of a tensor of several parts the file may have more than the factors of the parts that have one here.
+void require_blocks(const TensorFolder& tensors, const Module& module) {
+  if (module.adapters.size() == 1) return;
+  const at::Tensor rest = tensors.read(module.b_name(), module.b_shape());
+  for_each_block(module, rest, [](const at::Tensor& block, const Adapter&) { block.zero_(); });
+  if (rest.count_nonzero().item<int64_t>() == 0) return;
+  const std::string file = tensors.file_of(module.b_name());
+  if (!module.shared)
+    throw UserError(
+        file + ": the parts of " + module.name + " share their factors, which are of rank " + std::to_string(module.rank()),
+        "rank = " + std::to_string(module.rank()) + " and alpha = " +
+            real_text(module.scale() * static_cast<double>(module.rank())) + ", so that each part begins with all of them");
+  throw UserError(file + ": the adapter of " + module.name + " changes parts of it that have none here",
+                  "targets that mean all its parts: " + sluice::quoted(module.name.substr(module.name.rfind('.') + 1)));
+}
+
+void copy_blocks(const Module& module, const at::Tensor& a, const at::Tensor& b) {
   int64_t row = 0;
-  const at::Tensor rest = b.clone();
   for (const Adapter& adapter : module.adapters) {
     if (!adapter.defined()) continue;
     adapter.a.copy_(a.narrow(0, row, adapter.a.size(0)));
-    row += adapter.a.size(0);
+    if (!module.shared) row += adapter.a.size(0);
   }
   for_each_block(module, b, [](const at::Tensor& block, const Adapter& adapter) { adapter.b.copy_(block); });
-  for_each_block(module, rest, [](const at::Tensor& block, const Adapter&) { block.zero_(); });
-  if (rest.count_nonzero().item<int64_t>() == 0) return;
-  throw UserError(file + ": the parts of " + module.name + " share their factors",
-                  "here each part has its own; train such an adapter on from the merged model");
 }
 
 }  // namespace
@@ -221,32 +273,33 @@ void write_adapter(const Transformer& model, const fs::path& base, const fs::pat
   sync_folder(folder, files);
 }
 
-void read_adapter(Weights& weights, const fs::path& folder) {
-  const at::NoGradGuard no_gradient;
+void check_adapter(const Weights& weights, const fs::path& folder) {
   const std::string config_file = (folder / kConfigFile).string();
-  const Json config = read_json(folder / kConfigFile);
-  if (!config.is_object() || !config.contains("peft_type") || config["peft_type"] != "LORA") {
-    throw UserError(config_file + ": not the configuration of a LoRA adapter");
-  }
+  const AdapterConfig config(folder / kConfigFile);
   const TensorFolder tensors = TensorFolder::of_file(folder / kTensorFile);
-  std::set<std::string> known;
-  for (const Module& module : modules_of(weights)) {
-    check_scale(config, module, config_file);
-    const at::Tensor expected = joined_b(module);
-    const int64_t inputs = joined_a(module).size(1);
-    const at::Tensor a = tensors.read(module.a_name(), {module.rank(), inputs}),
-                     b = tensors.read(module.b_name(), expected.sizes());
-    copy_blocks(module, a, b, tensors.file_of(module.b_name()));
+  std::set<std::string> known{kValueHead};
+  for (const Module& whole : modules_of(weights)) {
+    const Module module = as_stored(whole, tensors);
+    require_scale(config, module, config_file);
+    require_factor(tensors, module.a_name(), module.a_shape());
+    require_factor(tensors, module.b_name(), module.b_shape());
+    require_blocks(tensors, module);
     known.insert({module.a_name(), module.b_name()});
   }
-  if (weights.value_head.defined() && tensors.contains(kValueHead)) {
+  for (const std::string& name : tensors.names())
+    if (!known.contains(name)) refuse_left_over(name, tensors.file_of(name));
+}
+
+void read_adapter(Weights& weights, const fs::path& folder) {
+  const at::NoGradGuard no_gradient;
+  check_adapter(weights, folder);
+  const TensorFolder tensors = TensorFolder::of_file(folder / kTensorFile);
+  for (const Module& whole : modules_of(weights)) {
+    const Module module = as_stored(whole, tensors);
+    copy_blocks(module, tensors.read(module.a_name(), module.a_shape()), tensors.read(module.b_name(), module.b_shape()));
+  }
+  if (weights.value_head.defined() && tensors.contains(kValueHead))
     weights.value_head.copy_(tensors.read(kValueHead, weights.value_head.sizes()));
-  }
-  known.insert(kValueHead);
-  for (const std::string& name : tensors.names()) {
-    if (!known.contains(name))
-      throw UserError(tensors.file_of(name) + ": " + sluice::quoted(name) + " is of no target", "name it in targets");
-  }
 }
 
 }  // namespace sluice::models

@@ -76,9 +76,4 @@ bool writes_folder(const Transformer& model, const SaveOptions& options);
 void write_folder(const Transformer& model, const std::filesystem::path& source_folder, const std::filesystem::path& folder,
                   const SaveOptions& options, FileSystem& files = disk());
 
-/// The same, but `target` is replaced as a whole: after a crash it holds the old or the new model, never a mixture. May be the
-/// source folder. When it throws, `target` is as before.
-void save_folder(const Transformer& model, const std::filesystem::path& source_folder, const std::filesystem::path& target,
-                 const SaveOptions& options = {}, FileSystem& files = disk());
-
 }  // namespace sluice::models

@@ -44,7 +44,10 @@ Problems tensor_problems(const TensorFolder& tensors, const std::vector<Expected
     const bool may_be_missing = weight.kind == ExpectedWeight::Kind::kValueHead;
     if (may_be_missing && !tensors.contains(name)) continue;
     const std::string problem = tensors.problem_with(name, weight.stored.shape);
-    if (!problem.empty()) problems.push_back(problem_of(tensors.file_of(name) + ": " + problem));
+    if (problem.empty()) continue;
+    const bool no_head = weight.kind == ExpectedWeight::Kind::kHead && !tensors.contains(name);
+    problems.push_back(problem_of(tensors.file_of(name) + ": " + problem,
+                                  no_head ? "if it is the input embedding, set tie_word_embeddings to true in config.json" : ""));
   }
   for (const std::string& name : tensors.names()) {
     if (known.contains(name) || is_ignorable_weight(name, config, head)) continue;

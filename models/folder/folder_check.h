@@ -17,7 +17,7 @@ std::string name_in(const TensorFolder& tensors, const StoredWeight& stored, con
 /// Tensors that are missing, of another shape or dtype than a model of `config` has, or left over; one problem each, in the order
 /// of the model, then of the files. A value head may be missing. `stored`: matrices are there as codes (stored_codes.h).
 Problems tensor_problems(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const ModelConfig& config,
-                         Head head, const std::optional<StoredQuantisation>& stored = {});
+                         Head head, const std::optional<StoredQuantisation>& stored);
 
 /// A folder of tied embeddings may hold the output embedding all the same; what is wrong when it is not the input embedding.
 /// Needs tensors without problems.

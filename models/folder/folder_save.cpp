@@ -107,22 +107,4 @@ void write_folder(const Transformer& model, const fs::path& source_folder, const
   sync_folder(folder, files);
 }
 
-void save_folder(const Transformer& model, const fs::path& source_folder, const fs::path& target, const SaveOptions& options,
-                 FileSystem& files) {
-  fs::path unfinished = target;
-  unfinished += ".tmp";
-  remove_tree(unfinished, files);  // of a crash
-  try {
-    write_folder(model, source_folder, unfinished, options, files);
-    replace_path(unfinished, target, files);
-  } catch (...) {
-    try {
-      remove_tree(unfinished, files);
-    } catch (const UserError&) {
-      // The first failure is the one to tell; the next save removes it.
-    }
-    throw;
-  }
-}
-
 }  // namespace sluice::models

@@ -30,6 +30,35 @@ at::Tensor view_or_copy(std::span<const std::byte> bytes, at::IntArrayRef shape,
   return copy;
 }
 
+// Weights that are there, but are not read: of other formats, links of a cache whose target is gone, shards of an unknown whole.
+struct OtherWeights {
+  std::string_view prefix, suffix;
+  const char* help;
+};
+
+constexpr OtherWeights kOtherWeights[] = {
+    {"", "adapter_model.safetensors", "take its base model, and lora = { adapter = \"...\", ... } beside it"},
+    {"", ".safetensors", "fetch the folder again, whole: model.safetensors.index.json says which shards there are"},
+    {"pytorch_model", ".bin", "save it with save_pretrained() of transformers, which writes model.safetensors"},
+    {"", ".gguf", "GGUF is not read: take the Hugging Face folder that it was made of"},
+};
+
+[[noreturn]] void refuse_other_weights(const fs::path& folder) {
+  const std::string neither = folder.string() + " holds neither model.safetensors nor model.safetensors.index.json";
+  const std::vector<fs::path> entries = entries_of(folder);
+  for (const OtherWeights& other : kOtherWeights) {
+    const auto found = std::ranges::find_if(entries, [&](const fs::path& entry) {
+      const std::string name = entry.filename().string();
+      return name.starts_with(other.prefix) && name.ends_with(other.suffix);
+    });
+    if (found == entries.end()) continue;
+    const bool gone = path_kind(*found) == PathKind::kNothing;
+    throw UserError(neither + ", but " + found->filename().string() + (gone ? ", a link to a file that is not there" : ""),
+                    other.help);
+  }
+  throw UserError(neither, "give a Hugging Face folder with safetensors weights, or init = \"random\" to start without weights");
+}
+
 }  // namespace
 
 std::optional<at::ScalarType> readable_type(const std::string& dtype) {
@@ -59,10 +88,7 @@ TensorFolder::TensorFolder(const fs::path& folder) {
     add_file(single);
     return;
   }
-  if (!is_there(index)) {
-    throw UserError(folder.string() + " holds neither model.safetensors nor model.safetensors.index.json",
-                    "give a Hugging Face folder with safetensors weights, or init = \"random\" to start without weights");
-  }
+  if (!is_there(index)) refuse_other_weights(folder);
   add_shards(folder, index);
 }
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/files/git_lfs.h"
 #include "base/json/json.h"
 #include "base/text/strings.h"
 
@@ -175,6 +176,8 @@ class HeaderReader {
 }
 
 std::string_view header_text(std::span<const std::byte> file, const std::string& file_name) {
+  const std::string_view all(reinterpret_cast<const char*>(file.data()), file.size());
+  refuse_lfs_pointer(all, file_name);
   const std::string size = std::to_string(file.size()) + " bytes";
   if (file.size() < kLengthBytes)
     refuse(file_name, "a safetensors file begins with 8 bytes of header length; this one has " + size);
@@ -186,7 +189,7 @@ std::string_view header_text(std::span<const std::byte> file, const std::string&
   if (length > file.size() - kLengthBytes) {
     refuse(file_name, "a header of " + std::to_string(length) + " bytes is announced, but the file has " + size);
   }
-  const std::string_view text(reinterpret_cast<const char*>(file.data()) + kLengthBytes, length);
+  const std::string_view text = all.substr(kLengthBytes, length);
   if (!is_utf8(text)) refuse(file_name, "the safetensors header is not UTF-8");
   return text;
 }

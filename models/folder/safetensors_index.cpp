@@ -98,6 +98,7 @@ std::map<std::string, std::vector<std::string>> parse_safetensors_index(std::str
   IndexReader reader;
   if (!Json::sax_parse(text, &reader)) throw UserError(file_name + ": " + reader.problem);
   if (!reader.has_map) throw UserError(file_name + ": an object weight_map is missing");
+  if (reader.files.empty()) throw UserError(file_name + ": weight_map names no tensor", "fetch it again");
   return std::move(reader.files);
 }
 

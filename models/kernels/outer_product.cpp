@@ -20,13 +20,13 @@ namespace {
 // Each thread packs what it multiplies, once for all ranges of a loop that it takes. Packed by all threads together it would be
 // less work, and slower where the threads have no cache in common.
 
-constexpr int64_t kWidth = 32;        // inputs of a panel
-constexpr int64_t kGradWidth = 48;    // outputs whose gradients are packed at once: whole tiles of every machine, cache lines
-constexpr int64_t kWordBlock = 256;   // words of rows of a panel: 32 KB, the first-level cache
-constexpr int64_t kMostInputs = 512;  // of a unit: its panels are 512 KB, half of the second-level cache
-constexpr int64_t kUnitOutputs = 12;  // whole tiles of every machine
-constexpr int64_t kChunkBlocks = 3;   // blocks of words of a loop: what is packed of them fits one large page
-constexpr int64_t kMinUnits = 2;      // packing the inputs on another thread costs more than fewer outputs gain
+constexpr int64_t kWidth = 32;            // inputs of a panel
+constexpr int64_t kGradWidth = 48;        // outputs whose gradients are packed at once: whole tiles of every machine, cache lines
+constexpr int64_t kMostPanelWords = 256;  // of rows of a panel: 32 KB, the first-level cache
+constexpr int64_t kMostInputs = 512;      // of a unit: its panels are 512 KB at most, half of the second-level cache
+constexpr int64_t kUnitOutputs = 12;      // whole tiles of every machine
+constexpr int64_t kChunkWords = 768;      // of rows of a loop, some panels of them: what is packed fits one large page
+constexpr int64_t kMinUnits = 2;          // packing the inputs on another thread costs more than fewer outputs gain
 
 struct Range {
   int64_t first = 0, count = 0;
@@ -55,18 +55,17 @@ struct Chunk {
   int64_t of_cut() const { return parts(outputs, kUnitOutputs); }
 };
 
-/// Packed rows of a thread, as words: a float32, or two bfloat16 of two rows. On a large page: small ones lie where chance puts
-/// them, and panels that are meant to be in a cache together then drive each other out of it.
+/// Packed rows of a thread, as words: a float32, or two bfloat16 of two rows where the machine multiplies these. On a large page:
+/// small ones lie where chance puts them, and panels that are meant to be in a cache together then drive each other out of it.
 class Scratch {
  public:
-  static constexpr int64_t kPanelWords = kMostInputs * kWordBlock;  // of a block of words
   static constexpr size_t kBytes = size_t{1} << 21;
-  static_assert((kChunkBlocks * kPanelWords + kGradWidth * kWordBlock) * sizeof(int32_t) <= kBytes);
+  static_assert((kChunkWords * kMostInputs + kGradWidth * kMostPanelWords) * sizeof(int32_t) <= kBytes);
 
   Scratch() { ::madvise(words_.get(), kBytes, MADV_HUGEPAGE); }  // a wish: small pages do as well
 
-  int32_t* panels(int64_t block) const { return words_.get() + block * kPanelWords; }
-  int32_t* grad() const { return panels(kChunkBlocks); }
+  int32_t* panels(int64_t first_word) const { return words_.get() + first_word * kMostInputs; }
+  int32_t* grad() const { return panels(kChunkWords); }
 
   /// What is packed is of these from now on.
   void begin(const Chunk& chunk, const Range& inputs) {
@@ -113,8 +112,14 @@ int64_t outer_product_scratch_bytes() { return Scratch::kBytes; }
 void add_outer_product(const OuterProductArguments& a, InstructionSet set) {
   if (a.rows == 0 || a.outputs == 0 || a.inputs == 0) return;
   const bool wide = a.precision == Precision::kFloat32;
-  const auto kernel = with_kernels(set, [&](auto kernels) { return wide ? kernels.of_floats : kernels.of_bfloat16; });
-  const int64_t row_block = kWordBlock * (wide ? 1 : 2), some = even_part(a.rows, kChunkBlocks * row_block, row_block);
+  void (*kernel)(const OuterProductArguments& a, const Chunk& chunk, int64_t begin, int64_t end) = nullptr;
+  int64_t word = 1, block = 1;  // rows
+  with_kernels(set, [&](auto kernels) {
+    kernel = wide ? kernels.of_floats : kernels.of_bfloat16;
+    word = wide ? 1 : kernels.rows_of_bfloat16_word;
+    block = kernels.panel_words * word;
+  });
+  const int64_t some = even_part(a.rows, kChunkWords * word, block);
   for (int64_t row = 0; row < a.rows; row += some) {
     const Chunk chunk{new_id(), {row, std::min(some, a.rows - row)}, a.outputs, a.inputs};
     parallel_ranges(chunk.units(), kMinUnits, [&](int64_t begin, int64_t end) { kernel(a, chunk, begin, end); });

@@ -20,8 +20,9 @@ struct OuterProductArguments {
 /// Memory that each thread of add_outer_product() takes at its first call and keeps, in bytes.
 int64_t outer_product_scratch_bytes();
 
-/// Every element is one chain in the order of the rows, of multiply-adds, or in bfloat16 of sums of two products: the same for
-/// any number of threads. `set` is for tests of what runs elsewhere; it must not be better than best_instruction_set().
+/// Every element is one chain in the order of the rows, of multiply-adds, or of sums of two products where the machine has an
+/// instruction for these in bfloat16: the same for any number of threads. `set` is for tests of what runs elsewhere; it must not
+/// be better than best_instruction_set().
 void add_outer_product(const OuterProductArguments& arguments, InstructionSet set = best_instruction_set());
 
 }  // namespace sluice::models

@@ -49,10 +49,16 @@ float value_of(const QuantisedLayout& layout, const uint8_t* row, int64_t input)
   return (static_cast<float>(code) - of.zero(group)) * of.scales[group];
 }
 
+struct Range {
+  int64_t begin, end;
+};
+
 /// A block of a product: what one call of a kernel computes.
 struct Part {
   int64_t panel_begin, panel_end, row_begin, row_end;
 };
+
+using WidenRow = void (*)(const Bfloat16* from, int64_t count, float* to);
 
 #define SLUICE_KERNELS_MULTIPLY_BFLOAT16
 #define SLUICE_KERNELS "models/kernels/packed_matrix.inc"
@@ -81,27 +87,6 @@ PackingKernels packing_kernels(InstructionSet set = best_instruction_set()) {
                           kernels.pack_quantised_floats, kernels.pack_quantised_narrowed, kernels.lanes};
   });
 }
-
-/// Rows whose distance is a multiple of a page fall into the same sets of the first-level cache, and a tile's rows push each
-/// other out: they are read from a copy with other distances.
-class SpacedRows {
- public:
-  static bool needed(int64_t rows, int64_t stride_bytes) { return rows >= 8 && stride_bytes % 2048 == 0; }
-
-  /// Points `a` at a copy of its rows [begin, end) of `row_bytes` bytes each, valid until the next call on this thread.
-  static ProductArguments copy(const ProductArguments& a, int64_t begin, int64_t end, int64_t row_bytes, int64_t element) {
-    constexpr int64_t kLine = 64;
-    thread_local std::vector<char> memory;  // grows to the largest block, of some hundred kilobytes
-    const int64_t stride = ceil_divide(row_bytes, kLine) * kLine + kLine;
-    memory.resize(std::max(memory.size(), static_cast<size_t>((end - begin) * stride)));
-    for (int64_t row = begin; row < end; ++row)
-      std::memcpy(memory.data() + (row - begin) * stride, static_cast<const char*>(a.x) + row * a.x_stride * element, row_bytes);
-    ProductArguments spaced = a;
-    spaced.x = memory.data() - begin * stride;
-    spaced.x_stride = stride / element;
-    return spaced;
-  }
-};
 
 // Of float32, into a matrix of the precision.
 auto transposing_kernel(Precision precision) {
@@ -298,12 +283,76 @@ void PackedMatrix::row(int64_t output, float* to) const {
 
 namespace {
 
-using Kernel = void (*)(const Panels& matrix, const ProductArguments& arguments, const Part& part);
+/// What a product is computed with on a machine.
+class Multiplication {
+ public:
+  Multiplication(Precision precision, int64_t inputs, InstructionSet set) : inputs_(inputs), element_(bytes_of(precision)) {
+    const bool wide = precision == Precision::kFloat32;
+    with_kernels(set, [&](auto kernels) {
+      kernel_ = wide ? kernels.multiply_floats : kernels.multiply_bfloat16;
+      widen_ = wide ? nullptr : kernels.widen;
+    });
+    element_read_ = widen_ != nullptr ? bytes_of(Precision::kFloat32) : element_;
+  }
 
-void multiply_part(Kernel kernel, const Panels& matrix, const ProductArguments& a, const Part& part) {
-  const int64_t element = bytes_of(matrix.precision);
-  if (!SpacedRows::needed(part.row_end - part.row_begin, a.x_stride * element)) return kernel(matrix, a, part);
-  kernel(matrix, SpacedRows::copy(a, part.row_begin, part.row_end, matrix.inputs * element, element), part);
+  /// Of a row as the kernel reads it.
+  int64_t row_bytes() const { return inputs_ * element_read_; }
+
+  void multiply(const Panels& matrix, const ProductArguments& a, const Part& part) const {
+    kernel_(matrix, read(a, part.row_begin, part.row_end), part);
+  }
+
+  /// Likewise of rows that were read.
+  void multiply_read(const Panels& matrix, const ProductArguments& a, const Part& part) const { kernel_(matrix, a, part); }
+
+  /// Points `a` at its rows [begin, end) as the kernel reads them, valid until the next call on this thread: where they are, or a
+  /// copy. Rows whose distance is a multiple of a page fall into the same sets of the first-level cache, and a tile's rows push
+  /// each other out, so their copy has other distances.
+  ProductArguments read(const ProductArguments& a, int64_t begin, int64_t end) const {
+    const bool collide = end - begin >= 8 && a.x_stride * element_ % 2048 == 0;
+    return widen_ == nullptr && !collide ? a : copy(a, begin, end);
+  }
+
+ private:
+  ProductArguments copy(const ProductArguments& a, int64_t begin, int64_t end) const {
+    constexpr int64_t kLine = 64;
+    thread_local std::vector<char> memory;  // grows to the largest block, of some hundred kilobytes
+    const int64_t stride = ceil_divide(row_bytes(), kLine) * kLine + kLine;
+    memory.resize(std::max(memory.size(), static_cast<size_t>((end - begin) * stride)));
+    for (int64_t row = begin; row < end; ++row) {
+      char* const to = memory.data() + (row - begin) * stride;
+      const char* const from = static_cast<const char*>(a.x) + row * a.x_stride * element_;
+      if (widen_ != nullptr)
+        widen_(reinterpret_cast<const Bfloat16*>(from), inputs_, reinterpret_cast<float*>(to));
+      else
+        std::memcpy(to, from, static_cast<size_t>(row_bytes()));
+    }
+    ProductArguments read = a;
+    read.x = memory.data() - begin * stride;
+    read.x_stride = stride / element_read_;
+    return read;
+  }
+
+  int64_t inputs_, element_, element_read_;  // bytes of an element of x, and as the kernel reads it
+  void (*kernel_)(const Panels& matrix, const ProductArguments& arguments, const Part& part) = nullptr;
+  WidenRow widen_ = nullptr;  // null: as it is
+};
+
+// A panel at a time, with all rows or with a block of them after the other.
+void multiply_quantised(const PackedMatrix& matrix, const Multiplication& with, const ProductArguments& a, int64_t block,
+                        const Range& panels, InstructionSet set) {
+  DequantisedPanel dequantised(matrix, set);
+  const bool one_block = a.rows <= block;
+  const ProductArguments read = one_block ? with.read(a, 0, a.rows) : a;
+  for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
+    const Panels one = dequantised.at(panel);
+    if (one_block) {
+      with.multiply_read(one, read, {panel, panel + 1, 0, a.rows});
+      continue;
+    }
+    for (int64_t row = 0; row < a.rows; row += block)
+      with.multiply(one, a, {panel, panel + 1, row, std::min(row + block, a.rows)});
+  }
 }
 
 }  // namespace
@@ -312,23 +361,15 @@ void multiply(const PackedMatrix& matrix, const ProductArguments& a, Instruction
   if (a.rows == 0) return;
   SLUICE_CHECK((a.out == nullptr) != (a.narrow_out == nullptr), "a product has one place to go to");
   SLUICE_CHECK(a.out != nullptr || !a.accumulate, "only a float32 result accumulates");
-  const bool rounds = matrix.precision() != Precision::kFloat32;
-  const Kernel kernel =
-      with_kernels(set, [&](auto kernels) { return rounds ? kernels.multiply_bfloat16 : kernels.multiply_floats; });
+  const Multiplication with(matrix.precision(), matrix.inputs(), set);
   const int64_t panels = ceil_divide(matrix.outputs(), PackedMatrix::kWidth);
   constexpr int64_t kTile = 12;  // rows; a block has whole tiles
-  const int64_t row_bytes = matrix.inputs() * bytes_of(matrix.precision());
-  const int64_t block = std::max<int64_t>(1, kBlockBytes / (kTile * row_bytes)) * kTile;
+  const int64_t block = std::max<int64_t>(1, kBlockBytes / (kTile * with.row_bytes())) * kTile;
   const int64_t threads = loop_threads();
   const int64_t grain = ceil_divide(kMinTaskWork, a.rows * matrix.inputs() * PackedMatrix::kWidth);
   if (matrix.is_quantised()) {
     parallel_ranges(panels, grain, [&](int64_t begin, int64_t end) {
-      DequantisedPanel dequantised(matrix, set);
-      for (int64_t panel = begin; panel < end; ++panel) {
-        const Panels one = dequantised.at(panel);
-        for (int64_t row = 0; row < a.rows; row += block)
-          multiply_part(kernel, one, a, {panel, panel + 1, row, std::min(row + block, a.rows)});
-      }
+      multiply_quantised(matrix, with, a, block, {begin, end}, set);
     });
     return;
   }
@@ -341,14 +382,12 @@ void multiply(const PackedMatrix& matrix, const ProductArguments& a, Instruction
   if (a.rows >= 2 * threads * block || (a.rows >= threads * block && panels < 2 * threads)) {
     const int64_t blocks = ceil_divide(a.rows, block);
     parallel_ranges(blocks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        multiply_part(kernel, all, a, {0, panels, i * block, std::min((i + 1) * block, a.rows)});
+      for (int64_t i = begin; i < end; ++i) with.multiply(all, a, {0, panels, i * block, std::min((i + 1) * block, a.rows)});
     });
     return;
   }
   parallel_ranges(panels, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t row = 0; row < a.rows; row += block)
-      multiply_part(kernel, all, a, {begin, end, row, std::min(row + block, a.rows)});
+    for (int64_t row = 0; row < a.rows; row += block) with.multiply(all, a, {begin, end, row, std::min(row + block, a.rows)});
   });
 }
 

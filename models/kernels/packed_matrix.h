@@ -97,10 +97,11 @@ struct ProductArguments {
   bool accumulate = false;         // add to what is in `out`: the residual connection
 };
 
-/// Sums in float32. Every element is one chain of multiply-adds (in bfloat16, of sums of two products) in the order of the inputs
-/// that starts from the bias, whatever the other rows and the number of threads are: a row's result is bit-identical in every
-/// batch, which no library's matrix product promises. Allocates nothing, but of what stays quantised room for a panel, once a
-/// thread. `set` is for tests of what runs elsewhere; it must not be better than best_instruction_set().
+/// Sums in float32. Every element is one chain of multiply-adds (of sums of two products where the machine has an instruction for
+/// these in bfloat16) in the order of the inputs that starts from the bias, whatever the other rows and the number of threads
+/// are: a row's result is bit-identical in every batch, which no library's matrix product promises. Allocates nothing, but once a
+/// thread room for a panel of what stays quantised and for a block of rows that are widened or lie badly. `set` is for tests of
+/// what runs elsewhere; it must not be better than best_instruction_set().
 void multiply(const PackedMatrix& matrix, const ProductArguments& arguments, InstructionSet set = best_instruction_set());
 
 }  // namespace sluice::models

@@ -112,10 +112,4 @@ void Weights::copy_from(const Weights& source) {
   for (const auto& [types, list] : lists) at::_foreach_copy_(list.targets, list.sources);
 }
 
-int64_t Weights::parameter_count() const {
-  int64_t count = 0;
-  for (const auto& [name, tensor] : named()) count += tensor.numel();
-  return count;
-}
-
 }  // namespace sluice::models

@@ -108,8 +108,6 @@ struct Weights {
 
   /// Copies the values of `source` into the storage of this one. Same shapes required.
   void copy_from(const Weights& source);
-
-  int64_t parameter_count() const;
 };
 
 }  // namespace sluice::models

@@ -21,9 +21,8 @@ namespace sluice::models::portable {
 
 /// Who computes where the device has kernels of ours (abilities.h): models/cuda/ on a GPU.
 enum class DecodeKernels {
-  kLibrary,       // LibTorch's operators alone
-  kOwnAttention,  // ours, of sequences with one new token; else they
-  kOwn,           // all of ours that there are for the config and the precision
+  kLibrary,  // LibTorch's operators alone
+  kOwn,      // all of ours that there are for the config and the precision
 };
 
 struct DecoderOptions {
@@ -49,9 +48,9 @@ class Decoder {
   /// sequence with wants_logits, [S,V] float32 in order, on the device, until the next step; undefined where none wants any.
   /// Waits for nothing.
   ///
-  /// weights: operand_copy(), on the device. The same from a sequence's first step to its last. routes:  of a mixture: becomes
-  /// [T, RouteForm::token_bytes()], uint8 on the host, of the new tokens, which it waits for; null:
-  ///          nobody asks.
+  /// weights: operand_copy(), on the device. The same from a sequence's first step to its last.
+  /// routes: of a mixture: becomes [T, RouteForm::token_bytes()], uint8 on the host, of the new tokens, which it waits for. Null:
+  /// they are not wanted.
   at::Tensor step(const Weights& weights, std::span<const DecodeSequence> sequences, at::Tensor* routes = nullptr);
 
   /// All tokens of the sequences with wants_logits, in order, once step() has had their new ones. Must keep texts. At least one.
@@ -59,8 +58,6 @@ class Decoder {
 
   /// Copies all of block `from` to block `to`.
   void copy_block(int32_t from, int32_t to);
-
-  int64_t bytes_held() const { return static_cast<int64_t>(2 * keys_.nbytes()); }  // of the cache
 
  private:
   // A step as numbers, and which of its sequences have one new token, or several.

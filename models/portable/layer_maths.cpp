@@ -7,8 +7,11 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/tanh.h>
 
+#include <functional>
+
 #include "models/adapters/lora.h"
 #include "models/layers/feed_forward/feed_forward.h"
+#include "models/layers/weight_names.h"
 #include "models/portable/gated.h"
 #include "models/portable/product.h"
 #include "models/portable/rms_norm.h"
@@ -21,6 +24,31 @@ namespace {
 at::Tensor merged(const LinearWeights& linear) {
   const at::NoGradGuard no_gradient;
   return at::addmm(linear.weight.to(at::kFloat), linear.adapter.b.mul(linear.adapter.scale), linear.adapter.a);
+}
+
+// Whether a weight is copied into its copy. Of a matrix with an adapter the weight is that.
+using Which = std::function<bool(const at::Tensor& weight, const at::Tensor& copy)>;
+
+void copy_some(const Weights& from, Weights& to, const Which& which) {
+  const at::NoGradGuard no_gradient;
+  Weights sources = without_adapters(from), copies = to;
+  if (from.head.is_same(from.embedding)) sources.head.reset(), copies.head.reset();
+  for (size_t i = 0; i < from.layers.size(); ++i) {
+    const auto linears = from.layers[i].linears();
+    const auto of_sources = sources.layers[i].linears(), of_copies = copies.layers[i].linears();
+    for (size_t j = 0; j < linears.size(); ++j) {
+      const Adapter& adapter = linears[j]->adapter;
+      if (!adapter.defined()) continue;
+      if (which(adapter.a, of_copies[j]->weight)) of_copies[j]->weight.copy_(merged(*linears[j]));
+      of_sources[j]->weight.reset(), of_copies[j]->weight.reset();
+    }
+  }
+  const auto of_sources = weight_slots(sources), of_copies = weight_slots(copies);
+  for (size_t i = 0; i < of_sources.size(); ++i) {
+    at::Tensor &weight = *of_sources[i].second, &copy = *of_copies[i].second;
+    if (weight.defined() && !which(weight, copy)) weight.reset(), copy.reset();
+  }
+  copies.copy_from(sources);  // rounds
 }
 
 }  // namespace
@@ -124,15 +152,13 @@ Weights operand_copy(const Weights& weights, Precision precision) {
 }
 
 void copy_operands(const Weights& from, Weights& to) {
-  const at::NoGradGuard no_gradient;
-  to.copy_from(without_adapters(from));  // rounds
-  for (size_t i = 0; i < from.layers.size(); ++i) {
-    const auto theirs = from.layers[i].linears();
-    const auto ours = to.layers[i].linears();
-    for (size_t j = 0; j < theirs.size(); ++j) {
-      if (theirs[j]->adapter.defined()) ours[j]->weight.copy_(merged(*theirs[j]));
-    }
-  }
+  copy_some(from, to, [](const at::Tensor&, const at::Tensor&) { return true; });
+}
+
+void copy_trained_operands(const Weights& from, Weights& to, const std::set<const void*>& but) {
+  copy_some(from, to, [&](const at::Tensor& weight, const at::Tensor& copy) {
+    return weight.requires_grad() && !but.contains(copy.const_data_ptr());
+  });
 }
 
 }  // namespace sluice::models::portable

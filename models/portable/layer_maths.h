@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "models/config/config.h"
@@ -75,5 +76,8 @@ Weights operand_copy(const Weights& weights, Precision precision);
 /// Writes the values of operand_copy(from, ...) into `to`, which is a copy of such a one: one matrix more at a time is all
 /// that is allocated.
 void copy_operands(const Weights& from, Weights& to);
+
+/// Likewise of what is trained, but for the tensors of `to` that begin at one of these places.
+void copy_trained_operands(const Weights& from, Weights& to, const std::set<const void*>& but);
 
 }  // namespace sluice::models::portable

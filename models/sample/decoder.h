@@ -49,9 +49,8 @@ class Decoder {
   /// sequence with wants_logits, [S,V] in order; valid until the next step. Nothing where others lead the step. A row is
   /// bit-identical whatever else is in the step, however its prompt was cut into steps, and for any number of threads.
   ///
-  /// routes  of mixtures: becomes those of the new tokens, in their blocks; not of the last layer where no logits are wanted.
-  /// Null:
-  ///         nobody asks
+  /// routes: of mixtures: becomes those of the new tokens, in their blocks; not of the last layer where no logits are wanted.
+  /// Null: they are not wanted.
   std::span<const float> step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences,
                               RouteBlocks* routes = nullptr);
 

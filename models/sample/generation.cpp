@@ -231,7 +231,7 @@ bool GenerationEngine::ends(Sample& sample) {
   const auto& ends = options_.end_of_sequence;
   const bool end = std::find(ends.begin(), ends.end(), tokens.back()) != ends.end();
   const bool stopped = next == Next::kEnds;
-  sample.result.finish = stopped ? FinishReason::kStopped : end ? FinishReason::kEndOfSequence : FinishReason::kLength;
+  sample.result.finish = end ? FinishReason::kEndOfSequence : stopped ? FinishReason::kStopped : FinishReason::kLength;
   sample.paused = next == Next::kPauses;
   if (sample.paused) return false;
   return stopped || end || static_cast<int64_t>(tokens.size()) == sample.request.max_new_tokens;

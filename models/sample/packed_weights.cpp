@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/clone.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -11,12 +12,16 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "base/error.h"
+#include "models/adapters/lora.h"
 #include "models/layers/feed_forward/feed_forward.h"
 #include "models/layers/operand.h"
 #include "models/layers/weight_names.h"
 #include "models/portable/layer_maths.h"
+#include "models/portable/product.h"
 
 namespace sluice::models {
 namespace {
@@ -77,6 +82,14 @@ void pack_all(const LayerWeights& from, Precision precision, PackedLayer& to) {
   for (size_t i = 0; i < stacks.size(); ++i) models::pack(stacks[i], precision, to.matrices.feed_forward[i]);
 }
 
+// Whether each begins where the one before it ends.
+bool lie_together(const std::vector<at::Tensor>& matrices) {
+  const auto begin = [](const at::Tensor& matrix) { return static_cast<const char*>(matrix.const_data_ptr()); };
+  for (size_t i = 1; i < matrices.size(); ++i)
+    if (begin(matrices[i]) != begin(matrices[i - 1]) + matrices[i - 1].nbytes()) return false;
+  return true;
+}
+
 // Lays matrices that read the same rows beside each other, one stack more at a time: so they can be one product.
 void join(Weights& weights) {
   for (LayerWeights& layer : weights.layers) {
@@ -90,7 +103,7 @@ void join(Weights& weights) {
         together.push_back(linear);
         matrices.push_back(linear->weight);
       }
-      if (together.size() < 2) continue;
+      if (together.size() < 2 || lie_together(matrices)) continue;
       const at::Tensor joined = at::cat(matrices);
       int64_t row = 0;
       for (LinearWeights* const linear : together) {
@@ -99,6 +112,30 @@ void join(Weights& weights) {
       }
     }
   }
+}
+
+using Tensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+// Those of `places` that can be matrices of `weights`, with their values. Factors of adapters are no matrices of a version.
+Tensors filled(Tensors places, const Weights& weights, Precision precision) {
+  const Tensors named = without_adapters(weights).named();
+  std::erase_if(places, [&](const auto& place) {
+    const auto found = std::ranges::find(named, place.first, &Tensors::value_type::first);
+    if (found == named.end() || place.second.scalar_type() != portable::dtype_of(precision)) return true;
+    at::Tensor(place.second).copy_(found->second);
+    return false;
+  });
+  return places;
+}
+
+// `copy`, with memory of its own where it shares that of `weights`.
+Weights with_own_memory(const Weights& copy, const Weights& weights) {
+  std::set<const void*> theirs;
+  for (const auto& [name, tensor] : weights.named()) theirs.insert(tensor.const_data_ptr());
+  Tensors own = copy.named();
+  std::erase_if(own, [&](const auto& tensor) { return !theirs.contains(tensor.second.const_data_ptr()); });
+  for (auto& [name, tensor] : own) tensor = tensor.clone();
+  return copy.with(own);
 }
 
 using Shapes = std::map<const at::Tensor*, std::vector<int64_t>>;  // of fields
@@ -198,8 +235,18 @@ void PackedWeights::embedding_row(int64_t token, float* to) const {
 
 void PackedWeights::pack_on_device(const Weights& weights) {
   if (on_device_.embedding.defined()) return portable::copy_operands(weights, on_device_);
-  on_device_ = portable::operand_copy(weights, precision_).clone();
+  const Tensors placed = filled(std::exchange(places_, {}), weights, precision_);
+  on_device_ = with_own_memory(portable::operand_copy(weights.with(placed), precision_), weights);
   join(on_device_);
+  std::set<const void*> places;
+  for (const auto& [name, tensor] : placed) places.insert(tensor.const_data_ptr());
+  for (const auto& [name, tensor] : on_device_.named())
+    if (places.contains(tensor.const_data_ptr())) written_.insert(tensor.const_data_ptr());
+}
+
+void PackedWeights::pack_unwritten(const Weights& weights) {
+  SLUICE_CHECK(on_device_.embedding.defined(), "the first version is packed whole");
+  portable::copy_trained_operands(weights, on_device_, written_);
 }
 
 Weights PackedWeights::for_passes() const {

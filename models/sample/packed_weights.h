@@ -4,6 +4,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "models/config/config.h"
@@ -46,6 +49,15 @@ class PackedWeights {
   /// contiguous and float32; for Precision::kBfloat16 those that are operands (is_operand()) may be bfloat16 (InternalError
   /// otherwise). The first call allocates; those after it are of weights of the same shape and use the same memory.
   void pack(const Weights& weights);
+
+  /// Before the first pack(), of a model that is not on the CPU: a matrix lies where a tensor of its name does among `places`, if
+  /// that has its type, and matrices that are read together lie beside each other there, too. Somebody else writes what is there
+  /// from then on: pack_unwritten() is a pack() of what else is trained.
+  void place_on_device(std::vector<std::pair<std::string, at::Tensor>> places) { places_ = std::move(places); }
+  void pack_unwritten(const Weights& weights);
+
+  /// How many matrices lie where they were placed.
+  size_t written() const { return written_.size(); }
 
   /// The parts of pack(), for who has not all weights at a time (load_packed.h), on the CPU: one layer; and what there is of the
   /// others. pack() is every layer, and once all others.
@@ -95,6 +107,8 @@ class PackedWeights {
   at::Tensor final_norm_, final_norm_bias_;
   PackedMatrix head_;
   Weights on_device_;
+  std::vector<std::pair<std::string, at::Tensor>> places_;  // until the first pack()
+  std::set<const void*> written_;                           // where these matrices begin
 };
 
 }  // namespace sluice::models

@@ -27,10 +27,9 @@ struct PagedScores {
 
 /// Rows in the cache's precision, float or Bfloat16.
 struct PagedRows {
-  const void* queries =
-      nullptr;               // [T, heads K]  T: all new tokens, in the order of the sequences; K: the cache's key_dim(); rotated
-  int64_t query_stride = 0;  // elements from row to row
-  void* out = nullptr;       // [T, heads D], contiguous
+  const void* queries = nullptr;  // [T, heads K] rotated; T: all new tokens, sequence by sequence; K: the cache's key_dim()
+  int64_t query_stride = 0;       // elements from row to row
+  void* out = nullptr;            // [T, heads D], contiguous
 };
 
 /// Causal grouped-query attention of the new tokens of each sequence over what that sequence has in its blocks, the new tokens'

@@ -181,20 +181,39 @@ double AdamW::norm_on_device() const {
   return at::linalg_vector_norm(at::stack(norms)).item().toDouble();
 }
 
+void AdamW::write_matrices_to(const at::Tensor& matrices) {
+  SLUICE_CHECK(!flat_.on_host() && owners_ == 1 && matrices.numel() == flat_.size() - flat_.vector_floats(),
+               "matrices are written by who steps all of them, on a device");
+  written_ = matrices;
+}
+
+// Undefined: none of it.
+at::Tensor AdamW::written_part(FloatRange range) const {
+  if (!written_.defined() || range.begin < flat_.vector_floats()) return {};
+  return written_.narrow(0, range.begin - flat_.vector_floats(), range.size());
+}
+
 // Our kernel's step, which leaves zeros, or the library's, over the same ranges.
 void AdamW::step_on_device(double gradient_scale) {
   const at::NoGradGuard no_gradient;
   const bool own = portable::has_own_operator(first_moments_.device(), "sluice::adamw_step");
   const at::Tensor count = own ? at::Tensor() : at::full({}, static_cast<double>(steps_), first_moments_.options());
   if (!own) flat_.gradient_buffer().mul_(gradient_scale);
-  for_each_owned([&](const Alike& alike, FloatRange range, int64_t kept) {
+  const auto step = [&](const Alike& alike, FloatRange range, int64_t kept) {
     const auto part = [&](const at::Tensor& buffer) { return buffer.narrow(0, range.begin, range.size()); };
     const auto moments = [&](const at::Tensor& buffer) { return buffer.narrow(0, kept, range.size()); };
     const at::Tensor weights = part(flat_.weight_buffer()), gradients = part(flat_.gradient_buffer());
-    const at::Tensor first = moments(first_moments_), second = moments(second_moments_);
-    if (own) return own_adamw_step(weights, gradients, first, second, factors_of(alike, gradient_scale));
+    const at::Tensor first = moments(first_moments_), second = moments(second_moments_), written = written_part(range);
+    if (own) return own_adamw_step(weights, gradients, first, second, written, factors_of(alike, gradient_scale));
     at::_fused_adamw_({weights}, {gradients}, {first}, {second}, {}, {count}, options_.learning_rate * alike.learning_rate_scale,
                       options_.beta1, options_.beta2, alike.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+    if (written.defined()) written.copy_(weights);
+  };
+  const int64_t vectors = written_.defined() ? flat_.vector_floats() : 0;
+  for_each_owned([&](const Alike& alike, FloatRange range, int64_t kept) {
+    const int64_t border = std::clamp(vectors, range.begin, range.end);
+    if (range.begin < border) step(alike, {range.begin, border}, kept);
+    if (border < range.end) step(alike, {border, range.end}, kept + border - range.begin);
   });
   if (!own) clear_gradients();
 }

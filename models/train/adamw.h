@@ -66,6 +66,10 @@ class AdamW {
 
   void clear_gradients();
 
+  /// From now on a step also leaves its matrices in `matrices`[size() - vector_floats()], rounded to the type of that: on a
+  /// device, where this owner steps all. They are there already.
+  void write_matrices_to(const at::Tensor& matrices);
+
   /// What the buffers are cut into, and what this steps of each bucket.
   const std::vector<FloatRange>& buckets() const { return buckets_; }
   const std::vector<FloatRange>& owned() const { return owned_; }
@@ -107,6 +111,7 @@ class AdamW {
   void for_each_owned(const Work& work) const;
   void step_floats(int64_t first, int64_t count, int64_t kept, const AdamWFactors& factors);
   void step_on_device(double gradient_scale);
+  at::Tensor written_part(FloatRange range) const;
   double norm_on_device() const;
 
   FlatParameters flat_;
@@ -117,6 +122,7 @@ class AdamW {
   const std::vector<FloatRange> buckets_, owned_;
   BlockSquares squares_;
   at::Tensor first_moments_, second_moments_;
+  at::Tensor written_;  // undefined: matrices are nowhere but in the buffer
   int64_t steps_ = 0;
 };
 

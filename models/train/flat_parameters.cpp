@@ -132,6 +132,16 @@ NamedTensors FlatParameters::views(const at::Tensor& buffer) const {
   return result;
 }
 
+NamedTensors FlatParameters::matrix_views(const at::Tensor& matrices) const {
+  NamedTensors result;
+  for (const Place& place : places_) {
+    if (place.first < vector_floats_) continue;
+    result.emplace_back(place.name,
+                        matrices.narrow(0, place.first - vector_floats_, place.weight.numel()).view(place.weight.sizes()));
+  }
+  return result;
+}
+
 std::vector<TensorPiece> FlatParameters::pieces(const std::vector<Stretch>& stretches) const {
   std::vector<TensorPiece> found;
   for (const Place& place : places_) {

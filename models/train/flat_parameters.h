@@ -85,6 +85,9 @@ class FlatParameters {
   /// Views of `buffer`[size()], one a weight, in the order of `weights`.
   NamedTensors views(const at::Tensor& buffer) const;
 
+  /// Likewise of what a buffer has after the vectors, `matrices`[size() - vector_floats()] of any type: one a matrix.
+  NamedTensors matrix_views(const at::Tensor& matrices) const;
+
   /// What of the stretches of a buffer belongs to weights, in the order of `weights`.
   std::vector<TensorPiece> pieces(const std::vector<Stretch>& stretches) const;
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/text/strings.h"
-#include "nodes/advantages/action_mask.h"
+#include "nodes/columns/action_mask.h"
 #include "nodes/columns/columns.h"
 
 namespace sluice::nodes {

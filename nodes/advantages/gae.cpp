@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "nodes/advantages/rewards.h"
 #include "nodes/columns/columns.h"
 
 namespace sluice::nodes {
@@ -24,11 +25,11 @@ void Gae::describe(engine::Contract<GaeParams>& c) {
 }
 
 void Gae::process(MicroBatch& batch) {
-  const auto rewards = batch.read(columns::kTokenRewards);  // [A]
-  const auto values = batch.read(columns::kValues);         // [A]
-  auto advantages = batch.write(columns::kAdvantages);      // [A]
-  auto returns = batch.write(columns::kReturns);            // [A]
   const ActionMask mask(batch);
+  const auto rewards = kept_entries(batch, mask, columns::kTokenRewards);  // [A]
+  const auto values = kept_entries(batch, mask, columns::kValues);         // [A]
+  auto advantages = batch.write(columns::kAdvantages);                     // [A]
+  auto returns = batch.write(columns::kReturns);                           // [A]
   const auto skipped = [&](size_t t) {
     return !mask.keeps(t) &&
            (params_.masked_actions == MaskedActions::kSkipped || !std::isfinite(rewards[t]) || !std::isfinite(values[t]));

@@ -2,8 +2,8 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/advantages/action_mask.h"
 #include "nodes/advantages/whitening.h"
+#include "nodes/columns/action_mask.h"
 
 namespace sluice::nodes {
 
@@ -29,8 +29,8 @@ constexpr auto enum_names(MaskedActions) {
 ///
 /// Reads token_rewards[A], values[A], and mask[A] if there is one; writes advantages[A], returns[A]  (A: actions of the
 /// micro-batch). With whiten = "iteration" the node is a barrier: nothing leaves before the iteration's last micro-batch is in.
-/// Only advantages are whitened. A NaN goes to the earlier actions of its sample, and with whitening to all of the iteration; but
-/// an action whose mask is 0 is always skipped when its reward or value is not finite.
+/// Only advantages are whitened. A reward or value that is not finite is a UserError that names column, group, sample and action;
+/// but an action whose mask is 0 is always skipped then.
 struct GaeParams : WhiteningParams {
   double discount = 1.0;
   double lambda = 0.95;

@@ -5,7 +5,9 @@
 #include <numeric>
 #include <string>
 
+#include "nodes/advantages/rewards.h"
 #include "nodes/columns/columns.h"
+#include "nodes/columns/score_columns.h"
 
 namespace sluice::nodes {
 
@@ -50,7 +52,7 @@ std::vector<std::vector<double>> Gdpo::terms_of(const MicroBatch& batch) const {
   const std::vector<Range> actions = batch.actions_by_sample();
   std::vector<std::vector<double>> terms(batch.samples());
   for (size_t k = 0; k < params_.scores.size(); ++k) {
-    const auto scores = finite_scores(batch, params_.scores[k]);  // [S]
+    const auto scores = scores_that_count(batch, params_.scores[k]);  // [S]
     for (const Range samples : batch.layout().samples_by_group()) {
       std::vector<double> of_group;
       for (size_t s = samples.begin; s < samples.end; ++s)
@@ -76,8 +78,9 @@ void Gdpo::gather(int64_t, std::span<MicroBatch> batches) {
 }
 
 void Gdpo::process_iteration(int64_t, std::span<MicroBatch> batches) {
-  const double divisor = std::sqrt(moments_of(totals_.of_all(kSumTotal), params_.std).variance) + params_.epsilon;
-  metrics_.value("advantage/iteration_std", divisor);
+  const ExactMoments& sums = totals_.of_all(kSumTotal);
+  const double divisor = std::sqrt(moments_of(sums, params_.std).variance) + params_.epsilon;
+  if (sums.count() > 0) metrics_.value("advantage/iteration_std", divisor);
   for (MicroBatch& batch : batches) write(batch, divisor);
 }
 

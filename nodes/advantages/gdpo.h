@@ -5,8 +5,8 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/advantages/action_mask.h"
 #include "nodes/advantages/moments.h"
+#include "nodes/columns/action_mask.h"
 #include "nodes/columns/weighted_scores.h"
 
 namespace sluice::nodes {
@@ -35,7 +35,8 @@ namespace sluice::nodes {
 ///
 /// Reads `scores`[S] each, and mask[A] if there is one; writes advantages[A]  (S: samples, A: actions). A sample all of whose
 /// actions are masked does not count and gets 0, one without actions counts; masked actions get 0. A sample alone in its group
-/// gets 0. A score that is not finite is a UserError that names column, group and sample. Micro-batches and ranks change nothing.
+/// gets 0. A score that counts and is not finite is a UserError that names column, group and sample. Micro-batches and ranks
+/// change nothing.
 struct GdpoParams : WeightedScoresParams {
   bool over_iteration = true;
   double epsilon = 1e-6;

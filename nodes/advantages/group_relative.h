@@ -33,8 +33,8 @@ struct RewardedGroup {
 ///
 /// The reward of a sample is its score, or the sum of its token_rewards where some node before writes them: see rewards.h. A
 /// sample all of whose actions are masked does not count and may even have NaN for a score; one without actions counts. An action
-/// whose mask is 0 gets 0, any other the sample's value whatever it weighs: the loss weighs it. A NaN that counts makes its group
-/// NaN.
+/// whose mask is 0 gets 0, any other the sample's value whatever it weighs: the loss weighs it. A reward that counts and is not
+/// finite is a UserError that names column, group and sample.
 class GroupRelative : public engine::Node {
  public:
   explicit GroupRelative(engine::NodeResources& resources) : metrics_(*resources.metrics) {}

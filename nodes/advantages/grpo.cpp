@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "nodes/advantages/moments.h"
-#include "nodes/advantages/step_rewards.h"
+#include "nodes/columns/columns.h"
 
 namespace sluice::nodes {
 
@@ -118,9 +118,9 @@ std::vector<double> Grpo::normalised_by_others(std::span<const double> rewards) 
 }
 
 void Grpo::process_steps(MicroBatch& batch) {
-  const auto step_rewards = batch.read(columns::kStepRewards);  // [A]
-  auto advantages = batch.write(columns::kAdvantages);          // [A], zero
   const ActionMask mask(batch);
+  const auto step_rewards = kept_step_rewards(batch, mask);  // [A]
+  auto advantages = batch.write(columns::kAdvantages);       // [A], zero
   const std::vector<Range> actions = batch.actions_by_sample();
   const auto ends_step = [&](size_t a) { return mask.keeps(a) && !std::isnan(step_rewards[a]); };
 

@@ -1,6 +1,6 @@
 #include "nodes/advantages/kl.h"
 
-#include "nodes/advantages/action_mask.h"
+#include "nodes/columns/action_mask.h"
 #include "nodes/columns/columns.h"
 
 namespace sluice::nodes {

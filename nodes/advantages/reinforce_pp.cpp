@@ -1,5 +1,7 @@
 #include "nodes/advantages/reinforce_pp.h"
 
+#include "nodes/columns/score_columns.h"
+
 namespace sluice::nodes {
 
 using engine::MicroBatch;
@@ -10,7 +12,7 @@ namespace {
 
 // Takes the mean score of the group off each sample's last action that counts. rewards[A].
 void subtract_group_means(const MicroBatch& batch, const ActionMask& mask, std::vector<double>& rewards) {
-  const auto scores = batch.read(columns::kScore);  // [S]
+  const auto scores = scores_that_count(batch);  // [S]
   const std::vector<Range> actions = batch.actions_by_sample();
   for (const Range samples : batch.layout().samples_by_group()) {
     std::vector<double> counting;

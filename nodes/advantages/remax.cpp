@@ -1,5 +1,9 @@
 #include "nodes/advantages/remax.h"
 
+#include <string>
+
+#include "nodes/columns/score_columns.h"
+
 namespace sluice::nodes {
 
 using engine::MicroBatch;
@@ -21,6 +25,8 @@ void ReMax::process(MicroBatch& batch) {
   const std::vector<Range> actions = batch.actions_by_sample();
   size_t group = 0;
   for (const Range samples : batch.layout().samples_by_group()) {
+    const auto name_of_group = [&] { return "group " + std::to_string(batch.group_index(group)); };
+    require_finite_entry(baselines[group], columns::kBaselineScore.name, name_of_group);
     for (size_t s = samples.begin; s < samples.end; ++s) {
       double to_go = 0;
       for (size_t t = actions[s].end; t-- > actions[s].begin;) {

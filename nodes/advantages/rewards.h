@@ -1,9 +1,10 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "engine/contract/contract.h"
-#include "nodes/advantages/action_mask.h"
+#include "nodes/columns/action_mask.h"
 #include "nodes/columns/columns.h"
 
 namespace sluice::nodes {
@@ -16,6 +17,15 @@ void describe_rewards(engine::Contract<P>& c) {
   c.reads_first_of(columns::kTokenRewards, columns::kScore);
   c.reads_if_written(columns::kMask);
 }
+
+/// A column's entries [A]. Throws UserError that names column, group, sample and action where one that the mask keeps is not
+/// finite.
+std::span<const float> kept_entries(const engine::MicroBatch& batch, const ActionMask& mask, const engine::Column<float>& column);
+
+/// Likewise step_rewards [A]: NaN where no step ends.
+std::span<const float> kept_step_rewards(const engine::MicroBatch& batch, const ActionMask& mask);
+
+// What follows throws likewise.
 
 /// Of each sample [S]: the sum of its token_rewards that the mask keeps, or its score.
 std::vector<double> sample_rewards(const engine::MicroBatch& batch, const ActionMask& mask);

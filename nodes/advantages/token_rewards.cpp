@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nodes/advantages/step_rewards.h"
+#include "nodes/advantages/rewards.h"
 #include "nodes/columns/columns.h"
+#include "nodes/columns/score_columns.h"
 
 namespace sluice::nodes {
 
@@ -108,7 +109,7 @@ void TokenRewards::subtract_penalty(MicroBatch& batch, const ActionMask& mask, s
 }
 
 void TokenRewards::add_scores(MicroBatch& batch, const ActionMask& mask, std::span<float> rewards) const {
-  const auto scores = batch.read(columns::kScore);  // [S]
+  const auto scores = scores_that_count(batch);  // [S]
   size_t sample = 0;
   for (const Range actions : batch.actions_by_sample()) {
     const float score = scores[sample++];
@@ -117,7 +118,7 @@ void TokenRewards::add_scores(MicroBatch& batch, const ActionMask& mask, std::sp
     if (const auto last = mask.last_kept(actions)) rewards[*last] += static_cast<float>(clipped);
   }
   if (!batch.has(columns::kStepRewards.spec())) return;
-  const auto steps = batch.read(columns::kStepRewards);  // [A]
+  const auto steps = kept_step_rewards(batch, mask);  // [A]
   for (size_t a = 0; a < rewards.size(); ++a) {
     if (mask.keeps(a) && !std::isnan(steps[a])) rewards[a] += steps[a];
   }

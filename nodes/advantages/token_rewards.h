@@ -5,9 +5,9 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/advantages/action_mask.h"
 #include "nodes/advantages/kl_controller.h"
 #include "nodes/advantages/kl_estimator.h"
+#include "nodes/columns/action_mask.h"
 
 namespace sluice::nodes {
 

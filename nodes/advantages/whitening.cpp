@@ -30,15 +30,18 @@ void add_moments(const Parts& parts, const Masks& masks, ExactMoments& sums) {
   for_each_counting(parts, masks, [&](double x, double weight) { sums.add(x, weight); });
 }
 
+double whitening_scale(const ExactMoments& sums, const WhiteningParams& options) {
+  if (sums.count() <= 1) return 1;
+  return 1 / std::sqrt(moments_of(sums, options.whiten_variance).variance + options.whiten_epsilon);
+}
+
 void whiten(const Parts& parts, const ExactMoments& sums, const WhiteningParams& options) {
-  const double count = sums.count();
-  const Moments moments = moments_of(sums, options.whiten_variance);
-  if (count <= 0) return;
-  const double scale = count > 1 ? 1 / std::sqrt(moments.variance + options.whiten_epsilon) : 1;
-  const double back = options.whiten_mean ? 0 : moments.mean;
+  if (sums.count() <= 0) return;
+  const double mean = sums.mean(), scale = whitening_scale(sums, options);
+  const double back = options.whiten_mean ? 0 : mean;
   for (const auto part : parts) {
     for (float& x : part) {
-      const double centred = x - moments.mean;
+      const double centred = x - mean;
       x = static_cast<float>((centred == 0 ? 0 : centred * scale) +
                              back);  // 0 also where an epsilon of 0 makes the scale infinite
     }

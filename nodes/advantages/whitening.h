@@ -40,6 +40,9 @@ void describe_whitening(engine::Contract<P>& c);
 void add_moments(const std::vector<std::span<float>>& parts, const std::vector<std::span<const float>>& masks,
                  ExactMoments& sums);
 
+/// 1 / sqrt(variance + epsilon) of `sums`; 1 where they weigh 1 or less in all: one entry alone has no deviation.
+double whitening_scale(const ExactMoments& sums, const WhiteningParams& options);
+
 /// x := (x - mean) / sqrt(variance + epsilon), and with whiten_mean = false the mean back on top, over all entries of `parts`.
 /// Mean and variance are those of `sums`, of all ranks; with Bessel's correction for a total weight above 1. A weight of 1 or
 /// less in all (one entry alone) leaves the scale, and becomes 0. Entries that weigh 0 are moved like the others. A NaN that

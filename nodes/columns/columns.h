@@ -26,6 +26,7 @@ inline constexpr Column<uint8_t> kFinish{"finish", Extent::kSample};  // why the
 inline constexpr Column<std::string> kRoutes{"routes", Extent::kSample};
 
 inline constexpr Column<float> kScore{"score", Extent::kSample};
+inline constexpr Column<float> kMargin{"margin", Extent::kGroup};  // how much better its best sample is, on that scale
 inline constexpr Column<float> kEnvironmentScore{"environment_score", Extent::kSample};  // the sum of an environment's rewards
 
 // The likeliest response to the prompt, as a baseline for those that were sampled, and its score.
@@ -44,8 +45,9 @@ inline constexpr Column<float> kOldLogprobs{"old_logprobs", Extent::kAction};
 
 inline constexpr Column<int64_t> kTokenVersions{"token_versions", Extent::kAction};  // of the weights that sampled the token
 
-inline constexpr Column<float> kValues{"values", Extent::kAction};  // expected return before the action
-inline constexpr Column<float> kKl{"kl", Extent::kAction};          // an estimate of the divergence from the reference
+inline constexpr Column<float> kValues{"values", Extent::kAction};             // expected return before the action
+inline constexpr Column<float> kKl{"kl", Extent::kAction};                     // an estimate of the divergence from the reference
+inline constexpr Column<float> kStepRewards{"step_rewards", Extent::kAction};  // of a step, where it ends; NaN where none does
 inline constexpr Column<float> kTokenRewards{"token_rewards", Extent::kAction};
 inline constexpr Column<float> kAdvantages{"advantages", Extent::kAction};
 inline constexpr Column<float> kReturns{"returns", Extent::kAction};
@@ -60,6 +62,7 @@ inline std::vector<engine::ColumnSpec> standard() {
           kFinish.spec(),
           kRoutes.spec(),
           kScore.spec(),
+          kMargin.spec(),
           kEnvironmentScore.spec(),
           kBaselineResponse.spec(),
           kBaselineScore.spec(),
@@ -71,6 +74,7 @@ inline std::vector<engine::ColumnSpec> standard() {
           kTokenVersions.spec(),
           kValues.spec(),
           kKl.spec(),
+          kStepRewards.spec(),
           kTokenRewards.spec(),
           kAdvantages.spec(),
           kReturns.spec()};

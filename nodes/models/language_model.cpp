@@ -243,7 +243,9 @@ TrainedLanguageModel::TrainedLanguageModel(const std::string& name, const std::f
                     {weight_bytes(transformer) - bytes_of_others(common), bytes_of_others(common)}, common, share),
       publisher_(publisher ? std::move(publisher)
                            : std::make_unique<LocalPublisher>(forward().transformer().weights(), sampled_)),
-      trained_(forward(), training, versions, *publisher_) {}
+      trained_(forward(), training, versions, *publisher_) {
+  sampled_.be_trained_by(trained_.optimizer(), forward().transformer().weights());
+}
 
 engine::ModelBytes TrainedLanguageModel::bytes() const {
   engine::ModelBytes bytes = trained_.bytes();

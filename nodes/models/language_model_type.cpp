@@ -353,8 +353,7 @@ LanguageModelType::LanguageModelType() {
   params_.param("quantization", &P::quantization)
       .doc(
           "\"int8\" or \"int4\" hold the matrices of the layers of a model that is frozen, or trained by lora, as codes of so "
-          "many "
-          "bits; the model computes with their values in its dtype");
+          "many bits; the model computes with their values in its dtype");
   params_.param("quantization_group", &P::quantization_group)
       .between(32, 65536)
       .doc("so many inputs of an output share a scale, a multiple of 32; fewer are more exact");
@@ -390,6 +389,7 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
   if (params->init == ModelInit::kCheckpoint) warn_of_weights(spec, *params, context.problems);
   try {
     const ParameterBytes bytes = bytes_of(*config, *params);
+    if (params->lora) check_first_values(*config, head_of(*params), *params->lora);
     facts = facts_of(*config, *params, bytes);
     if (params->optimizer) {
       std::vector<std::string> names;

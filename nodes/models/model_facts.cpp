@@ -50,9 +50,10 @@ std::function<int64_t(const engine::ModelPass&)> activations_of(const models::Mo
   const models::Head head = head_of(params);
   if (params.device != "cpu") return activations_on_device(config, params);
   const int64_t cores = available_cores();
-  return [config, head, lora = params.trained().lora, params, cores](const engine::ModelPass& pass) {
+  std::function<int64_t(int64_t tokens)> of_adapters = [](int64_t) { return 0; };
+  if (const auto lora = params.trained().lora) of_adapters = adapter_activations(config, *lora, params.dtype);
+  return [config, head, of_adapters, params, cores](const engine::ModelPass& pass) {
     const int64_t tokens = (pass.tokens + pass.ranks - 1) / pass.ranks;  // of a segment
-    const int64_t of_adapters = pass.training && lora ? adapter_activation_bytes(config, *lora, params.dtype, tokens) : 0;
     const int64_t of_second_head = head == models::Head::kPolicyAndValue ? value_head_bytes(config, tokens) : 0;
     return models::activation_bytes(config, {.training = pass.training,
                                              .value_head = !models::has_language_head(head),
@@ -65,7 +66,7 @@ std::function<int64_t(const engine::ModelPass&)> activations_of(const models::Mo
                                              .precision = params.dtype,
                                              .recompute = recomputes(params, pass.recompute)})
                .total() +
-           of_adapters + of_second_head;
+           (pass.training ? of_adapters(tokens) : 0) + of_second_head;
   };
 }
 

@@ -5,14 +5,23 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "text/tokenizer/tokenizer.h"
 
+namespace sluice::models {
+struct ModelConfig;
+}
 namespace sluice::text {
 class ChatTemplate;
 }
 
 namespace sluice::nodes {
+
+/// The ids that end a sample of the model in `folder`: those of its config first, then that of its tokenizer. Throws UserError
+/// where the model has no row for the latter: it could neither sample it nor be taught to.
+std::vector<int64_t> sequence_ends(const models::ModelConfig& config, const text::Tokenizer& tokenizer,
+                                   const std::filesystem::path& folder);
 
 /// What a model folder says about text: tokenizer, chat template, end of sequence. Reads each file at its first use, and no
 /// weights. Const use from many threads.
@@ -31,7 +40,8 @@ class ModelText {
   /// Likewise, also when the folder has none.
   const text::ChatTemplate& chat_template() const;
 
-  /// The id that ends a text. Throws UserError where the folder names none; `remedy` is another way out.
+  /// The id that ends a text. Throws UserError where the folder names none, or one that the model does not have; `remedy` is
+  /// another way out.
   int64_t end_of_sequence(const std::string& remedy) const;
 
  private:

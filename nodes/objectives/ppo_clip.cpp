@@ -11,12 +11,13 @@ void PpoClip::describe(engine::Contract<PpoClipParams>& c) {
   c.param("clip_high", &P::clip_high).at_least(0).recorded_as("policy/clip_high").doc("the ratio pays up to 1 + clip_high");
   c.param("dual_clip", &P::dual_clip)
       .at_least(0)
+      .recorded_as("policy/dual_clip")
       .doc("an action of negative advantage loses at most dual_clip times it; 0: no such bound");
   describe_policy_loss(c);
   describe_clip_fractions(c);
   c.metric("policy/dual_clip_fraction", engine::Metric::kMean, "part of the actions that dual_clip bounds");
   c.check([](const P& params, engine::Findings& findings) {
-    if (params.dual_clip > 0 && params.dual_clip <= 1) {
+    if (params.dual_clip.highest() > 0 && params.dual_clip.lowest() <= 1) {
       findings.error("dual_clip", "dual_clip must be above 1, or 0 for none", "usual is 3.0");
     }
   });
@@ -35,8 +36,8 @@ Surrogate clipped_surrogate(const at::Tensor& ratio, const at::Tensor& advantage
 Surrogate PpoClip::surrogate(const PolicyTerms& terms) const {
   Surrogate result = clipped_surrogate(exp_log_ratio(terms.log_ratio()), terms.advantages, params_.clip_low.at(terms.iteration),
                                        params_.clip_high.at(terms.iteration));
-  if (params_.dual_clip > 0) {
-    const at::Tensor bound = terms.advantages.mul(-params_.dual_clip);
+  if (const double most = params_.dual_clip.at(terms.iteration); most > 0) {
+    const at::Tensor bound = terms.advantages.mul(-most);
     const at::Tensor negative = terms.advantages.lt(0);
     result.metrics.push_back(mean_metric("policy/dual_clip_fraction", negative.logical_and(result.losses.gt(bound))));
     result.losses = result.losses.minimum(bound).where(negative, result.losses);

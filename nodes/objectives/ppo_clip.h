@@ -16,7 +16,7 @@ namespace sluice::nodes {
 struct PpoClipParams : PolicyLossParams {
   engine::ScheduledNumber clip_low = 0.2;
   engine::ScheduledNumber clip_high = 0.2;
-  double dual_clip = 0;
+  engine::ScheduledNumber dual_clip = 0;
 };
 
 class PpoClip final : public PolicyObjective {

@@ -30,9 +30,9 @@ void CompareScores::describe(engine::Contract<CompareScoresParams>& c) {
 }
 
 void CompareScores::process(engine::MicroBatch& batch) {
-  const auto judged = batch.read(score_column(params_.column)).entries<const float>();  // [S]
-  const auto right = batch.read(score_column(params_.against)).entries<const float>();  // [S]
-  const std::vector<bool> counted = counted_samples(batch);                             // [S]
+  const auto judged = scores_that_count(batch, params_.column);  // [S]
+  const auto right = scores_that_count(batch, params_.against);  // [S]
+  const std::vector<bool> counted = counted_samples(batch);      // [S]
   for (const engine::Range samples : batch.layout().samples_by_group()) {
     for (size_t a = samples.begin; a < samples.end; ++a) {
       for (size_t b = a + 1; b < samples.end; ++b) {

@@ -61,8 +61,8 @@ void FilterGroups::describe(engine::Contract<FilterGroupsParams>& c) {
 }
 
 void FilterGroups::process(MicroBatch& batch) {
-  const auto scores = batch.read(columns::kScore);  // [S]
-  const std::vector<bool> counted = counted_samples(batch);
+  const auto scores = scores_that_count(batch);              // [S]
+  const std::vector<bool> counted = counted_samples(batch);  // [S]
   const std::vector<Range> samples = batch.layout().samples_by_group();
   for (size_t g = 0; g < samples.size(); ++g) {
     if (params_.drop_equal_scores && samples[g].size() < 2) {

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/text/strings.h"
-#include "nodes/advantages/action_mask.h"
 #include "nodes/columns/score_columns.h"
 
 namespace sluice::nodes {
@@ -14,28 +13,14 @@ using engine::Range;
 
 namespace {
 
-std::string name_of(size_t sample, const engine::MicroBatch& batch) {
-  const std::vector<Range> groups = batch.layout().samples_by_group();
-  size_t group = 0;
-  while (groups[group].end <= sample) ++group;
-  return "sample " + std::to_string(sample - groups[group].begin) + " of group " + std::to_string(batch.group_index(group));
-}
-
 void require_float(double score, const std::string& column, size_t sample, const engine::MicroBatch& batch) {
   if (std::abs(score) <= static_cast<double>(std::numeric_limits<float>::max())) return;
-  throw UserError(
-      "column '" + column + "' would be " + real_text(score) + " for " + name_of(sample, batch) + ", and scores go up to 3.4e38",
-      "smaller weights or factors, or smaller scores");
+  throw UserError("column '" + column + "' would be " + real_text(score) + " for " + name_of_sample(batch, sample) +
+                      ", and scores go up to 3.4e38",
+                  "smaller weights or factors, or smaller scores");
 }
 
 }  // namespace
-
-std::vector<bool> counted_samples(const engine::MicroBatch& batch) {
-  const ActionMask mask(batch);
-  std::vector<bool> counted;
-  for (const Range actions : batch.actions_by_sample()) counted.push_back(mask.counts(actions));
-  return counted;
-}
 
 std::vector<float> counted_scores(std::span<const float> scores, const std::vector<bool>& counted, Range samples) {
   std::vector<float> found;

@@ -7,6 +7,7 @@
 #include "engine/contract/columns/micro_batch.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/world/metrics.h"
+#include "nodes/columns/action_mask.h"
 #include "nodes/columns/columns.h"
 #include "nodes/scorers/scorer.h"
 
@@ -19,9 +20,6 @@ template <class P>
 void describe_counted_samples(engine::Contract<P>& c) {
   c.reads_if_written(columns::kMask);
 }
-
-/// Which samples [S] have a part in statistics, as ActionMask::counts() says: all, where no node writes a mask.
-std::vector<bool> counted_samples(const engine::MicroBatch& batch);
 
 /// Those of `scores`[S] that belong to samples of a range which count.
 std::vector<float> counted_scores(std::span<const float> scores, const std::vector<bool>& counted, engine::Range samples);

@@ -30,14 +30,9 @@ constexpr const char* kDroppedPrompts = "rollout/dropped_prompts";
       "remove it from the prompts; rlhf-run validate FILE.toml --data names its row");
 }
 
-std::vector<int64_t> end_of_sequence_ids(const models::ModelConfig& config, const ModelText& text) {
-  std::vector<int64_t> ids = config.end_of_sequence;
-  if (const auto id = text.tokenizer().end_of_sequence(); id && std::ranges::find(ids, *id) == ids.end()) ids.push_back(*id);
-  return ids;
-}
-
 std::vector<int64_t> ends_of(const GenerateParams& params, const SampledWeights& model, const ModelText& text) {
-  return params.ignore_end_of_sequence ? std::vector<int64_t>() : end_of_sequence_ids(model.config(), text);
+  if (params.ignore_end_of_sequence) return {};
+  return sequence_ends(model.config(), text.tokenizer(), text.folder());
 }
 
 models::GenerationOptions options_of(const GenerateParams& params, const SampledWeights& model, const SampledWeights* draft,

@@ -3,6 +3,7 @@
 #include "base/text/strings.h"
 #include "engine/observe/guess_metrics.h"
 #include "nodes/columns/columns.h"
+#include "nodes/models/special_in_text.h"
 #include "nodes/rollout/generate.h"
 #include "nodes/rollout/generate_limits.h"
 
@@ -138,8 +139,8 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
       .harmless()
       .doc(
           "guesses the next tokens of a sample, to compute several in one step: the same tokens in less time; ngrams: from its "
-          "own "
-          "text, where that repeats itself; draft: by the model that draft names; auto: by either, while one sample runs alone");
+          "own text, where that repeats itself; draft: by the model that draft names; auto: by either, while one sample runs "
+          "alone");
   c.param("speculation_tokens", &P::speculation_tokens)
       .between(1, 64)
       .harmless()
@@ -183,6 +184,10 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.check(find_greedy_contradictions);
   c.check(find_turn_contradictions);
   c.check(find_speculation_contradictions);
+  c.data([](const P& params, engine::DataLook& look) {
+    refuse_special_in_text(params.model, "stop", params.stop, look);
+    refuse_special_in_text(params.model, "turn_ends", params.turn_ends, look);
+  });
   c.metric("rollout/response_length_mean", engine::Metric::kMean, "mean tokens of a response, replies among them");
   c.metric("rollout/response_length_max", engine::Metric::kMaximum, "tokens of the longest response");
   c.metric("rollout/truncated", engine::Metric::kMean, "share of the responses that max_new_tokens cut");

@@ -7,12 +7,12 @@
 #include <numeric>
 #include <vector>
 
-#include "nodes/advantages/step_rewards.h"
 #include "nodes/columns/columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/passes.h"
 #include "nodes/forward/ragged.h"
 #include "nodes/models/model_parts.h"
+#include "nodes/models/special_in_text.h"
 #include "nodes/scorers/scorer.h"
 #include "nodes/scorers/step_ends.h"
 
@@ -55,6 +55,9 @@ void RewardModel::describe(engine::Contract<RewardModelParams>& c) {
                               "level = \"step\", or remove separator");
     }
     if (params.separator.empty()) findings.error("separator", "separator is empty", "name the text that ends a step");
+  });
+  c.data([](const P& params, engine::DataLook& look) {
+    if (params.level == RewardLevel::kStep) refuse_special_in_text(params.model, "separator", {params.separator}, look);
   });
   c.metrics("reward/COLUMN", engine::Metric::kMoments,
             "mean and standard deviation of the rewards, of COLUMN \"score\" by default",

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/text/strings.h"
+#include "nodes/columns/action_mask.h"
 #include "nodes/columns/columns.h"
-#include "nodes/columns/mask.h"
 #include "nodes/columns/score_columns.h"
 
 namespace sluice::nodes {
@@ -28,11 +28,6 @@ void check_params(const EvaluateSamplesParams& params, engine::Findings& finding
 }
 
 // Whether it has no part in statistics.
-bool is_masked(std::span<const float> mask, engine::Range actions) {
-  if (mask.empty() || actions.size() == 0) return false;
-  return std::ranges::all_of(mask.subspan(actions.begin, actions.size()), [](float weight) { return weight == 0; });
-}
-
 std::string metric_at(const std::string& what, size_t k) { return "reward/" + what + "_at_" + std::to_string(k); }
 
 std::vector<std::string> metrics_at(const std::string& what, const EvaluateSamplesParams& params) {
@@ -73,16 +68,14 @@ EvaluateSamples::EvaluateSamples(const EvaluateSamplesParams& params, engine::No
     : params_(params), finder_(params.extract, "node '" + resources.node + "', extract"), metrics_(*resources.metrics) {}
 
 void EvaluateSamples::process(engine::MicroBatch& batch) {
-  const auto scores = batch.read(columns::kScore);        // [S]
-  const auto responses = batch.read(columns::kResponse);  // [S]
-  const auto mask = mask_of(batch);                       // [A], or empty
-  const std::vector<engine::Range> actions = batch.actions_by_sample();
+  const auto scores = scores_that_count(batch);              // [S]
+  const std::vector<bool> counted = counted_samples(batch);  // [S]
+  const auto responses = batch.read(columns::kResponse);     // [S]
   size_t group = 0;
   for (const engine::Range samples : batch.layout().samples_by_group()) {
     std::vector<Vote> votes;
     for (size_t s = samples.begin; s < samples.end; ++s) {
-      if (!is_masked(mask, actions[s]))
-        votes.push_back({.answer = answer_in(responses[s]), .right = is_at_least(scores[s], params_.least_score)});
+      if (counted[s]) votes.push_back({.answer = answer_in(responses[s]), .right = is_at_least(scores[s], params_.least_score)});
     }
     const bool some_masked = votes.size() < samples.size();
     const auto right = std::ranges::count(votes, true, &Vote::right);

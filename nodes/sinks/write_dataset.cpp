@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "nodes/advantages/action_mask.h"
+#include "nodes/columns/action_mask.h"
 #include "nodes/columns/column_json.h"
 #include "nodes/columns/columns.h"
 #include "nodes/columns/score_columns.h"

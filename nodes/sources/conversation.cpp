@@ -1,7 +1,9 @@
 #include "nodes/sources/conversation.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -35,11 +37,70 @@ Json read_tools(const std::filesystem::path& file) {
   return tools;
 }
 
-// What the assistant says in `messages`, from its range number `first` on.
+// A template may write a placeholder for them, but the models here read text alone.
+constexpr std::array<std::string_view, 8> kNoText{"image",     "image_url", "input_image", "video",
+                                                  "video_url", "audio",     "audio_url",   "input_audio"};
+
+void refuse_parts_without_text(const Json& messages) {
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const auto content = messages[i].find("content");
+    if (content == messages[i].end() || !content->is_array()) continue;
+    for (const Json& part : *content) {
+      if (!part.is_object() || !part.contains("type") || !part["type"].is_string()) continue;
+      const auto& type = part["type"].get_ref<const std::string&>();
+      if (std::ranges::find(kNoText, type) == kNoText.end()) continue;
+      throw UserError(
+          "message " + std::to_string(i + 1) + " has a part of type \"" + type + "\", and models here read text alone",
+          "remove such rows");
+    }
+  }
+}
+
+bool has_parts(const Json& messages) {
+  return std::ranges::any_of(messages, [](const Json& message) {
+    const auto content = message.find("content");
+    return content != message.end() && content->is_array();
+  });
+}
+
+// Whether a template that takes texts alone has written a list of parts as Python prints it, and not the messages themselves.
+bool prints_parts(const std::string& written, const Json& messages) {
+  const auto is_printed = [&](const char* list) {
+    return written.find(list) != std::string::npos && messages.dump().find(list) == std::string::npos;
+  };
+  return is_printed("[{'type': 'text'") || is_printed("[{'text': ");
+}
+
+const std::string& written_by(const std::string& chat) { return chat; }
+const std::string& written_by(const text::MaskedChat& chat) { return chat.text; }
+
+// render(), which a template of the model does. One that takes texts alone cannot do with parts what is meant.
+template <class Render>
+auto rendered(const Json& messages, const Render& render) {
+  const char* const help = "write content as a text: the chat template takes no list of parts";
+  refuse_parts_without_text(messages);
+  if (!has_parts(messages)) return render();
+  try {
+    auto chat = render();
+    if (!prints_parts(written_by(chat), messages)) return chat;
+  } catch (const UserError& error) {
+    throw UserError(error.message(), help);
+  }
+  throw UserError("the chat template writes the parts of a message with their brackets, not their text", help);
+}
+
+text::MaskedChat rendered_with_mask(const ModelText& model, const Json& messages, const ChatExtras& extras) {
+  return rendered(messages, [&] { return model.chat_template().render_with_mask(messages, options_of(extras)); });
+}
+
+// What the assistant says in `messages`, from its part number `first` on.
 LearnedConversation learned_from(const ModelText& model, const Json& messages, const ChatExtras& extras, size_t first) {
-  text::MaskedChat chat = model.chat_template().render_with_mask(messages, options_of(extras));
+  const text::MaskedChat chat = rendered_with_mask(model, messages, extras);
   std::vector<text::ByteRange> ranges;
-  for (size_t i = first; i < chat.assistant.size(); ++i) ranges.push_back({chat.assistant[i].first, chat.assistant[i].second});
+  for (size_t i = first; i < chat.parts.size(); ++i) {
+    const auto& [begin, end] = chat.parts[i];
+    if (begin < end) ranges.push_back({begin, end});
+  }
   LearnedConversation learned;
   learned.tokens = model.tokenizer().encode(chat.text);
   const auto mask = text::tokens_in_ranges(model.tokenizer(), chat.text, learned.tokens, ranges);
@@ -63,7 +124,8 @@ std::string chat_prompt(const ModelText& model, const Json& messages, const Chat
   if (messages.back().value("role", "") == "assistant")
     throw UserError("the last message is the assistant's, but a prompt ends before it",
                     "leave it out of the messages; its text can be the label");
-  return model.chat_template().render(messages, options_of(extras, /*add_generation_prompt=*/true));
+  const text::ChatOptions options = options_of(extras, /*add_generation_prompt=*/true);
+  return rendered(messages, [&] { return model.chat_template().render(messages, options); });
 }
 
 LearnedConversation learned_conversation(const ModelText& model, const Json& messages, const ChatExtras& extras) {
@@ -74,7 +136,7 @@ LearnedConversation learned_completion(const ModelText& model, const Json& promp
                                        const ChatExtras& extras) {
   const bool spoke_before =
       std::ranges::any_of(prompt, [](const Json& message) { return message.value("role", "") == "assistant"; });
-  const size_t given = spoke_before ? model.chat_template().render_with_mask(prompt, options_of(extras)).assistant.size() : 0;
+  const size_t given = spoke_before ? rendered_with_mask(model, prompt, extras).parts.size() : 0;
   Json messages = prompt;
   for (const Json& message : completion) messages.push_back(message);
   return learned_from(model, messages, extras, given);
@@ -109,7 +171,7 @@ LearnedConversation learned_answer(const ModelText& model, const Answered& pair,
 }
 
 void check_conversation(const ModelText& model, const Json& messages, const ChatExtras& extras) {
-  model.chat_template().render_with_mask(messages, options_of(extras));
+  rendered_with_mask(model, messages, extras);
 }
 
 Json* last_user_message(Json& messages) {

@@ -50,7 +50,7 @@ void look_at_examples(const JsonlExamplesParams& params, engine::DataLook& look)
   });
   if (const auto prompt = examples.plain_prompt(rows.values({0, 0})))
     warn_of_skipped_template(format, params.model, *prompt, look);
-  warn_of_skipped_input(format, rows_to_look_at(params, look), look);
+  warn_of_skipped_fields(format, examples.fields(), rows_to_look_at(params, look), look);
   warn_of_quoted_arguments(rows, params.model, look);
   unknown.warn(look);
   warn_of_few_rows(rows, draws_of(params), look);
@@ -67,8 +67,7 @@ void JsonlExamples::describe(engine::Contract<JsonlExamplesParams>& c) {
   c.param("messages_field", &P::messages_field)
       .doc(
           "field of a conversation, a list of {role, content} or {from, value}, of which the assistant's words are learned; "
-          "empty: "
-          "prompt and completion");
+          "empty: prompt and completion");
   c.model("model", &P::model, engine::ModelUse::kReads).required().doc("the model whose tokenizer and chat template are used");
   c.param("max_tokens", &P::max_tokens).required().at_least(2).doc("the longest example, prompt and completion").unit("tokens");
   c.param("too_long", &P::too_long).doc("a longer example is an error, or left out and counted");

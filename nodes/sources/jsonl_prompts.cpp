@@ -32,7 +32,7 @@ void find_contradictions_of_prompts(const JsonlPromptsParams& params, engine::Fi
   if (limited && params.model.empty())
     findings.error("max_prompt_tokens", "max_prompt_tokens needs model: its tokenizer counts the tokens", "model = NAME");
   if (!limited && !format.uses_template() && findings.changed("model"))
-    findings.without_effect("model", "model has no effect without max_prompt_tokens, chat = true and messages_field",
+    findings.without_effect("model", "model has no effect without max_prompt_tokens, chat = true or messages_field",
                             "set one of them, or remove model");
   if (!limited && findings.changed("too_long"))
     findings.without_effect("too_long", "too_long has no effect while max_prompt_tokens is 0",
@@ -70,7 +70,7 @@ void look_at_prompts(const JsonlPromptsParams& params, engine::DataLook& look) {
   });
   prompts.refuse_if_all_are_left_out(rows);
   warn_of_skipped_template(format, params.model, prompts.prompt(rows.values({0, 0})).text, look);
-  warn_of_skipped_input(format, rows_to_look_at(params, look), look);
+  warn_of_skipped_fields(format, prompts.fields(), rows_to_look_at(params, look), look);
   warn_of_quoted_arguments(rows, params.model, look);
   unknown.warn(look);
   warn_of_few_rows(rows, draws_of(params), look);

@@ -142,7 +142,7 @@ void look_at_pairs(const PreferencePairsParams& params, engine::DataLook& look) 
     return pairs.fault_of(pairs.pair(values));
   });
   if (const auto prompt = pairs.plain_prompt(rows.values({0, 0}))) warn_of_skipped_template(format, params.model, *prompt, look);
-  warn_of_skipped_input(format, rows_to_look_at(params, look), look);
+  warn_of_skipped_fields(format, pairs.fields(), rows_to_look_at(params, look), look);
   warn_of_quoted_arguments(rows, params.model, look);
   unknown.warn(look);
   warn_of_few_rows(rows, draws_of(params), look);
@@ -171,7 +171,7 @@ void PreferencePairs::describe(engine::Contract<PreferencePairsParams>& c) {
   c.param("add_end_of_sequence", &P::add_end_of_sequence).doc("put the end of sequence after completions that are strings");
   describe_order(c, "pairs");
   c.writes(columns::kPrompt, columns::kTokens, columns::kScore);
-  c.writes_if([](const P& params) { return !params.margin_field.empty(); }, kMargin);
+  c.writes_if([](const P& params) { return !params.margin_field.empty(); }, columns::kMargin);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     needs.groups_per_iteration = params.groups_per_iteration;
     needs.samples_per_group = std::max<int64_t>(2, static_cast<int64_t>(params.ranked_fields.size()));
@@ -293,7 +293,7 @@ bool PreferencePairs::next_group(engine::Group& group) {
     scores[i] = static_cast<float>(next.completions.size() - 1 - i);
   }
   group.write(columns::kPrompt)[0] = std::move(next.completions.front().prompt);
-  if (has_margin_) group.write(kMargin)[0] = next.margin;
+  if (has_margin_) group.write(columns::kMargin)[0] = next.margin;
   return true;
 }
 

@@ -19,9 +19,6 @@
 
 namespace sluice::nodes {
 
-/// By how much the better sample of a group is better, on the scale of a reward model.
-inline constexpr engine::Column<float> kMargin{"margin", engine::Extent::kGroup};
-
 /// Prompts with a better and a worse completion, from files of JSON lines or of a JSON array.
 ///
 ///   [nodes.pairs]

@@ -1,6 +1,8 @@
 #include "nodes/sources/row_look.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/json/json.h"
@@ -44,6 +46,44 @@ std::optional<std::string> first_input(const data::DatasetOptions& options) {
     }
   } catch (const UserError&) {
     // An "input" that is no text belongs to somebody's own format.
+  }
+  return std::nullopt;
+}
+
+// As datasets call what is beside a text.
+constexpr std::array<std::string_view, 6> kMedia{"image", "images", "video", "videos", "audio", "audios"};
+
+struct Media {
+  std::string field;
+  SourceSpan where;
+};
+
+bool is_read(const std::vector<data::JsonlField>& read, std::string_view field) {
+  return std::ranges::any_of(
+      read, [&](const data::JsonlField& one) { return one.name == field || one.name.starts_with(std::string(field) + "."); });
+}
+
+// That is there: columns that many rows share are null or empty in others.
+bool has_media(const Json& row, std::string_view field) {
+  const auto found = row.is_object() ? row.find(field) : row.end();
+  if (!row.is_object() || found == row.end()) return false;
+  return found->is_string() ? !found->get_ref<const std::string&>().empty() : found->is_structured() && !found->empty();
+}
+
+// Of the first row that has some which nothing reads.
+std::optional<Media> first_media(const data::DatasetOptions& options, const std::vector<data::JsonlField>& read) {
+  try {
+    const data::Dataset rows(options, {});
+    for (size_t source = 0; source < rows.sources(); ++source) {
+      for (size_t row = 0; row < rows.rows(source); ++row) {
+        const Json fields = json_or_discarded(rows.text_of({source, row}));
+        for (const std::string_view field : kMedia) {
+          if (!is_read(read, field) && has_media(fields, field)) return Media{std::string(field), rows.where({source, row})};
+        }
+      }
+    }
+  } catch (const UserError&) {
+    // Of fields that nothing reads no error is one.
   }
   return std::nullopt;
 }
@@ -141,10 +181,16 @@ void warn_of_quoted_arguments(const data::Dataset& rows, const std::string& mode
   }
 }
 
-void warn_of_skipped_input(const PromptFormat& format, data::DatasetOptions rows, engine::DataLook& look) {
+void warn_of_skipped_fields(const PromptFormat& format, const std::vector<data::JsonlField>& read, data::DatasetOptions rows,
+                            engine::DataLook& look) {
+  rows.most_rows = kFirstRows;
+  if (const auto media = first_media(rows, read)) {
+    look.warning("path", "rows have \"" + media->field + "\", which no prompt would have: models here read text alone",
+                 {"the first one: " + media->where.source->name + ":" + std::to_string(media->where.line)},
+                 "leave such rows out; or that field, where the prompts mean the same without it");
+  }
   const bool reads_several = !format.prompt_fields.empty() || !format.prompt_template.empty() || format.reads_messages();
   if (reads_several || format.prompt_field != "instruction") return;
-  rows.most_rows = kFirstRows;
   const std::optional<std::string> input = first_input(rows);
   if (!input) return;
   look.warning("prompt_field", "rows have an \"input\" beside their \"instruction\", which no prompt would have",

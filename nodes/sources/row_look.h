@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "data/dataset.h"
 #include "engine/plan/data_look.h"
@@ -33,8 +34,10 @@ bool has_needed_template(const PromptFormat& format, const std::string& model, e
 void warn_of_skipped_template(const PromptFormat& format, const std::string& model, const std::string& prompt,
                               engine::DataLook& look);
 
-/// Warns where the prompt is "instruction" alone and the first rows have an "input" too, as Alpaca's do: nothing would read it.
-void warn_of_skipped_input(const PromptFormat& format, data::DatasetOptions rows, engine::DataLook& look);
+/// Warns of what belongs to the prompts of the first rows, and nothing would read: an "input" where the prompt is "instruction"
+/// alone, as Alpaca's rows have it; images, videos or sounds. `read`: what the source reads of a row.
+void warn_of_skipped_fields(const PromptFormat& format, const std::vector<data::JsonlField>& read, data::DatasetOptions rows,
+                            engine::DataLook& look);
 
 /// Warns where the rows, in `epochs` times through them (0: without end), are fewer than a run has groups for: its data end
 /// early, or some count oftener than others where a path measures. Of `rows` that are mixed in proportions it knows nothing, and

@@ -86,8 +86,7 @@ void describe_paths(engine::Contract<P>& c) {
       .must_exist()
       .doc(
           "a file of JSON lines or of one JSON array, plain, gzip or zstd, of Parquet, Arrow or Feather; a folder of such files, "
-          "a "
-          "pattern such as \"data/*.json\", or an array of them");
+          "a pattern such as \"data/*.json\", or an array of them");
   c.param("weights", &P::weights)
       .above(0)
       .doc("one a path: rows come from the paths in these proportions, exactly; empty: all rows are one list");

@@ -49,7 +49,7 @@ void look_at_labels(const UnpairedPreferencesParams& params, engine::DataLook& l
   });
   if (const auto prompt = labelled.examples().plain_prompt(LabelledRows::example(rows.values({0, 0}))))
     warn_of_skipped_template(format, params.model, *prompt, look);
-  warn_of_skipped_input(format, rows_to_look_at(params, look), look);
+  warn_of_skipped_fields(format, labelled.fields(), rows_to_look_at(params, look), look);
   warn_of_quoted_arguments(rows, params.model, look);
   unknown.warn(look);
   warn_of_few_rows(rows, draws_of(params), look);

@@ -1,7 +1,7 @@
 #include "nodes/train/train_dpo.h"
 
+#include "nodes/columns/action_mask.h"
 #include "nodes/columns/columns.h"
-#include "nodes/columns/mask.h"
 #include "nodes/columns/score_columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
@@ -54,8 +54,8 @@ void TrainDpo::begin_iteration(const engine::Iteration& iteration) { begin_train
 
 void TrainDpo::process(engine::MicroBatch& batch) {
   const engine::Layout& layout = batch.layout();
-  const auto scores = finite_scores(batch, columns::kScore.name);  // [S]
-  const std::span<const float> mask = mask_of(batch);              // [A], or empty
+  const auto scores = finite_scores(batch, columns::kScore.name);   // [S]
+  const std::span<const float> mask = ActionMask(batch).weights();  // [A], or empty
   const std::vector<SamplePair> pairs = pairs_with_actions(layout, scores, mask);
   const double count = record_pairs(metrics_, pairs.size(), batch.groups());
   if (pairs.empty()) return;
@@ -90,7 +90,9 @@ at::Tensor TrainDpo::loss_of(const engine::MicroBatch& batch, const PairedSample
   at::Tensor reference;  // [A'], or undefined
   if (reads_reference(params_))
     reference = action_tensor(batch.read(columns::kReferenceLogprobs), batch.layout(), paired.samples());
-  return losses(preference_inputs(paired, batch.layout(), mask, logprobs, reference)).sum();
+  PreferenceInputs inputs = preference_inputs(paired, batch.layout(), mask, logprobs, reference);
+  inputs.iteration = batch.iteration();
+  return losses(inputs).sum();
 }
 
 at::Tensor TrainDpo::losses(const PreferenceInputs& inputs) {

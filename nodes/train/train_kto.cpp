@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "nodes/columns/action_mask.h"
 #include "nodes/columns/columns.h"
-#include "nodes/columns/mask.h"
 #include "nodes/columns/score_columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/passes.h"
@@ -19,8 +19,8 @@
 namespace sluice::nodes {
 namespace {
 
-// Log ratios of mismatched samples, and the samples that are learned from.
-constexpr const char *kMismatchedTotal = "mismatched", *kLearnedTotal = "learned";
+// Log ratios of mismatched samples, the rows that these are of, and the samples that are learned from.
+constexpr const char *kMismatchedTotal = "mismatched", *kRowTotal = "rows", *kLearnedTotal = "learned";
 
 // The first sample of each group; or all others.
 std::vector<size_t> firsts(const engine::Layout& layout) {
@@ -58,6 +58,7 @@ void TrainKto::describe(engine::Contract<TrainKtoParams>& c) {
   c.iteration_scope_if([](const P&) { return true; }, "the baseline of all losses");
   c.steps([](const P&) { return 2; });
   c.total(kMismatchedTotal);
+  c.total(kRowTotal);
   c.total(kLearnedTotal);
   c.check([](const P& params, engine::Findings& findings) {
     if (params.desirable_weight == 0 && params.undesirable_weight == 0)
@@ -101,8 +102,8 @@ void TrainKto::gather(int64_t step, std::span<engine::MicroBatch> batches) {
 
 void TrainKto::process_iteration(int64_t step, std::span<engine::MicroBatch>) {
   if (step == 0) {
-    const ExactMoments ratios = totals_.of_all(kMismatchedTotal);
-    baseline_ = ratios.count() > 1 ? std::max(0.0, ratios.mean()) : 0;  // of a row alone it would be its own completion
+    const bool is_row_alone = totals_.sum_of_all(kRowTotal) < 2;  // its mismatched completion is its own
+    baseline_ = is_row_alone ? 0 : std::max(0.0, totals_.of_all(kMismatchedTotal).mean());
     return;
   }
   router_metrics_.record_step();
@@ -117,11 +118,12 @@ void TrainKto::end_iteration(const engine::Iteration& iteration) {
 }
 
 TrainKto::Passes TrainKto::passes(const engine::MicroBatch& batch, std::span<const size_t> samples) const {
-  return passes_of(batch.layout(), samples_that_count(batch.layout(), mask_of(batch), samples), pass_tokens_);
+  return passes_of(batch.layout(), samples_that_count(batch.layout(), ActionMask(batch).weights(), samples), pass_tokens_);
 }
 
 void TrainKto::add_to_baseline(const engine::MicroBatch& batch) {
   const at::NoGradGuard no_gradient;
+  totals_.add(kRowTotal, static_cast<double>(firsts(batch.layout()).size()));
   for (const std::vector<size_t>& pass : passes(batch, mismatched(batch))) {
     const at::Tensor ratios = log_ratios(batch, pass);
     for (int64_t i = 0; i < ratios.numel(); ++i) totals_.add(kMismatchedTotal, ratios.const_data_ptr<double>()[i]);
@@ -138,8 +140,9 @@ void TrainKto::accumulate(const engine::MicroBatch& batch, const Passes& passes,
     for (const size_t sample : pass) of_pass.push_back(scores[sample]);
     const at::Tensor desirable = at::tensor(of_pass, at::kDouble).gt(0);  // [S']
     const at::Tensor ratios = log_ratios(batch, pass);                    // [S']
-    const double loss_sum = accumulate_gradient(kto_losses(params_, ratios, desirable, baseline_).sum(), "loss");
-    record(ratios.detach(), desirable, loss_sum);
+    const double loss_sum =
+        accumulate_gradient(kto_losses(params_, ratios, desirable, baseline_, batch.iteration()).sum(), "loss");
+    record(ratios.detach(), desirable, params_.beta.at(batch.iteration()), loss_sum);
     router_metrics_.record_passes();
     totals_.add(kLearnedTotal, static_cast<double>(pass.size()));
   }
@@ -150,17 +153,17 @@ at::Tensor TrainKto::log_ratios(const engine::MicroBatch& batch, std::span<const
   const at::Tensor logprobs = policy_logprobs(model_->forward(), some_samples({batch.read(columns::kTokens)}, layout, samples),
                                               params_.temperature.at(batch.iteration()));
   const at::Tensor reference = action_tensor(batch.read(columns::kReferenceLogprobs), layout, samples);
-  const WeighedActions actions(layout, samples, mask_of(batch));
+  const WeighedActions actions(layout, samples, ActionMask(batch).weights());
   return actions.sums(logprobs).sub(actions.sums(reference));
 }
 
-void TrainKto::record(const at::Tensor& log_ratios, const at::Tensor& desirable, double loss_sum) {
+void TrainKto::record(const at::Tensor& log_ratios, const at::Tensor& desirable, double beta, double loss_sum) {
   const auto count = static_cast<double>(log_ratios.numel());
   metrics_.mean("policy/loss", loss_sum / count, count);
   const auto mean = [](const at::Tensor& x) { return x.to(at::kDouble).mean().item().toDouble(); };
   metrics_.mean("preference/accuracy", mean(log_ratios.gt(baseline_).eq(desirable)), count);
   const auto rewards_of = [&](const char* name, const at::Tensor& which) {
-    const at::Tensor rewards = log_ratios.masked_select(which).mul(params_.beta);
+    const at::Tensor rewards = log_ratios.masked_select(which).mul(beta);
     if (rewards.numel() > 0) metrics_.mean(name, mean(rewards), static_cast<double>(rewards.numel()));
   };
   rewards_of("preference/desirable_reward_mean", desirable);

@@ -25,7 +25,7 @@ namespace sluice::nodes {
 ///   temperature = 1.0           # as in the node that computes the reference
 ///
 /// Of each group the first sample is learned from, desirable where its score is above 0; all others are mismatched: their mean
-/// log ratio over the iteration, or 0 where that is negative or of one sample alone, is the baseline of all losses.
+/// log ratio over the iteration, or 0 where that is negative or of one row alone, is the baseline of all losses.
 /// unpaired_preferences makes such groups. A group without a mismatched sample is a UserError. A sample is the sum over its
 /// actions by their weights; one without weight counts nowhere.
 ///
@@ -60,7 +60,7 @@ class TrainKto final : public engine::Node {
 
   // log policy - log reference of each of `samples`: [S'] double.
   at::Tensor log_ratios(const engine::MicroBatch& batch, std::span<const size_t> samples);
-  void record(const at::Tensor& log_ratios, const at::Tensor& desirable, double loss_sum);
+  void record(const at::Tensor& log_ratios, const at::Tensor& desirable, double beta, double loss_sum);
 
   const TrainKtoParams params_;
   const std::shared_ptr<TrainedModel> model_;

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "nodes/advantages/whitening.h"
+#include "nodes/columns/action_mask.h"
 #include "nodes/columns/columns.h"
-#include "nodes/columns/mask.h"
 #include "nodes/forward/passes.h"
 #include "nodes/models/model_parts.h"
 #include "nodes/objectives/action_draws.h"
@@ -169,9 +169,9 @@ void TrainPpo::add_advantages(std::span<MicroBatch> batches, const ChosenGroups&
 
 void TrainPpo::take_moments() {
   constexpr double kEpsilon = 1e-8;  // keeps equal advantages at 0 instead of 0/0
-  const Moments moments = moments_of(totals_.of_all(kAdvantageTotal), params_.whiten_variance);
-  advantage_mean_ = moments.mean;
-  advantage_scale_ = 1 / std::sqrt(moments.variance + kEpsilon);
+  const ExactMoments& advantages = totals_.of_all(kAdvantageTotal);
+  advantage_mean_ = advantages.mean();
+  advantage_scale_ = whitening_scale(advantages, {.whiten_variance = params_.whiten_variance, .whiten_epsilon = kEpsilon});
 }
 
 std::vector<float> TrainPpo::old_logprobs_of(const MicroBatch& batch) const {
@@ -194,7 +194,7 @@ void TrainPpo::accumulate(const MicroBatch& batch, std::span<const size_t> chose
 }
 
 std::vector<std::vector<size_t>> TrainPpo::passes(const MicroBatch& batch, std::span<const size_t> chosen) const {
-  return passes_of(batch.layout(), samples_that_count(batch.layout(), mask_of(batch), chosen), pass_tokens_);
+  return passes_of(batch.layout(), samples_that_count(batch.layout(), ActionMask(batch).weights(), chosen), pass_tokens_);
 }
 
 SampleColumns TrainPpo::columns_of(const MicroBatch& batch) const {
@@ -249,7 +249,7 @@ std::vector<double> TrainPpo::counted_by_policy(const Part& part) const {
 }
 
 std::vector<double> TrainPpo::counted_by_critic(const Part& part) const {
-  const std::span<const float> mask = mask_of(part.batch);
+  const std::span<const float> mask = ActionMask(part.batch).weights();
   return counted_actions(part.batch.layout(), mask, part.chosen);
 }
 

@@ -4,13 +4,12 @@
 
 #include <vector>
 
+#include "nodes/columns/action_mask.h"
 #include "nodes/columns/columns.h"
-#include "nodes/columns/mask.h"
 #include "nodes/columns/score_columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
 #include "nodes/models/model_parts.h"
-#include "nodes/sources/preference_pairs.h"
 #include "nodes/train/gradient_in_parts.h"
 #include "nodes/train/optimizer_step.h"
 #include "nodes/train/pair_metrics.h"
@@ -20,7 +19,7 @@ namespace {
 
 // [P]
 at::Tensor margins_of(const engine::MicroBatch& batch, const RankedSamples& ranked) {
-  const auto margins = batch.read(kMargin);  // [G]
+  const auto margins = batch.read(columns::kMargin);  // [G]
   std::vector<float> of_pairs;
   for (const size_t group : ranked.groups) of_pairs.push_back(margins[group]);
   return action_tensor(of_pairs).clone();
@@ -50,7 +49,7 @@ void TrainReward::describe(engine::Contract<TrainRewardParams>& c) {
   c.reads_if_written(columns::kMask);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     needs.least_samples = 2;
-    if (params.compare != Comparison::kPlackettLuce) needs.choices.push_back({{kMargin.spec()}, false});
+    if (params.compare != Comparison::kPlackettLuce) needs.choices.push_back({{columns::kMargin.spec()}, false});
   });
   c.check([](const P& params, engine::Findings& findings) {
     if (params.compare != Comparison::kPlackettLuce || params.centre_coefficient == 0) return;
@@ -76,7 +75,7 @@ void TrainReward::begin_iteration(const engine::Iteration& iteration) {
 
 void TrainReward::process(engine::MicroBatch& batch) {
   const std::vector<Ranking> rankings =
-      rankings_by_score(batch.layout(), finite_scores(batch, columns::kScore.name), mask_of(batch), params_.compare);
+      rankings_by_score(batch.layout(), finite_scores(batch, columns::kScore.name), ActionMask(batch).weights(), params_.compare);
   record_rankings(metrics_, rankings, batch.groups());
   if (rankings.empty()) return;
   model_->enter_slot(batch.slot());
@@ -115,7 +114,7 @@ at::Tensor TrainReward::loss_of(const engine::MicroBatch& batch, const RankedSam
   record(chosen.detach().to(at::kDouble), rejected.detach().to(at::kDouble));
   if (params_.compare == Comparison::kPlackettLuce) return plackett_luce_loss(ranked, rewards);
   at::Tensor difference = chosen.sub(rejected);
-  if (batch.has(kMargin.spec())) difference = difference.sub(margins_of(batch, ranked));
+  if (batch.has(columns::kMargin.spec())) difference = difference.sub(margins_of(batch, ranked));
   at::Tensor losses = at::log_sigmoid(difference).neg();
   if (params_.centre_coefficient > 0) losses = losses.add(chosen.add(rejected).square().mul(params_.centre_coefficient));
   return losses.mul(ranked.weights).sum();

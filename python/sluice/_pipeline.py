@@ -48,6 +48,11 @@ def file_of(pipeline: Pipeline) -> Iterator[str]:
         yield os.path.basename(file.name)
 
 
+def without_file_name(text: str, pipeline: Pipeline, file: str) -> str:
+    """What the program says of a dictionary, which it was given as a file whose name nobody has chosen."""
+    return text.replace(file, "<pipeline>") if isinstance(pipeline, Mapping) else text
+
+
 def operand_of(path: Path) -> str:
     """As the program takes it for no option, whatever it begins with."""
     name = os.fspath(path)
@@ -66,8 +71,10 @@ def words_of(overrides: Mapping[str, Any] | None, plugins: Sequence[Path] = ()) 
 
 def _called(command: str, pipeline: Pipeline, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     with file_of(pipeline) as file:
-        return subprocess.run([startable_program(), command, file, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        done = subprocess.run([startable_program(), command, file, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               encoding="utf-8", errors="replace", env=environment(), check=False)
+    done.stdout, done.stderr = (without_file_name(text, pipeline, file) for text in (done.stdout, done.stderr))
+    return done
 
 
 def _planned(pipeline: Pipeline, words: Sequence[str]) -> dict[str, Any]:

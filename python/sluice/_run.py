@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from sluice import _lines, _pipeline, _rewards, _samples
@@ -115,7 +115,8 @@ class Run:
         if not any((self.folder / name).exists() for name in ("metrics.jsonl", "pipeline.toml")):
             raise FileNotFoundError(f"{self.folder} is not the folder of a run: it has neither metrics.jsonl nor pipeline.toml")
 
-    def _start(self, words: Sequence[str], rewards: Mapping[str, _rewards.Reward] | None, show: bool) -> None:
+    def _start(self, words: Sequence[str], rewards: Mapping[str, _rewards.Reward] | None, show: bool,
+               said: Callable[[str], str] = str) -> None:
         variables = environment()
         if rewards:
             self._server = _rewards.RewardServer(rewards)
@@ -129,7 +130,7 @@ class Run:
             raise
         for stream, kept in ((self._process.stdout, self._output), (self._process.stderr, self._errors)):
             assert stream is not None
-            self._readers.append(threading.Thread(target=_keep, args=(stream, kept, show), daemon=True))
+            self._readers.append(threading.Thread(target=_keep, args=(stream, kept, show, said), daemon=True))
             self._readers[-1].start()
         atexit.register(self.stop)
 
@@ -181,7 +182,8 @@ def run(pipeline: _pipeline.Pipeline, overrides: Mapping[str, Any] | None = None
         started = Run(run_dir)
         before = _mark(started.folder / _STATUS)
         command = ["run"] if ranks == 1 else ["launch", "--ranks", str(ranks)]
-        started._start([*command, file, *words, "--run-dir", os.fspath(run_dir), *options], rewards, show)
+        started._start([*command, file, *words, "--run-dir", os.fspath(run_dir), *options], rewards, show,
+                       lambda line: _pipeline.without_file_name(line, pipeline, file))
         started._wait_for_start(before)
     return started
 
@@ -199,9 +201,9 @@ def resume(folder: str | os.PathLike[str], overrides: Mapping[str, Any] | None =
     return going_on
 
 
-def _keep(stream: IO[str], kept: list[str], show: bool) -> None:
+def _keep(stream: IO[str], kept: list[str], show: bool, said: Callable[[str], str]) -> None:
     with stream:
-        for line in stream:
+        for line in map(said, stream):
             kept.append(line)
             if show:
                 _show(line)

@@ -1,11 +1,12 @@
 """Model folders that are damaged, incomplete or unknown: the message names the file, the tensor and what was expected."""
 
 import json
+import re
 import shutil
 import struct
 import unittest
 
-from support import FAILED, MODEL, PPO, SMALL, WRONG_PIPELINE, Case, read_safetensors, run, safetensors, sets
+from support import DONE, FAILED, MODEL, PPO, SMALL, WRONG_PIPELINE, Case, read_safetensors, run, safetensors, sets
 
 
 class BadModel(Case):
@@ -45,9 +46,51 @@ class BadModel(Case):
         self.assertEqual(done.returncode, FAILED, done.stderr)
         self.assertRegex(done.stderr, r"node 'train' failed on micro-batch 0 .*\n *= token id \d+ is outside the vocabulary of model policy, which is of 10")
 
+    def test_a_tokenizer_that_ends_texts_with_a_token_that_the_model_does_not_have(self):
+        tokenizer, config = self.model / "tokenizer.json", self.model / "tokenizer_config.json"
+        whole = json.loads(tokenizer.read_text())
+        whole["added_tokens"].append(whole["added_tokens"][1] | {"id": 98, "content": "<|end|>"})
+        tokenizer.write_text(json.dumps(whole))
+        config.write_text(json.dumps(json.loads(config.read_text()) | {"eos_token": "<|end|>"}))
+        texts = f"{config}: eos_token is token 98, but the model of this folder has 98 tokens (vocab_size)", "resize_token_embeddings()"
+        models = sets(**SMALL, **{f"models.{name}.checkpoint": str(self.model) for name in ("actor", "critic", "reference")})
+        done = run("validate", PPO, *models)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertIn(f"warning: {texts[0]}", done.stderr)
+        self.assert_refused(run("run", PPO, "--run-dir", self.folder / "run", *models), *texts)
+        self.assert_refused(run("model", "sample", self.model, "--prompt", "1"), *texts)
+
     def test_missing_folder(self):
         shutil.rmtree(self.model)
         self.refuse(f"checkpoint: there is no folder {self.model}", "--set:1:25")
+
+    def test_an_adapter_is_no_model(self):
+        (self.model / "config.json").rename(self.model / "adapter_config.json")
+        self.refuse(f"{self.model}: an adapter of PEFT, which is no model by itself", "take its base model, and lora = { adapter = ", "merge_and_unload")
+        self.assert_refused(run("model", "info", self.model), "an adapter of PEFT")
+
+    def test_a_tokenizer_in_older_files_alone(self):
+        (self.model / "tokenizer.json").unlink()
+        (self.model / "vocab.json").write_text("{}")
+        self.assert_refused(run("model", "tokenize", self.model, stdin='"1 + 2"'), "tokenizer.json: there is only vocab.json", "save_pretrained")
+
+    def test_an_index_of_no_tensors(self):
+        self.weights.unlink()
+        index = self.model / "model.safetensors.index.json"
+        index.write_text('{"weight_map": {}}')
+        self.refuse(f"{index}: weight_map names no tensor")
+        self.assertIn("names no tensor", run("model", "verify", self.model).stdout)
+
+    def test_a_clone_without_its_large_files(self):
+        for name in ("model.safetensors", "tokenizer.json", "config.json"):
+            with self.subTest(name):
+                (self.model / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 42\n")
+                self.refuse(f"{self.model / name} is a pointer of Git LFS", "git lfs pull")
+                shutil.copy(MODEL / name, self.model)
+
+    def test_a_model_that_sees_what_follows(self):
+        self.change_config(is_causal=False)
+        self.refuse(f"{self.model / 'config.json'}: is_causal is false", "supported: true")
 
     def test_missing_weights(self):
         self.weights.unlink()
@@ -123,6 +166,9 @@ class BadModel(Case):
     def test_config_of_another_size_than_the_weights(self):
         self.change_config(num_hidden_layers=4)
         self.refuse("layers.3")
+        text = f"{self.weights}: 9 tensors are not those of a LlamaForCausalLM with 4 layers"
+        self.assertRegex(run("model", "info", self.model).stdout, f"misfit +{re.escape(text)}; rlhf-run model verify names all")
+        self.assertEqual(json.loads(run("model", "info", self.model, "--json").stdout)["stored"]["misfit"], text)
 
     def test_positions_that_do_not_hold_a_sample(self):
         self.change_config(max_position_embeddings=8)

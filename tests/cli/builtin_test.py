@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import DONE, MODEL, PROGRAM, ROOT, Case
+from support import DONE, MODEL, PROGRAM, ROOT, Case, run
 
 PIPELINES = ROOT / "pipelines"
 SMALL = {"pipeline.iterations": "2", "checkpoint.every_iterations": "0", "nodes.prompts.groups_per_iteration": "8", "nodes.held_out.groups_per_iteration": "8"}
@@ -17,7 +17,7 @@ SETS = [word for key, value in SMALL.items() for word in ("--set", f"{key}={valu
 class Builtin(Case):
     def in_folder(self, *words):
         """The program with a folder as the current one that knows nothing of the checkout."""
-        return subprocess.run([PROGRAM, *map(str, words)], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        return run(*words, cwd=self.folder)
 
     def metrics_of(self, *words):
         done = self.in_folder("run", *words, "--run-dir", "run", *SETS)

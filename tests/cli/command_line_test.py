@@ -38,6 +38,13 @@ class CommandLine(Case):
             with self.subTest(name=name):
                 self.assert_refused(run("describe", name), f'preset or table "{name}"', ours)
 
+    def test_a_dash_is_standard_output_and_no_name(self):
+        for words in (("run", PPO, "--run-dir", "-"), ("launch", "--ranks", "2", PPO, "--run-dir=-"), ("sweep", PPO, "-o", "-"),
+                      ("checkpoints", "export", "run", "--to", "-")):
+            with self.subTest(words=words):
+                self.refuse(*words, says=["- stands for standard output, and this is a folder"])
+        self.refuse("simulate", PPO, "--trace", "-", says=["--trace: standard output has what the command prints"])
+
     def test_unknown_option(self):
         self.refuse("run", PPO, "--frob", says=["--frob", "rlhf-run run --help"])
 
@@ -96,6 +103,14 @@ class CommandLine(Case):
     def test_a_variable_of_the_shell_that_is_not_set_names_no_file(self):
         self.refuse("run", PPO, "--run-dir", "", says=["--run-dir: an empty text names no file and no folder"])
         self.refuse("resume", "", says=["an empty text names no file and no folder"])
+
+    def test_the_home_folder_is_meant_also_where_no_shell_says_so(self):
+        (self.folder / "p.toml").write_text('extends = "builtin:grpo"\n')
+        home = {"HOME": str(self.folder)}
+        done = self.run_in_folder("schema", "--output=~/s.json", **home)
+        self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+        self.assertEqual(self.run_in_folder("validate", "~/p.toml", **home).returncode, DONE)
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["p.toml", "s.json"])
 
     def test_unknown_function_of_model(self):
         self.refuse("model", "tokenise", "folder", says=["did you mean tokenize?"])

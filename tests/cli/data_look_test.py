@@ -55,6 +55,23 @@ class Look(Case):
             self.assertEqual(done.stderr.count("has no token for some characters of 1 of 101 rows: they are left out"), told, done.stderr)
             self.assertEqual(done.stderr.count(f'the first one: "é" in {data}:101'), told)
 
+    def test_a_special_token_with_text_beside_it_ends_nothing_and_is_refused(self):
+        self.assertEqual(run("validate", PPO, *sets(**{"nodes.generate.stop": ["<eos>", "<eo"]})).returncode, DONE)
+        done = run("validate", PPO, *sets(**{"nodes.generate.stop": ["<eos>", "=<eos>"]}))
+        self.assert_refused(done, 'error: "=<eos>" is never found: "<eos>" is a special token, which is no text and is found by its name alone')
+        steps = self.write("steps.toml", f"""extends = "{PPO}"
+            [models.judge]
+            checkpoint = "{ROOT}/pipelines/models/tiny-arithmetic"
+            head = "value"
+            [nodes.steps]
+            type = "reward_model"
+            inputs = ["generate"]
+            model = "judge"
+            level = "step"
+            separator = "<eos>;"
+            """)
+        self.assert_refused(run("validate", steps), '"<eos>;" is never found')
+
     def test_data_that_end_before_the_run_are_warned_of(self):
         words = {**SMALL, **self.data(GOOD * 20), "nodes.prompts.groups_per_iteration": 8, "nodes.prompts.epochs": 2}
         done = run("validate", "--data", PPO, *sets(**{**words, "pipeline.iterations": 9}))
@@ -225,6 +242,50 @@ groups_per_iteration = 1
     def test_chat_without_a_template_is_refused(self):
         done = run("validate", PPO, *sets(**{"nodes.prompts.chat": True, "nodes.prompts.model": "actor", "nodes.generate.add_special_tokens": False}))
         self.assert_refused(done, "chat needs a chat template, and model 'actor' has none", "chat = false sends the prompts as they are")
+
+    def test_an_image_that_a_template_would_write_a_placeholder_for_is_refused(self):
+        model = self.folder / "model"
+        shutil.copytree(TEXT, model)
+        self.write("model/chat_template.jinja", "{% for m in messages %}{{ m.role }}:{% for part in m.content %}{{ part.text or '#' }}{% endfor %};{% endfor %}")
+        parts = [{"type": "text", "text": "1+1"}, {"type": "image", "image": "a.png"}]
+        for content, told in ((parts, 'images.jsonl:1:1: error: message 1 has a part of type "image", and models here read text alone'), (parts[:1], None)):
+            data = self.write("images.jsonl", json.dumps({"messages": [{"role": "user", "content": content}], "label": "2"}) + "\n")
+            words = {"nodes.prompts.path": str(data), "nodes.prompts.messages_field": "messages", "nodes.prompts.model": "actor",
+                     "models.actor.checkpoint": str(model), "nodes.generate.max_prompt_tokens": 20}
+            done = run("validate", PPO, *sets(**words))
+            self.assertEqual(told in done.stderr if told else "images.jsonl" not in done.stderr, True, done.stderr)
+
+    def test_images_beside_a_text_that_nothing_reads_are_told_once(self):
+        told = 'warning: rows have "images", which no prompt would have: models here read text alone'
+        rows = [{"prompt": "1+1=", "label": "2", "images": images} for images in ([], None, ["a.png"], ["b.png"])]
+        for fields, where in ((rows, "images.jsonl:3\n"), (rows[:2], None), ([{"prompt": "1+1=", "label": "2", "image": "a.png"}], "images.jsonl:1\n")):
+            with self.subTest(where=where):
+                data = self.write("images.jsonl", "".join(json.dumps(row) + "\n" for row in fields))
+                done = run("validate", PPO, *sets(**{"nodes.prompts.path": str(data)}))
+                self.assertEqual(done.returncode, DONE, done.stderr)
+                self.assertEqual(done.stderr.count("models here read text alone"), 1 if where else 0, done.stderr)
+                if where:
+                    self.assertIn(f"the first one: {data.parent}/{where}", done.stderr)
+                self.assertEqual(told in done.stderr, fields is rows, done.stderr)
+        done = run("validate", PPO, *sets(**{"nodes.prompts.path": str(data), "nodes.prompts.columns": ["image"]}))
+        self.assertNotIn("read text alone", done.stderr)
+
+    def test_a_list_of_parts_for_a_template_that_takes_texts_is_refused(self):
+        model = self.folder / "model"
+        shutil.copytree(TEXT, model)
+        words = {"nodes.prompts.path": str(self.folder / "parts.jsonl"), "nodes.prompts.messages_field": "messages", "nodes.prompts.model": "actor",
+                 "models.actor.checkpoint": str(model), "nodes.generate.max_prompt_tokens": 40}
+        content = [{"type": "text", "text": "1+1"}]
+        for written, told in (("m.content | trim", "parts.jsonl:1:1: error: the chat template writes the parts of a message with their brackets"),
+                              ("'<' + m.content", "parts.jsonl:1:1: error: "), ("m.content[0].text", None)):
+            self.write("model/chat_template.jinja", "{% for m in messages %}{{ " + written + " }};{% endfor %}")
+            self.write("parts.jsonl", json.dumps({"messages": [{"role": "user", "content": content}], "label": "2"}) + "\n")
+            done = run("validate", PPO, *sets(**words))
+            if told is None:
+                self.assertNotIn("parts.jsonl", done.stderr)
+            else:
+                self.assertIn(told, done.stderr)
+                self.assertIn("write content as a text: the chat template takes no list of parts", done.stderr)
 
     def warnings_of_calls(self, arguments, written):
         """What is said of conversations with such arguments of a call, which the template writes like that."""

@@ -1,44 +1,18 @@
 """What a run shows on a terminal and in a pipe: the redrawn line, colours, the curve, sample texts, and text that tries to steer it."""
 
-import contextlib
-import fcntl
 import json
 import os
 import pty
 import re
 import shutil
 import signal
-import struct
 import subprocess
-import termios
 import unittest
 
-from support import DONE, INTERRUPTED, MODEL, PPO, PROGRAM, ROOT, SMALL, WRONG_USAGE, Case, repeatable, run, sets
+from support import DONE, INTERRUPTED, MODEL, PPO, PROGRAM, ROOT, SMALL, WRONG_USAGE, Case, on_terminal, repeatable, resize, run, sets
 
 COLOUR = re.compile(r"\x1b\[\d*m")
 BARS, SIGNS = "▁▂▃▄▅▆▇█", "_.,-~+*#"
-UTF8 = {"TERM": "xterm", "LANG": "C.UTF-8", "LC_ALL": "", "LC_CTYPE": "", "NO_COLOR": ""}
-
-
-def on_terminal(*words, columns=200, watch=None, **environment):
-    """The exit code, and all that a terminal of that width gets. `watch(master, process, screen)` is called after each piece of it."""
-    master, slave = pty.openpty()
-    resize(master, columns)
-    process = subprocess.Popen([PROGRAM, *map(str, words)], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave,
-                               env={**os.environ, **UTF8, **environment})
-    os.close(slave)
-    screen = b""
-    with contextlib.suppress(OSError):  # the other end is closed
-        while piece := os.read(master, 65536):
-            screen += piece
-            if watch:
-                watch(master, process, screen.decode(errors="ignore"))
-    os.close(master)
-    return process.wait(timeout=60), screen.decode()
-
-
-def resize(terminal, columns):
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
 
 def frames_of(screen):
@@ -51,7 +25,7 @@ class OnATerminal(Case):
         return ["run", PPO, "--run-dir", self.folder / "run", *sets(**{**SMALL, "pipeline.iterations": iterations, **overrides})]
 
     def test_a_line_with_a_bar_and_a_curve_is_redrawn_and_gives_way_to_the_summary(self):
-        code, screen = on_terminal(*self.small())
+        code, screen = on_terminal(*self.small(), columns=200)
         self.assertEqual(code, DONE)
         first, *live, last = frames_of(screen)
         self.assertEqual(first, "")
@@ -60,22 +34,25 @@ class OnATerminal(Case):
         self.assertTrue(any(re.search(rf"about \d\S* s left   iteration \d+/20   score \d\.\d+   held_out \d\.\d+   KL .* tok/s   [{BARS}]+   in", frame)
                             for frame in live), live)
         self.assertRegex(last, r"^ppo finished: 20 iterations in ")
-        self.assertRegex(last, rf"  score .* \(mean of the first 3 and the last 10 iterations\)  [{BARS}]{{20}}\r\n")
+        self.assertRegex(last, rf"  score .* \(mean of the first 3 and the last 10 iterations\)  [{BARS}]{{20}}\n")
 
     def test_there_are_colours_unless_they_are_unwanted(self):
-        self.assertIn("\x1b[32m", on_terminal(*self.small(2))[1])
+        self.assertIn("\x1b[32m", on_terminal(*self.small(2), columns=200)[1])
         shutil.rmtree(self.folder / "run")
-        self.assertIsNone(COLOUR.search(on_terminal(*self.small(2), NO_COLOR="1")[1]))
+        self.assertIsNone(COLOUR.search(on_terminal(*self.small(2), columns=200, NO_COLOR="1")[1]))
 
     def test_where_the_locale_is_not_utf8_the_curve_is_ascii(self):
-        screen = on_terminal(*self.small(), LANG="C")[1]
+        screen = on_terminal(*self.small(), columns=200, LANG="C")[1]
         self.assertTrue(screen.isascii())
-        self.assertRegex(frames_of(screen)[-1], rf"iterations\)  [{re.escape(SIGNS)}]{{20}}\r\n")
+        self.assertRegex(frames_of(screen)[-1], rf"iterations\)  [{re.escape(SIGNS)}]{{20}}\n")
 
     def test_a_dumb_terminal_gets_a_line_an_iteration(self):
-        screen = on_terminal(*self.small(2), TERM="dumb")[1]
-        self.assertNotIn("\x1b", screen)
-        self.assertEqual(len(re.findall(r"(?m)^ppo  iteration \d/2 ", screen)), 2)
+        for term in ("dumb", ""):
+            with self.subTest(term=term):
+                screen = on_terminal(*self.small(2), columns=200, TERM=term)[1]
+                self.assertNotIn("\x1b", screen)
+                self.assertEqual(len(re.findall(r"(?m)^ppo  iteration \d/2 ", screen)), 2)
+                shutil.rmtree(self.folder / "run")
 
     def test_a_narrow_terminal_shows_one_line_that_still_says_how_long_it_takes(self):
         live = frames_of(on_terminal(*self.small(), columns=60)[1])[1:-1]
@@ -104,7 +81,7 @@ class OnATerminal(Case):
 
     def test_samples_stand_above_the_line(self):
         screen = on_terminal(*self.small(3), "--show-samples", columns=100)[1]
-        text = COLOUR.sub("", screen).replace("\r\x1b[K", "").replace("\r\n", "\n")
+        text = COLOUR.sub("", screen).replace("\r\x1b[K", "")
         self.assertEqual(len(re.findall(r"iteration \d/3   score .*\n  prompt    \S+=\n  response  .*  \(score [01]\.000\)\n", text)), 3, text)
 
 

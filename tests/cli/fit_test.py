@@ -26,7 +26,7 @@ class Fit(Case):
         return [pipeline, *sets(**checkpoints, **{"models.actor.dtype": "bfloat16"}, **more)]
 
     def fit(self, *arguments):
-        done = run("plan", "--fit", "--format", "json", *arguments)
+        done = run("plan", "--fit", "--format", "json", *arguments, timeout=300)
         return done.returncode, json.loads(done.stdout), done.stderr
 
     def plan(self, arguments, way):

@@ -12,12 +12,16 @@ ITERATIONS = 6
 SETTINGS = {"pipeline.iterations": ITERATIONS, "cluster.slots": 2, "nodes.prompts.groups_per_iteration": 8, "runtime.grace_seconds": 0.2,
             "nodes.generate.samples_per_prompt": 2}
 
-# Where there is a file `slow` each response takes long, and a file `asked` says that one came then.
+# Where there is a file `slow` each response behind the first iteration, of 16 on both ranks, takes long, and a file `asked` says that
+# one came then.
 SCORER = """
 import os, time
 HERE = os.path.dirname(os.path.abspath(__file__))
+asked = 0
 def score(response):
-    if os.path.exists(os.path.join(HERE, "slow")):
+    global asked
+    asked += 1
+    if asked > 16 and os.path.exists(os.path.join(HERE, "slow")):
         open(os.path.join(HERE, "asked"), "w").close()
         time.sleep(0.5)
     return float(len(response) % 5)
@@ -40,13 +44,12 @@ class GraceOnRanks(Case):
 
     def interrupt(self, name, target):
         """A run that is interrupted in an iteration that takes long. Returns how many were complete when it began."""
-        for file in (self.slow, self.asked):
-            file.unlink(missing_ok=True)
+        self.asked.unlink(missing_ok=True)
+        self.slow.touch()
         launched = start(*map(str, self.words(name)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(launched.kill)
-        wait_for_iteration(self.folder / name)
-        self.slow.touch()
         wait_for("a response that takes long", self.asked.exists)
+        wait_for_iteration(self.folder / name)
         before = len(self.lines_of(name))
         os.kill(target(launched), signal.SIGINT)
         out, said = launched.communicate(timeout=60)

@@ -9,7 +9,7 @@ import tomllib
 import unittest
 
 from schema_test import SCHEMA, accepted
-from support import DATA, DONE, MODEL, PROGRAM, ROOT, Case, run, safetensors, skip_or_fail, start
+from support import DATA, DONE, MODEL, ROOT, Case, run, safetensors, skip_or_fail, start
 
 TEXT_MODEL = ROOT / "pipelines/models/tiny-text"  # with a chat template
 PAIRS = ROOT / "pipelines/data/arithmetic_preferences.jsonl"
@@ -306,9 +306,6 @@ class Files(Init):
         done = self.run_in_folder("init", "sft", "--model", MODEL, "--data", "./~/d.jsonl", "-o", "p.toml")
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertEqual(run("validate", self.folder / "p.toml").returncode, DONE)
-
-    def run_in_folder(self, *words):
-        return subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, timeout=60)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Ctrl-C and other signals."""
 
+import ctypes
 import json
 import os
 import pty
@@ -208,12 +209,19 @@ class Interrupt(Case):
                 shutil.rmtree(self.folder / "run", ignore_errors=True)
                 process = self.start_long_run(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
                 self.wait_for_iteration()
-                process.send_signal(number)
-                time.sleep(0.01)
-                process.send_signal(number)
+                self.send_twice_at_once(process.pid, number)
                 _, err = process.communicate(timeout=60)
                 self.assertEqual(process.returncode, code, err)
                 self.assert_saved()
+
+    @staticmethod
+    def send_twice_at_once(pid, number):
+        """While it is stopped, so that both come when it goes on: one to the process, one to its first thread, else they were one."""
+        os.kill(pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
+        os.kill(pid, number)
+        ctypes.CDLL(None).tgkill(pid, pid, number)
+        os.kill(pid, signal.SIGCONT)
 
     def test_before_anything_runs_ctrl_c_ends_at_once(self):
         process = self.start_run_with(HANGS_WHEN_LOADED, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

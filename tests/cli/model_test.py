@@ -218,6 +218,7 @@ class Info(Case):
         self.assertEqual(info["parameters"], sum(math.prod(shape) for _, shape, _ in tensors.values()))
         self.assertEqual(info["stored"]["bytes"], sum(len(content) for _, _, content in tensors.values()))
         self.assertEqual(info["stored"]["dtypes"], sorted({dtype for dtype, _, _ in tensors.values()}))
+        self.assertIsNone(info["stored"]["misfit"])
         self.assertFalse(info["chat_template"])
 
     def test_text_tells_windows_and_stretched_positions(self):
@@ -247,7 +248,7 @@ class Info(Case):
 
     def test_a_folder_without_weights_has_none(self):
         folder = ROOT / "pipelines/models/tiny-random"
-        self.assertEqual(json.loads(run("model", "info", folder, "--json").stdout)["stored"], {"files": 0, "bytes": 0, "dtypes": []})
+        self.assertEqual(json.loads(run("model", "info", folder, "--json").stdout)["stored"], {"files": 0, "bytes": 0, "dtypes": [], "misfit": None})
 
     def test_a_chat_template_is_found_in_both_places(self):
         for name, content in (("chat_template.jinja", "{{ messages }}"), ("tokenizer_config.json", '{"chat_template": "{{ messages }}"}')):

@@ -12,11 +12,10 @@ import os
 import pathlib
 import re
 import shlex
-import subprocess
 import tempfile
 import unittest
 
-from support import DONE, PROGRAM, ROOT, WRONG_PIPELINE, run
+from support import DONE, ROOT, WRONG_PIPELINE, run
 
 CASES = ROOT / "tests/golden/problems"
 PLUGINS = os.environ.get("SLUICE_TEST_PLUGINS", str(ROOT / "build/release/tests/plugins"))
@@ -37,16 +36,15 @@ def arguments_of(case):
 
 
 def cores_for(case):
-    """What a process of this case does first."""
+    """Options of the process of this case."""
     if not case.read_bytes().startswith(b"# on one core"):
-        return None
-    return functools.partial(os.sched_setaffinity, 0, {min(os.sched_getaffinity(0))})
+        return {}
+    return {"preexec_fn": functools.partial(os.sched_setaffinity, 0, {min(os.sched_getaffinity(0))})}
 
 
 def run_case(command, case, *words):
     machine = os.environ | {"HF_HUB_CACHE": str(CASES / "nothing")}  # whatever this one has in its cache
-    return subprocess.run([PROGRAM, command, case.name, *arguments_of(case), *words], capture_output=True, text=True, timeout=120,
-                          cwd=CASES, env=machine, preexec_fn=cores_for(case))
+    return run(command, case.name, *arguments_of(case), *words, cwd=CASES, env=machine, **cores_for(case))
 
 
 @functools.cache
@@ -56,7 +54,7 @@ def validate(case, *words):
 
 @functools.cache
 def validate_all():
-    """Fills the cache of validate() on all cores: half a second each, most of it loading libraries."""
+    """Fills the cache of validate() on all cores."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(validate, CASES.glob("*.toml")))
         list(pool.map(lambda case: validate(case, *JSON), first_of_each_kind()))
@@ -134,7 +132,7 @@ class Problems(unittest.TestCase):
                 with self.subTest(case.name):
                     effective = pathlib.Path(folder) / case.name
                     effective.write_text(run_case("plan", case, "--config").stdout)
-                    again = run("validate", effective, "--plugins", *JSON, preexec_fn=cores_for(case))
+                    again = run("validate", effective, "--plugins", *JSON, **cores_for(case))
                     self.assertEqual(kinds_of(again), kinds_of(validate(case, *JSON)), again.stdout)
 
     def test_every_kind_has_a_case_and_every_case_a_kind(self):

@@ -179,6 +179,8 @@ class Folders(Compared):
         (beside / "quantize_config.json").write_text(json.dumps(older | {"checkpoint_format": "gptq_v2"}))
         for folder in (gptq, awq, beside):
             self.assertEqual(self.samples(f"of-{folder.name}", folder), expected, folder.name)
+            verified = run("model", "verify", folder)
+            self.assertEqual(verified.returncode, DONE, verified.stdout)
         self.trains(gptq)
 
     def trains(self, folder):
@@ -223,6 +225,7 @@ class Folders(Compared):
             self.assertNotEqual(done.returncode, DONE)
             for text in (str(folder / "model.safetensors"), *texts):
                 self.assertIn(text, done.stderr)
+        self.assertIn("model.layers.0.mlp.up_proj.qzeros", run("model", "verify", folder).stdout)
 
 
 class Draft(Case):

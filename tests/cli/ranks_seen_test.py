@@ -34,7 +34,7 @@ class RanksSeen(Case):
             for rank in ranks:
                 self.assertRegex(rank["doing"], r"^(idle|in '\w+'( and '\w+')*), iteration \d+$")
                 self.assertGreater(rank["resident_bytes"], 1 << 20)
-                self.assertLess(rank["silent_seconds"], 5)
+                self.assertLess(rank["silent_seconds"], 30)
         with self.subTest("top"):
             shown = run("top", self.folder / "run", "--once").stdout
             self.assertRegex(shown, r"\nrank  host +pid +done +resident +in flight +last sign  does\n")
@@ -135,8 +135,8 @@ class RanksSeen(Case):
         self.assertIn("train", from_nodes)
 
     def test_a_rank_that_is_killed_leaves_a_trace_that_goes_on(self):
-        settings = {"checkpoint.every_iterations": 2, "cluster.dead_after_seconds": 2}
-        launched = self.launch(**{"pipeline.iterations": 4000, **settings})
+        settings = {"checkpoint.every_iterations": 2}
+        launched = self.launch(**{"pipeline.iterations": 4000, **settings, "cluster.dead_after_seconds": 2})
         wait_for("a checkpoint", lambda: (self.folder / "run/checkpoint").exists())
         wait_for("signs", lambda: len(self.status()["ranks"]) == 2)
         os.kill(self.status()["ranks"][1]["pid"], signal.SIGKILL)

@@ -135,6 +135,14 @@ class Ranks(Case):
                     self.assertNotEqual(one.returncode, DONE)
                     self.assertRegex(said, r"ranks 0 and 1 differ in \[" + key.replace(".", r"\] ") + ": ")
 
+    def test_ranks_whose_libtorch_rounds_in_another_way_are_told_so(self):
+        self.port = free_port()
+        for one in [self.in_world(0), self.in_world(1, ATEN_CPU_CAPABILITY="default")]:
+            _, said = one.communicate(timeout=60)
+            self.assertNotEqual(one.returncode, DONE)
+            self.assertRegex(said, r"ranks 0 and 1 differ in LibTorch's vector instructions \(ATEN_CPU_CAPABILITY\): .*DEFAULT")
+            self.assertIn("start all ranks with the same program, environment", said)
+
     def test_what_a_rank_may_have_of_its_own(self):
         self.port = free_port()
         few = {"pipeline.iterations": 2}

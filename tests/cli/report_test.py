@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import DONE, MODEL, PROGRAM, ROOT, Case, run, skip_or_fail
+from support import DONE, MODEL, PROGRAM, ROOT, Case, on_terminal, run, skip_or_fail
 
 MOST_BYTES = 5_000_000
 HOSTILE = ['</script><script>document.title = "broken out"</script>', "<!--<script>", "<img src=x onerror='document.title = \"broken out\"'>", "]]>\u2028&amp;\"'`${1}",
@@ -184,6 +184,19 @@ class Content(Report):
         self.assert_refused(run("report", folder, "-o", pipeline), f"{pipeline} exists, and is no report")
         self.assert_refused(run("report", folder, "-o", self.folder), f"{self.folder} is a folder", "-o FILE.html")
         self.assertEqual(pipeline.read_text(), before)
+
+    def test_on_a_terminal_it_is_a_file_called_after_the_run(self):
+        folder = self.made_run()
+        code, screen = on_terminal("report", f"{folder.name}/", cwd=folder.parent)
+        self.assertEqual((code, screen), (DONE, f"{folder.name}.html is the page, for a browser; -o names another file, and --serve follows the run\n"))
+        self.assertEqual((folder.parent / f"{folder.name}.html").read_text(), self.run_in_folder("report", f"{folder.name}/").stdout)
+
+    def test_a_dash_is_standard_output_for_whatever_writes_a_file(self):
+        folder = self.made_run()
+        for words in (("report", folder), ("schema",), ("init", "grpo", "--model", MODEL, "--data", ROOT / "pipelines/data/arithmetic_train.jsonl")):
+            piped, dashed = self.run_in_folder(*words), self.run_in_folder(*words, "-o", "-")
+            self.assertEqual((dashed.returncode, dashed.stdout), (DONE, piped.stdout), dashed.stderr)
+        self.assertFalse((self.folder / "-").exists())
 
     def test_what_cannot_be_written_is_told(self):
         with open("/dev/full", "w") as full:

@@ -264,7 +264,7 @@ class Resume(Survival):
             here = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
             (here / "run").mkdir()
             for words in (["run", PPO, "--run-dir", name, *sets(**(SMALL | {"pipeline.iterations": 1}))], ["resume", name, "--set", "pipeline.iterations=2"]):
-                done = subprocess.run([PROGRAM, *map(str, words)], cwd=here, capture_output=True, text=True, timeout=120)
+                done = run(*words, cwd=here)
                 self.assertEqual((done.returncode, done.stderr), (DONE, ""), f"{name}: {words[0]}")
             self.assertEqual((here / name / "checkpoint").resolve().name, "2")
 
@@ -287,6 +287,18 @@ class Resume(Survival):
         self.assertEqual([(self.run_folder / name).read_text() for name in ("metrics.jsonl", "samples.jsonl")], before)
         self.assertEqual(json.loads(status.read_text())["state"], "done")
 
+    def test_a_run_that_was_shortened_is_not_warned_of_what_it_was_not_warned_of_before(self):
+        self.write("p.toml", f'extends = "{PPO}"\n[checkpoint]\nevery_iterations = 20\n')
+        began = run("run", self.folder / "p.toml", "--run-dir", self.folder / "run", *sets(**(SMALL | {"checkpoint.every_iterations": None})))
+        self.assertEqual((began.returncode, began.stderr), (DONE, ""))
+        self.assertEqual(run("resume", self.folder / "run").stderr, "")
+
+    def test_costs_are_of_the_iterations_that_the_last_process_has_made(self):
+        self.run_for(2)
+        done = run(*self.words(self.run_folder, **{"pipeline.iterations": 3}))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual(json.loads((self.run_folder / "costs.json").read_text())["iterations"], 1)
+
     def test_auto_starts_over_where_there_is_no_checkpoint_yet(self):
         self.run_for(2)
         for path in (self.run_folder / "checkpoints").iterdir():
@@ -302,8 +314,7 @@ class Resume(Survival):
 
     def test_auto_without_a_folder_uses_one_that_it_finds_again(self):
         for iterations in (1, 2):
-            done = subprocess.run([os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-run")),
-                                   *map(str, ("run", self.pipeline, "--resume", "auto")),
+            done = subprocess.run([PROGRAM, *map(str, ("run", self.pipeline, "--resume", "auto")),
                                    *sets(**(self.settings | {"pipeline.iterations": iterations}))],
                                   cwd=self.folder, capture_output=True, text=True, timeout=120)
             self.assertEqual(done.returncode, DONE, done.stderr)

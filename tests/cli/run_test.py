@@ -145,7 +145,7 @@ class SameNumbers(Case):
                                  f"{key}: {a[key]} and {b[key]}")
 
     def test_two_runs_of_one_seed_are_equal_to_the_bit(self):
-        first, second = self.run_ppo("first"), self.run_ppo("second")
+        first, second = self.run_ppo("first", anew=True), self.run_ppo("second", anew=True)
         self.assertEqual(repeatable(first.metrics), repeatable(second.metrics))
         for model in ("actor", "critic"):
             path = f"checkpoint/{model}/model.safetensors"
@@ -230,8 +230,8 @@ class PolicyLag(Case):
                                  [i - version for i, version in enumerate(versions)])
 
     def test_a_run_with_lag_repeats_to_the_bit(self):
-        first, second = (self.run_ppo(name, **{"schedule.policy_lag": 1, "pipeline.iterations": 3}) for name in ("first",
-                                                                                                                 "second"))
+        settings = {"schedule.policy_lag": 1, "pipeline.iterations": 3}
+        first, second = (self.run_ppo(name, anew=True, **settings) for name in ("first", "second"))
         self.assertEqual(repeatable(first.metrics), repeatable(second.metrics))
 
     def test_lag_one_samples_the_first_two_iterations_with_the_starting_weights(self):

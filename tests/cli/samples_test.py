@@ -1,14 +1,10 @@
 """`rlhf-run samples`: what is shown of the samples that a run has recorded, in which order, and what is said where something was not."""
 
-import contextlib
 import json
-import os
-import pty
 import re
-import subprocess
 import unittest
 
-from support import DONE, MODEL, PROGRAM, ROOT, WRONG_USAGE, Case, run
+from support import DONE, MODEL, WRONG_USAGE, Case, on_terminal, run
 
 # The tokens of "12+34=" and of what was sampled, of the shipped model, in the order of its vocabulary.
 VOCABULARY = json.loads((MODEL / "tokenizer.json").read_text())["model"]["vocab"]
@@ -47,20 +43,6 @@ class Samples(Case):
         return self.made_run([sample(0, 0, 0, "12+34=", "46", 1.0, tokens=ids("12+34=46"), **fields)], fields=("prompt", "response", "score", "tokens", *fields))
 
 
-def on_terminal(*words, **environment):
-    """The exit code, and what a terminal gets."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen([PROGRAM, *map(str, words)], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave,
-                               env={**os.environ, "TERM": "xterm-256color", "NO_COLOR": "", **environment})
-    os.close(slave)
-    screen = b""
-    with contextlib.suppress(OSError):  # the other end is closed
-        while piece := os.read(master, 65536):
-            screen += piece
-    os.close(master)
-    return process.wait(timeout=60), screen.decode().replace("\r\n", "\n")
-
-
 class Shows(Samples):
     def test_the_latest_iteration_in_plain_text(self):
         self.assert_is_golden("samples/latest.txt", self.shown(self.made_run()), {self.folder: "FOLDER"})
@@ -85,6 +67,7 @@ class Shows(Samples):
         rows = [sample(0, 0, 0, "1+1=", "two", 0.0, advantages=[1.0]), sample(0, 0, 1, "1+1=", "2", 1.0, advantages=[0.5, -1.0])]
         folder = self.made_run(rows)
         self.assertEqual(self.responses(folder, "--sort", "length"), ["2", "two"])
+        self.assertIn("   length 2 tokens\n", self.shown(folder))
         self.assertEqual(self.responses(folder, "--sort", "advantages"), ["two", "2"])  # by their means
 
     def test_prompts_are_searched(self):

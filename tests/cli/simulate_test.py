@@ -1,9 +1,11 @@
 """simulate: by an estimate, by what a run measured, and with other settings beside it."""
 
 import json
+import re
+import signal
 import unittest
 
-from support import DONE, PPO, ROOT, WRONG_PIPELINE, WRONG_USAGE, SMALL, Case, run, sets
+from support import DONE, PPO, ROOT, WRONG_PIPELINE, WRONG_USAGE, SMALL, Case, on_terminal, run, sets
 
 
 def whole(executor):
@@ -49,6 +51,19 @@ class Estimate(SimulateCase):
     def test_twice_the_operations_a_second_take_half_the_time(self):
         slow, fast = (self.simulated("--gflops", speed)["variants"][0]["seconds"] for speed in ("1", "2"))
         self.assertAlmostEqual(slow, 2 * fast, delta=1e-3 * slow)
+
+    def test_a_long_one_shows_on_a_terminal_how_far_it_is(self):
+        line = re.compile(r"\x1b\[1msimulating ppo  \x1b.*#*-+.* %  about .* left   iteration \d+/1000000000$")
+
+        def stop_when_seen(_, process, screen):
+            if line.search(screen):
+                process.kill()
+
+        # As many iterations as no machine does before the line is drawn.
+        words = ("simulate", PPO, *sets(**SMALL), "--iterations")
+        code, screen = on_terminal(*words, "1000000000", columns=200, watch=stop_when_seen)
+        self.assertEqual(code, -signal.SIGKILL, screen)
+        self.assertEqual(run(*words, "4000").stderr, "")
 
     def test_fewer_iterations_take_less(self):
         one, two = (self.simulated("--iterations", count)["variants"][0] for count in ("1", "2"))

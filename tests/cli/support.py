@@ -1,22 +1,30 @@
 """What the tests of the program share: running it, a small PPO pipeline, safetensors by hand. Standard library only."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
+import termios
 import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/quick_start"))
+from quick_start import run_program  # noqa: E402
+
 PROGRAM = os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-run"))
 DATA = pathlib.Path(os.environ.get("SLUICE_TEST_DATA", ROOT.parent / "shared/data"))
 PPO = ROOT / "pipelines/ppo.toml"
 MODEL = ROOT / "pipelines/models/tiny-arithmetic"
+TERMINAL = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "", "LC_CTYPE": "", "NO_COLOR": ""}
 
 DONE, FAILED, WRONG_USAGE, WRONG_PIPELINE, INTERRUPTED, TERMINATED = 0, 1, 64, 78, 130, 143
 
@@ -51,10 +59,34 @@ def sets(**tables):
     return words
 
 
-def run(*words, stdin="", timeout=120, **options):
+def run(*words, cwd=ROOT, **options):
     """Runs the program to its end; stdout and stderr are text."""
-    return subprocess.run([PROGRAM, *map(str, words)], input=stdin, capture_output=True, text=True, timeout=timeout, cwd=ROOT,
-                          **options)
+    return run_program([PROGRAM, *words], cwd=cwd, **options)
+
+
+def on_terminal(*words, cwd=ROOT, columns=None, watch=None, **environment):
+    """Runs the program on a terminal of its own: the exit code, and what that gets, line ends as written.
+
+    `watch(terminal, process, screen)` is called after each piece, with all that came so far.
+    """
+    master, slave = pty.openpty()
+    if columns:
+        resize(master, columns)
+    process = subprocess.Popen([PROGRAM, *map(str, words)], cwd=cwd, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave,
+                               env={**os.environ, **TERMINAL, **environment})
+    os.close(slave)
+    screen = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while piece := os.read(master, 65536):
+            screen += piece
+            if watch:
+                watch(master, process, screen.decode(errors="ignore"))
+    os.close(master)
+    return process.wait(timeout=60), screen.decode().replace("\r\n", "\n")
+
+
+def resize(terminal, columns):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
 
 def start(*words, before=(), **options):
@@ -95,10 +127,13 @@ class Case(unittest.TestCase):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
-    def run_ppo(self, name="run", expect=DONE, pipeline=PPO, **overrides):
+    def run_in_folder(self, *words, **environment):
+        return run(*words, cwd=self.folder, env={**os.environ, **environment})
+
+    def run_ppo(self, name="run", expect=DONE, pipeline=PPO, anew=False, **overrides):
         """Runs the small pipeline into folder/name and returns a Finished."""
         folder = self.folder / name
-        done = run("run", pipeline, "--run-dir", folder, *sets(**{**SMALL, **overrides}))
+        done = run("run", pipeline, "--run-dir", folder, *sets(**{**SMALL, **overrides}), anew=anew)
         self.assertEqual(done.returncode, expect, done.stderr + done.stdout)
         return Finished(folder, done)
 

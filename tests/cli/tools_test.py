@@ -11,9 +11,9 @@ WRONG = 78
 
 
 class Tools(Case):
-    def servers(self, *commands):
-        servers = ", ".join(f"{{ command = {json.dumps(command)} }}" for command in commands)
-        return "nodes.generate.environment={ type = \"tools\", start_seconds = 1.0, servers = [" + servers + "] }"
+    def servers(self, command, start_seconds=60.0):
+        server = f"{{ command = {json.dumps(command)} }}"
+        return f'nodes.generate.environment={{ type = "tools", start_seconds = {start_seconds}, servers = [{server}] }}'
 
     def test_what_the_servers_have_is_a_list_of_schemas(self):
         done = run("tools", EXAMPLE / "tools.toml")
@@ -44,8 +44,8 @@ class Tools(Case):
         self.assertIn("no node whose environment has tools", done.stderr)
 
     def test_a_server_that_does_not_start_is_an_error_at_the_line_of_its_node(self):
-        for command, what in ((["sleep", "1000"], "it did not answer in time"), (["echo", "hello"], "no JSON-RPC message: \"hello\"")):
-            done = run("tools", EXAMPLE / "tools.toml", "--set", self.servers(command))
+        for command, seconds, what in ((["sleep", "1000"], 1.0, "it did not answer in time"), (["echo", "hello"], 60.0, "no JSON-RPC message: \"hello\"")):
+            done = run("tools", EXAMPLE / "tools.toml", "--set", self.servers(command, seconds))
             self.assertEqual(done.returncode, WRONG, done.stderr)
             self.assertIn(f'tool server "{" ".join(command)}"', done.stderr)
             self.assertIn(what, done.stderr)

@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import pty
-import signal
 import struct
 import subprocess
 import termios
@@ -115,12 +114,24 @@ class Refused(TopCase):
             self.write("metrics.jsonl", content)
             self.assert_refused(run("top", self.folder), "metrics.jsonl")
 
+    def test_files_that_lie_elsewhere(self):
+        self.write("elsewhere/status.json", json.dumps(STATUS))
+        self.write("elsewhere/metrics.jsonl", '{"secret":1}\n')
+        (self.folder / "run").mkdir()
+        for name in ("status.json", "metrics.jsonl"):
+            (self.folder / "run" / name).symlink_to(self.folder / "elsewhere" / name)
+            self.assert_refused(run("top", self.folder / "run"), f"{self.folder}/run/{name} is no file, or a link to one outside")
+            (self.folder / "run/status.json").unlink()
+            self.write("run/status.json", json.dumps(STATUS))
+        (self.folder / "latest").symlink_to(self.folder / "elsewhere")
+        self.assertEqual(run("top", self.folder / "latest").returncode, DONE)
+
     def test_a_folder_must_be_named(self):
         self.assertEqual(run("top").returncode, WRONG_USAGE)
 
 
 class Terminal(TopCase):
-    def start_top(self, *words):
+    def start_top(self, *words, term="xterm"):
         """On a terminal of 24 rows and 100 columns; self.screen gathers what it is sent."""
         self.master, slave = pty.openpty()
         self.addCleanup(os.close, self.master)
@@ -129,7 +140,7 @@ class Terminal(TopCase):
         self.screen = b""
         # The terminal is also where Ctrl-C comes from: a session of its own.
         process = start("top", self.folder, *words, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+                        env={**os.environ, "TERM": term}, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(slave)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -160,6 +171,16 @@ class Terminal(TopCase):
         self.write_status(iterations_done=8, state="done")
         last = self.finish(process, DONE)
         self.assertTrue(last.startswith("hand-made  done   iteration 8/8  ################ 100 %   elapsed 20 s\n"), last)
+
+    def test_a_terminal_without_a_cursor_gets_one_look(self):
+        self.write_status()
+        for term in ("dumb", ""):
+            with self.subTest(term=term):
+                process = self.start_top(term=term)
+                self.read_until(None)
+                self.assertEqual(process.wait(timeout=30), DONE)
+                self.assertNotIn(b"\x1b", self.screen)
+                self.assertIn(b"iteration 2/8", self.screen)
 
     def test_q_quits_and_gives_the_terminal_back(self):
         self.write_status()

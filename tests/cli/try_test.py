@@ -146,9 +146,14 @@ class Gae(TryCase):
         out = self.try_one("gae", {"token_rewards": [[], []], "values": [[], []]}, whiten='"iteration"')
         self.assertEqual(out["columns"], {"advantages": [[], []], "returns": [[], []]})
 
-    def test_nan_stays_in_its_sample(self):
-        out = self.try_one("gae", {"token_rewards": [[0, None], [1]], "values": [[0, 0], [0]]}, discount=1.0, **{"lambda": 1.0})
-        self.assert_near(out["columns"]["returns"], [["nan", "nan"], [1]])
+    def test_rewards_that_are_not_finite(self):
+        columns = {"token_rewards": [[0, None], [1]], "values": [[0, 0], [0]]}
+        done = run("try", "gae", stdin=json.dumps({"columns": columns}))
+        self.assert_refused(done, "column 'token_rewards' is nan for action 1 of sample 0 of group 0")
+        columns = {"score": [1, "nan"], "rollout_logprobs": [[-1], [-1]]}
+        for node in ("grpo", "rloo", "maxrl", "opo", "pass_at_k"):
+            done = run("try", node, stdin=json.dumps({"groups": [2], "columns": columns}))
+            self.assert_refused(done, "column 'score' is nan for sample 1 of group 0")
 
     def test_whitening_has_mean_zero_and_variance_one_over_all_actions(self):
         out = self.try_one("gae", {"token_rewards": [[1, 2], [6], [3, 4, 5]], "values": [[0, 0], [0], [0, 0, 0]]}, groups=[1, 2],

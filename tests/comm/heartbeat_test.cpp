@@ -50,7 +50,7 @@ class HeartbeatTest : public ::testing::Test {
                          .first_beat_seconds = first_beat_seconds_,
                          .sign =
                              [this, rank] {
-                               std::this_thread::sleep_until(stopped_until_.load() + rank * std::chrono::milliseconds(300));
+                               std::this_thread::sleep_until(stopped_until_.load() + rank * std::chrono::milliseconds(100));
                                return engine::RankSign{.doing = "in step " + std::to_string(rank), .iterations_done = rank};
                              },
                          .lost =
@@ -169,6 +169,15 @@ TEST_F(HeartbeatTest, TellsWhyARankFailed) {
                                        ") failed: the disk is full");
   }
   EXPECT_EQ(losses_, 2) << "who failed knows";
+}
+
+// As where something came damaged while a long step is under way.
+TEST_F(HeartbeatTest, TellsWhyARankFailsBeforeItEnds) {
+  for (int rank = 0; rank < kRanks; ++rank) start(rank);
+  hearts_[1]->warn("error: the floats came damaged\n   more");
+  for (const int rank : {0, 2}) EXPECT_THAT(text_of(told(rank)), ::testing::EndsWith("failed: the floats came damaged")) << rank;
+  in_threads(kRanks, [&](int rank) { hearts_[rank]->fail("another reason"); });
+  EXPECT_EQ(losses_, 2) << "the one that failed is not told of itself, nor anybody of what it says when it ends";
 }
 
 TEST_F(HeartbeatTest, OfRank0TellsWhyItFailedBeforeItEnds) {

@@ -71,7 +71,7 @@ TEST_P(FaultOfARank, KilledWhileGradientsAreAddedFailsTheOthers) {
   other.send(SIGKILL);
   std::vector<std::unique_ptr<BegunSum>> sums;
   for (int i = 0; i < 10; ++i) sums.push_back(std::make_unique<BegunSum>(group, std::vector<Floats>{Floats(kFloats)}));
-  EXPECT_EQ(lost.reason.get_future().wait_for(10s), std::future_status::ready);
+  EXPECT_EQ(lost.reason.get_future().wait_for(60s), std::future_status::ready);
 }
 
 TEST_P(FaultOfARank, StoppedWhileGradientsAreAddedDoesNotHoldUpTheEnd) {

@@ -171,6 +171,21 @@ TEST(StoreConnection, TellsWhatCameDamaged) {
   EXPECT_THAT(sluice::message_of<UserError>([&] { connection->pop("queue", 5); }), StartsWith(damaged("queue")));
 }
 
+// As where a bit of a key was flipped on its way, or of a length.
+TEST(StoreConnection, TellsOfAnswersThatCannotBe) {
+  const int port = free_port();
+  const Store store(options(0, 1, port));
+  const auto connection = store.connect();
+  const std::string came = " came damaged out of the store of the run, which rank 0 serves at 127.0.0.1:" + std::to_string(port);
+  connection->set("nothing", "");
+  const auto soon = Clock::now() + std::chrono::seconds(5);
+  EXPECT_THAT(sluice::message_of<UserError>([&] { connection->wait_for("nothing", soon); }),
+              StartsWith("error: 'nothing'" + came));
+  connection->set("no queue", "a value");
+  EXPECT_THAT(sluice::message_of<UserError>([&] { connection->pop("no queue", 5); }),
+              AllOf(StartsWith("error: an answer ("), HasSubstr(came)));
+}
+
 TEST(StoreConnection, TakesMessagesInTheirOrder) {
   const Store store(options(0, 1, free_port()));
   const auto in = store.connect(), out = store.connect();

@@ -13,6 +13,7 @@ namespace {
 TEST(TorchReason, IsOneSentenceWithoutPlacesAndStacks) {
   EXPECT_EQ(torch_reason(std::runtime_error("[/pytorch/gloo/pair.cc:534] Connection closed by peer")),
             "Connection closed by peer");
+  EXPECT_EQ(torch_reason(std::runtime_error("[enforce fail at /pytorch/gloo/pair.cc:434] it != end. ")), "it != end.");
   EXPECT_EQ(torch_reason(std::runtime_error("[host]:80 is gone")), "[host]:80 is gone");
   EXPECT_EQ(torch_reason(UserError("the message", "the help")), "the message");
   try {

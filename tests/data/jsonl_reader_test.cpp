@@ -317,9 +317,11 @@ TEST_F(JsonlReaderTest, RowsOfAnyLengthAreWhole) {
 
 TEST_F(JsonlReaderTest, AFlagIsTrueOrFalseOrOneOrZero) {
   const std::vector<JsonlField> fields{{"label", "label_field", FieldKind::kFlag}};
-  const JsonlReader reader = open("{\"label\": true}\n{\"label\": false}\n{\"label\": 1}\n{\"label\": 0}\n", fields);
+  const JsonlReader reader =
+      open("{\"label\": true}\n{\"label\": false}\n{\"label\": 1}\n{\"label\": 0}\n{\"label\": 1.0}\n", fields);
   EXPECT_EQ(reader.values(0)[0], true);
   EXPECT_EQ(reader.values(3)[0], 0);
+  EXPECT_EQ(reader.values(4)[0], 1);
   for (const char* other : {"\"true\"", "2", "0.5", "null", "[]"})
     EXPECT_THAT(error("{\"label\": " + std::string(other) + "}\n", fields), HasSubstr("must be true or false")) << other;
   EXPECT_THAT(error("{\"labels\": true, \"text\": \"a\"}\n", fields), HasSubstr("label_field = \"labels\"?"));

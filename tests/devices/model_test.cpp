@@ -26,6 +26,7 @@
 #include "tests/fake_device/fake_device.h"
 #include "tests/models/dense_reference.h"
 #include "tests/models/devices.h"
+#include "tests/models/tensors.h"
 
 // What a run does with a model, step by step, on a fake device and on the CPU.
 namespace sluice::models::model_test {
@@ -43,8 +44,6 @@ Weights trained(Weights weights) {
 }
 
 at::Tensor tokens_of(const ModelConfig& config) { return at::arange(kOffsets.back()).mul(7).remainder(config.vocab_size); }
-
-double distance(const at::Tensor& a, const at::Tensor& b) { return (a.to(at::kCPU) - b.to(at::kCPU)).abs().max().item<double>(); }
 
 /// A model that is trained, published, sampled from and saved.
 class Course {
@@ -122,14 +121,14 @@ void expect_alike(Course here, Course there, double rounding) {
   double tolerance = rounding;
   const std::vector<double> begin = there.sample_of_begin();
   for (int step = 0; step < 2; ++step) {
-    EXPECT_LT(distance(there.learn(), here.learn()), tolerance) << "step " << step;
+    EXPECT_LT(largest_difference(there.learn(), here.learn()), tolerance) << "step " << step;
     EXPECT_NEAR(there.norm(), here.norm(), tolerance * (1 + here.norm())) << "step " << step;
     const auto ours = there.sample(), theirs = here.sample();
     for (size_t i = 0; i < theirs.size(); ++i) EXPECT_NEAR(ours[i], theirs[i], tolerance) << "step " << step;
     tolerance *= 4;
   }
   EXPECT_EQ(there.sample_of_begin(), begin);
-  EXPECT_LT(distance(there.saved(), here.saved()), tolerance);
+  EXPECT_LT(largest_difference(there.saved(), here.saved()), tolerance);
 }
 
 void expect_alike(const ModelConfig& config, double tolerance = kRounding, Compute compute = {}, at::Device there = device()) {
@@ -182,7 +181,7 @@ TEST(FakeDeviceBfloat16, IsTrainedPublishedAndSampledFrom) {
     const Transformer wide(config, weights.to(device())), rounded(config, weights.to(device()), kNarrow);
     const at::Tensor tokens = tokens_of(config).to(device());
     const at::NoGradGuard no_gradient;
-    EXPECT_GT(distance(wide.hidden_states(tokens, kOffsets), rounded.hidden_states(tokens, kOffsets)), 1e-4);
+    EXPECT_GT(largest_difference(wide.hidden_states(tokens, kOffsets), rounded.hidden_states(tokens, kOffsets)), 1e-4);
   }
 }
 

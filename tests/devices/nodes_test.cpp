@@ -34,6 +34,36 @@ class NodesOnDevice : public models::devices::OnDevice {
     return tiny_model(folder_.path(), options);
   }
 
+  void expect_published(int64_t readable) const {
+    const TinyOptions options{.optimizer = models::AdamWOptions{.learning_rate = 1}, .readable_versions = readable};
+    const auto policy = model(options, device());
+    TrainedModel& trained = testing::trained(*policy);
+    const at::Tensor& weights = trained.optimizer().parameters().weight_buffer();
+    const auto on_own_stream = [&](const std::function<void()>& work) {
+      std::jthread([&] {
+        models::use_own_streams({device().str()}, models::StreamOrder::kUsual);
+        work();
+      });
+    };
+    for (int version = 1; version <= 20; ++version) {
+      fake::set_schedule(static_cast<uint64_t>(version));
+      on_own_stream([&] {
+        const at::NoGradGuard no_gradient;
+        weights.fill_(version);
+        trained.optimizer().parameters().gradient_buffer().fill_(1);
+        trained.step(1);
+        // AdamW's step of a steady gradient is the learning rate.
+        std::jthread([&] { EXPECT_TRUE(weights.to(at::kCPU).sub(version - 1).abs().lt(1e-3).all().item<bool>()); });
+        trained.publisher().publish(version);
+        std::jthread([&] {
+          for (const auto& [name, tensor] : policy->sampled().at(version).on_device().named())
+            EXPECT_TRUE(tensor.to(at::kCPU).sub(version - 1).abs().lt(1e-3).all().item<bool>()) << name;
+        });
+      });
+    }
+    fake::set_schedule(1);
+  }
+
   TinyFolder folder_;
 };
 
@@ -82,33 +112,71 @@ TEST_P(NodesOnDevice, TheLikeliestResponsesAgree) {
 
 // The trainer's thread and the reader's have streams of their own: what is stepped, published, averaged is there for others when
 // the call returns.
-TEST_P(NodesOnDevice, OtherStreamsReadWhatIsPublished) {
-  const auto policy = model({.optimizer = models::AdamWOptions{.learning_rate = 1}, .readable_versions = 2}, device());
-  TrainedModel& trained = testing::trained(*policy);
-  const at::Tensor& weights = trained.optimizer().parameters().weight_buffer();
-  const auto on_own_stream = [&](const std::function<void()>& work) {
-    std::jthread([&] {
-      models::use_own_streams({device().str()}, models::StreamOrder::kUsual);
-      work();
-    });
-  };
-  for (int version = 1; version <= 20; ++version) {
-    fake::set_schedule(static_cast<uint64_t>(version));
-    on_own_stream([&] {
-      const at::NoGradGuard no_gradient;
-      weights.fill_(version);
-      trained.optimizer().parameters().gradient_buffer().fill_(1);
-      trained.step(1);
-      // AdamW's step of a steady gradient is the learning rate.
-      std::jthread([&] { EXPECT_TRUE(weights.to(at::kCPU).sub(version - 1).abs().lt(1e-3).all().item<bool>()); });
-      trained.publisher().publish(version);
-      std::jthread([&] {
-        for (const auto& [name, tensor] : policy->sampled().at(version).on_device().named())
-          EXPECT_TRUE(tensor.to(at::kCPU).sub(version - 1).abs().lt(1e-3).all().item<bool>()) << name;
-      });
-    });
+TEST_P(NodesOnDevice, OtherStreamsReadWhatIsPublished) { expect_published(/*readable=*/2); }
+
+// A single version is written by the steps themselves.
+TEST_P(NodesOnDevice, OtherStreamsReadWhatStepsWrite) { expect_published(/*readable=*/1); }
+
+// Of the weights of a model those that a version on a device has other values of.
+std::vector<std::string> differing(const LanguageModel& model, const models::PackedWeights& version) {
+  std::vector<std::string> names;
+  const auto ours = version.on_device().named(), live = model.forward().transformer().weights().named();
+  for (size_t i = 0; i < live.size(); ++i) {
+    const at::Tensor value = live[i].second.detach().to(ours[i].second.scalar_type());
+    if (!ours[i].second.equal(value)) names.push_back(live[i].first);
   }
-  fake::set_schedule(1);
+  return names;
+}
+
+// Nothing is left to be copied but norms and biases.
+TEST_P(NodesOnDevice, StepsWriteTheMatricesOfASingleVersion) {
+  for (const models::Precision precision : {models::Precision::kFloat32, models::Precision::kBfloat16}) {
+    const auto policy = model({.optimizer = models::AdamWOptions{.learning_rate = 1e-2}, .precision = precision}, device());
+    const models::PackedWeights& version = policy->sampled().at(0);
+    EXPECT_THAT(differing(*policy, version), ::testing::IsEmpty());
+    testing::trained(*policy).optimizer().parameters().gradient_buffer().fill_(1);
+    testing::trained(*policy).step(1);
+    EXPECT_THAT(differing(*policy, version),
+                ::testing::Each(::testing::AnyOf(::testing::HasSubstr("norm"), ::testing::HasSubstr("bias"))));
+    testing::publish(*policy, 1);
+    EXPECT_THAT(differing(*policy, version), ::testing::IsEmpty());
+    // What somebody else changes is copied once the versions begin anew.
+    testing::shift_weights(*policy, 0.5f);
+    testing::trained(*policy).publisher().restart();
+    testing::publish(*policy, 7);
+    EXPECT_THAT(differing(*policy, version), ::testing::IsEmpty());
+  }
+}
+
+// Adapters are merged, and are no matrices that steps could write.
+TEST_P(NodesOnDevice, PublishingMergesAdaptersInBothPrecisions) {
+  for (const models::Precision precision : {models::Precision::kFloat32, models::Precision::kBfloat16}) {
+    const auto policy = model({.optimizer = models::AdamWOptions{.learning_rate = 0.1},
+                               .precision = precision,
+                               .trained = {.freeze = {}, .lora = LoraParams{.rank = 4}}},
+                              device());
+    const models::PackedWeights& version = policy->sampled().at(0);
+    const at::Tensor before = version.on_device().layers[0].query.weight.to(at::kCPU, at::kFloat).clone();
+    EXPECT_EQ(version.written(), 0u);
+    for (int step = 1; step <= 2; ++step) {
+      testing::trained(*policy).optimizer().parameters().gradient_buffer().fill_(1);
+      testing::trained(*policy).step(1);
+      testing::publish(*policy, step);
+    }
+    EXPECT_FALSE(version.on_device().layers[0].query.weight.to(at::kCPU, at::kFloat).equal(before));
+  }
+}
+
+// What is frozen is copied once into each version.
+TEST_P(NodesOnDevice, PublishingCopiesWhatIsTrained) {
+  const auto policy = model(
+      {.optimizer = models::AdamWOptions{}, .readable_versions = 2, .trained = {.freeze = {"model.embed_tokens.*"}}}, device());
+  const auto frozen = ::testing::ElementsAre(::testing::HasSubstr("embed_tokens"));
+  testing::publish(*policy, 1);
+  testing::shift_weights(*policy, 0.5f);
+  testing::publish(*policy, 2);
+  EXPECT_THAT(differing(*policy, policy->sampled().at(2)), frozen);
+  EXPECT_THAT(differing(*policy, policy->sampled().at(1)), ::testing::Contains(::testing::HasSubstr("q_proj")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, NodesOnDevice, ::testing::Values("cuda:0"), models::devices::PlainName());

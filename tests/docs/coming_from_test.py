@@ -6,14 +6,14 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tomllib
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path += [str(ROOT / "tests"), str(ROOT / "tests/quick_start")]
 from docs_page import blocks_of  # noqa: E402
+from quick_start import run_program  # noqa: E402
 
 PROGRAM = os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-run"))
 PAGE = ROOT / "docs/coming-from.md"
@@ -22,7 +22,7 @@ NESTED = {"optimizer": "model.optimizer", "lora": "model.lora", "ema": "model.em
 
 
 def rlhf_run(*words):
-    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=60)
+    done = run_program([PROGRAM, *words], cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -92,6 +92,12 @@ TEST(Errors, ArraysThatNestTooDeeplyAreRefused) {
   EXPECT_THAT(problems_of(deep), HasSubstr("x.toml:2:37: error: values nest too deeply"));
 }
 
+// What looks at each character anew for each character after it would need hours.
+TEST(Errors, ALineOfMillionsOfCharactersIsRefusedLikeAShortOne) {
+  const std::string long_line = "x = " + std::string(5'000'000, '[') + "\n";
+  EXPECT_THAT(problems_of(long_line), HasSubstr("x.toml:1:37: error: values nest too deeply"));
+}
+
 TEST(Errors, DottedKeysThatNestTooDeeplyAreRefused) {
   std::string bare = "a", quoted = "\"\\\"\"";
   for (int i = 0; i < 100000; ++i) bare += " . a", quoted += ".\"\\\"\"";

@@ -121,11 +121,12 @@ TEST_F(Extends, PathsAndPlacesAreThoseOfTheFileTheyWereWrittenIn) {
 TEST_F(Extends, ProblemsOfAllFilesAndOverridesComeInOnePass) {
   write("base.toml", "[buget]\n");
   write("top.toml", "extends = \"base.toml\"\n[shedule]\n");
-  const std::string text = render(load_pipeline("top.toml", {"nodes.x.k=1", "nothing"}).problems);
+  const std::string text = render(load_pipeline("top.toml", {"nodes.x.k=1", "nothing", "+budget.k=1"}).problems);
   EXPECT_THAT(text, HasSubstr("base.toml:1:2: error: unknown table [buget]"));
   EXPECT_THAT(text, HasSubstr("top.toml:2:2: error: unknown table [shedule]"));
   EXPECT_THAT(text, HasSubstr("--set:1:7: error: no node is named \"x\""));
   EXPECT_THAT(text, HasSubstr("--set:1:1: error: no = in \"nothing\""));
+  EXPECT_THAT(text, HasSubstr("--set:1:1: error: a key does not begin with +\n    1 | +budget.k=1\n"));
 }
 
 TEST_F(Extends, ABaseThatCannotBeReadIsTheOnlyProblem) {

@@ -179,7 +179,7 @@ class Ranks {
     engine::Run run(plan_, {.on_iteration = [&](const IterationReport& report) { note_report(report, outcome); },
                             .reductions = &reductions,
                             .links = RankLinks{mail_.rank(rank), parcels_.rank(rank),
-                                               plan_.roles.empty() ? nullptr : &publications_.rank(rank)},
+                                               plan_.has_roles() ? &publications_.rank(rank) : nullptr},
                             .comes_in = std::move(comes_in)});
     runs_.add(index, run);
     const RunSummary summary = run.execute();

@@ -27,8 +27,8 @@ struct RankOutcome {
 /// Runs a plan to its end, as one rank or alone. A run that does not end well is a failure of the test.
 RankOutcome run_rank(const Plan& plan, Reductions* reductions = nullptr, std::optional<RankLinks> links = {});
 
-/// A rank that is lost, so long after the begin, and comes back so long after that, or never; the others hear of both one after
-/// the other.
+/// A rank that is lost, so long after the beginning, and comes back so long after that, or never; the others hear of both one
+/// after the other.
 struct LostRank {
   int rank = 0;
   int64_t after_us = 0;

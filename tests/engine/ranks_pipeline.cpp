@@ -58,7 +58,7 @@ PipelineSpec ranks_pipeline(const RanksShape& shape, uint64_t seed, const std::f
       .set("pipeline", "seed", static_cast<int64_t>(seed))
       .set("runtime", "cores", int64_t{2})
       .set("runtime", "stall_seconds", 120.0)  // a rank that waits for ever says for what
-      .set("cluster", "slots", RanksShape::kSlots)
+      .set("cluster", "slots", shape.slots)
       .model("policy", {});
   if (shape.lag > 0) builder.set("schedule", "policy_lag", shape.lag);
   if (shape.on_demand) builder.set("budget", "admission", std::string("on_demand"));

@@ -12,8 +12,7 @@ namespace sluice::engine::toy {
 /// A pipeline of toys and tallies (tests/engine/tally_nodes.h) for one rank, two or three, whose results do not depend on how
 /// many there are, nor on pauses.
 struct RanksShape {
-  static constexpr int64_t kSlots = 6;  // so that two ranks have whole ones, and three
-
+  int64_t slots = 6;  // so that two ranks have whole ones, and three
   int64_t groups = 1, samples = 1, worst = 2, micro_batch = 2, lag = 0, iterations = 1, steps = 1, pause_us = 0;
   bool filters = false, refills = false, measures = false;
   bool trains = true;

@@ -26,7 +26,7 @@ using testing::Rows;
 // 400 pipelines in all; fewer where a sanitizer makes each many times slower.
 constexpr uint64_t kPipelinesATest = tests::kSanitized ? 10 : 100;
 
-class Roles : public ::testing::TestWithParam<uint64_t> {
+class Roles : public ::testing::Test {
  protected:
   Roles() {
     toy::register_toys(registry_);
@@ -61,9 +61,11 @@ class Roles : public ::testing::TestWithParam<uint64_t> {
   Registry registry_;
 };
 
+class RolesOfSeeds : public Roles, public ::testing::WithParamInterface<uint64_t> {};
+
 // With the least budgets, whoever makes the groups and however long the weights take: the lines are those of one process, bit for
 // bit.
-TEST_P(Roles, GiveTheMetricsOfOneProcess) {
+TEST_P(RolesOfSeeds, GiveTheMetricsOfOneProcess) {
   for (uint64_t seed = GetParam() * kPipelinesATest; seed < (GetParam() + 1) * kPipelinesATest; ++seed) {
     SCOPED_TRACE(seed);
     toy::RanksShape shape = toy::random_ranks_shape(seed);
@@ -82,7 +84,7 @@ TEST_P(Roles, GiveTheMetricsOfOneProcess) {
 }
 
 // Ranks that sample are lost at any time, all but one: the lines stay what they are, bit for bit.
-TEST_P(Roles, GiveTheSameWhereRanksThatSampleAreLost) {
+TEST_P(RolesOfSeeds, GiveTheSameWhereRanksThatSampleAreLost) {
   for (uint64_t seed = GetParam() * kPipelinesATest; seed < (GetParam() + 1) * kPipelinesATest; ++seed) {
     SCOPED_TRACE(seed);
     toy::RanksShape shape = toy::random_ranks_shape(seed);
@@ -99,6 +101,20 @@ TEST_P(Roles, GiveTheSameWhereRanksThatSampleAreLost) {
   }
 }
 
+// More ranks train than one that samples asks for unless it may have to do without the others.
+TEST_F(Roles, GoOnWithOneRankThatSamplesForManyThatTrain) {
+  constexpr uint64_t kSeed = 1;
+  toy::RanksShape shape{.slots = 20, .groups = 20, .iterations = 4};
+  const Rows expected = run_alone(shape, kSeed).rows;
+  shape.training_ranks = 20;
+  shape.sampling_ranks = 2;
+  shape.is_elastic = true;
+  const CheckResult apart = check(toy::ranks_pipeline(shape, kSeed), registry_);
+  ASSERT_TRUE(apart.plan) << render(apart.problems);
+  const std::vector<RankOutcome> outcomes = testing::run_ranks(*apart.plan, kSeed, shape.pause_us, {{.rank = 21, .after_us = 0}});
+  for (int rank = 0; rank < shape.training_ranks; ++rank) ASSERT_EQ(outcomes[static_cast<size_t>(rank)].rows, expected);
+}
+
 // All that sample are lost, each at some time within twice that of one process.
 std::vector<RankOutcome> run_and_lose_all(const Plan& plan, const toy::RanksShape& shape, std::chrono::microseconds took,
                                           uint64_t seed) {
@@ -111,7 +127,7 @@ std::vector<RankOutcome> run_and_lose_all(const Plan& plan, const toy::RanksShap
 
 // All are lost, one after the other: those that train end after the same iteration, and what they have trained up to there is
 // right. Further pipelines are tried until one is cut short: some end before their last sampler is lost.
-TEST_P(Roles, EndTogetherWhereNobodyIsLeftThatSamples) {
+TEST_P(RolesOfSeeds, EndTogetherWhereNobodyIsLeftThatSamples) {
   int cut_short = 0;
   constexpr uint64_t kSome = (kPipelinesATest + 3) / 4, kFurther = 50;
   const uint64_t end = (GetParam() + 1) * kSome;
@@ -136,7 +152,7 @@ TEST_P(Roles, EndTogetherWhereNobodyIsLeftThatSamples) {
 }
 
 // Of what is trained already a measurement may be left, which nobody makes: the run fails at once, and does not wait for a stall.
-TEST_P(Roles, FailAtOnceWhereNobodyIsLeftThatMeasures) {
+TEST_P(RolesOfSeeds, FailAtOnceWhereNobodyIsLeftThatMeasures) {
   int failed = 0;
   constexpr uint64_t kSome = (kPipelinesATest + 3) / 4, kFurther = 150;
   const uint64_t end = (GetParam() + 1) * kSome;
@@ -160,7 +176,7 @@ TEST_P(Roles, FailAtOnceWhereNobodyIsLeftThatMeasures) {
 
 // Ranks that sample are lost and come back, all but one, at any time: while the run is long enough for them to be let in again,
 // or not. It was told that the run ends before, and then that it is let in.
-TEST_P(Roles, GiveTheSameWhereRanksComeBack) {
+TEST_P(RolesOfSeeds, GiveTheSameWhereRanksComeBack) {
   int came_in = 0;
   constexpr int64_t kLateUs = 400;
   constexpr uint64_t kLongOnes = (kPipelinesATest + 3) / 4;
@@ -185,7 +201,7 @@ TEST_P(Roles, GiveTheSameWhereRanksComeBack) {
   EXPECT_GT(came_in, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Roles, ::testing::Range<uint64_t>(0, 4));
+INSTANTIATE_TEST_SUITE_P(Seeds, RolesOfSeeds, ::testing::Range<uint64_t>(0, 4));
 
 }  // namespace
 }  // namespace sluice::engine::roles_test

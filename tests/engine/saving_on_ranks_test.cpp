@@ -142,7 +142,8 @@ TEST_P(SavingOnRanks, EveryCheckpointHasThePartsOfAll) {
   }
 }
 
-// Wherever the disk of rank 1 is full: what is there is whole, and rank 0 names who could not save. A run that may go on does.
+// Wherever the disk of rank 1 is full: what is there is whole, and rank 0 names who could not save. A run that may go on does, but
+// for its end: where that is not saved, the run has failed on all ranks.
 TEST_P(SavingOnRanks, APartThatCannotBeSavedIsNamed) {
   fs::create_directories(folder_.path() / "whole");
   FaultyFileSystem counting({}, unsynced_disk());
@@ -156,6 +157,7 @@ TEST_P(SavingOnRanks, APartThatCannotBeSavedIsNamed) {
     FaultyFileSystem files({.kind = Fault::Kind::kDiskIsFull, .at = at, .error = ENOSPC}, unsynced_disk());
     const SavedRun done = run(folder, files, at % 2 == 0 ? "continue" : "stop");
     whole_checkpoints(folder);
+    for (const std::string& failure : done.failures) EXPECT_EQ(failure.empty(), done.failures[0].empty()) << failure;
     const std::string said = done.failures[0] + (done.warnings.empty() ? "" : done.warnings.front());
     if (!files.struck()) continue;
     EXPECT_THAT(said, HasSubstr("rank 1 could not save its part of model '"));

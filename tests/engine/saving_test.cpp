@@ -268,7 +268,7 @@ TEST_F(SavingTest, WithoutACopyASlowDiskIsNoStall) {
   RunOptions options{.files = disk, .on_iteration = [&](const IterationReport& report) {
                        for (const auto& [name, value] : report.metrics) waited += name == metrics::kCheckpointSeconds ? value : 0;
                      }};
-  stall_seconds_ = 0.6;
+  stall_seconds_ = 1.5;  // which a machine with much else to do may take for anything else
   const RunSummary summary = run_two(kInPlace, std::move(options));
   EXPECT_EQ(summary.end, RunEnd::kDone) << message_of(summary);
   EXPECT_GE(waited, 2.5);

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "engine/run/cost_recorder.h"
@@ -341,6 +343,14 @@ TEST(EstimatedCosts, CountTheOperationsOfTheModels) {
   EXPECT_DOUBLE_EQ(costs.nodes.at("train").per_token_us, 6 / 20e3);
   EXPECT_DOUBLE_EQ(costs.nodes.at("mix").per_token_us, 0);
   EXPECT_EQ(simulate(toys.plan, costs).iterations, 20);
+}
+
+TEST(Simulation, TellsHowManyIterationsHaveEnded) {
+  std::vector<int64_t> told;
+  simulate(busy_plan().plan, busy_costs(), {}, [&](int64_t ended) { told.push_back(ended); });
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.back(), 20);
+  EXPECT_TRUE(std::ranges::is_sorted(told, std::ranges::less_equal())) << "each number is told once";
 }
 
 TEST(EstimatedCosts, LeaveOutTheExpertsThatATokenDoesNotGoThrough) {

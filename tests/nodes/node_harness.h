@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <map>
@@ -149,8 +150,14 @@ class NodeHarness {
 
   /// The messages of what binding says about a table with these keys.
   static std::vector<std::string> problems(std::vector<std::pair<std::string, engine::Value>> keys) {
+    return problems_beside([](engine::Registry&) {}, std::move(keys));
+  }
+  /// The same where `register_more` has added components that the keys may name.
+  static std::vector<std::string> problems_beside(const std::function<void(engine::Registry&)>& register_more,
+                                                  std::vector<std::pair<std::string, engine::Value>> keys) {
     engine::Registry registry;
     registry.add<T>();
+    register_more(registry);
     engine::Table table;
     for (auto& [key, value] : keys) table.entries.push_back({key, {}, std::move(value)});
     Problems problems;

@@ -168,7 +168,10 @@ TrainedModel& trained(LanguageModel& model) { return dynamic_cast<TrainedLanguag
 void publish(LanguageModel& model, int64_t version) { trained(model).publisher().publish(version); }
 
 void save_model(const LanguageModel& model, const fs::path& folder) {
-  models::save_folder(model.forward().transformer(), model.text().folder(), folder);
+  const fs::path whole = folder.string() + ".new";  // the model may have come from `folder`
+  models::write_folder(model.forward().transformer(), model.text().folder(), whole, {});
+  fs::remove_all(folder);
+  fs::rename(whole, folder);
 }
 
 std::vector<float> all_weights(const LanguageModel& model) {

@@ -65,7 +65,7 @@ void run(const std::string& mode, const std::string& source, const std::string& 
   if (mode.starts_with("lora")) adapt(model), save.adapter = SavedAdapter::kBoth;
   if (mode == "critic") model.weights().value_head.copy_(at::arange(model.config().hidden_size, at::kFloat).mul(0.01));
   if (mode == "step") descend(model, ids);
-  save_folder(model, source, target, save);
+  write_folder(model, source, target, save);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@ Exported folders load without a missing or an unexpected key, and `model chat` a
 import json
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import tomllib
@@ -22,6 +21,9 @@ from transformers import (AutoModelForCausalLM, AutoModelForSequenceClassificati
                           Qwen2ForCausalLM)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/quick_start"))
+from quick_start import run_program  # noqa: E402
+
 PROGRAM, DATA = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 PPO, SMALL = ROOT / "pipelines/ppo.toml", {"pipeline.iterations": 1, "nodes.prompts.groups_per_iteration": 16,
                                            "nodes.held_out.groups_per_iteration": 8}
@@ -31,7 +33,7 @@ MOST = 10  # tokens of an answer
 
 
 def run(*arguments, text=""):
-    result = subprocess.run([str(PROGRAM), *map(str, arguments)], input=text, capture_output=True, text=True, timeout=600)
+    result = run_program([PROGRAM, *arguments], cwd=ROOT, stdin=text, timeout=600)
     if result.returncode != 0:
         raise AssertionError(f"{arguments} ended with {result.returncode}:\n{result.stderr}")
     return result.stdout

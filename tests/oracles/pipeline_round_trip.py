@@ -6,10 +6,8 @@ Makes a random Qwen2 model of 5 million parameters with Qwen2's own tokenizer, r
 the greedy text of the written checkpoint: `rlhf-run model sample` against `generate` of transformers.
 """
 
-import json
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -18,13 +16,16 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/quick_start"))
+from quick_start import run_program  # noqa: E402
+
 PROGRAM, DATA = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 NEW_TOKENS = 24
 PROMPTS = ["Natalia sold clips to 48 of her friends. How many?\nAnswer:", "12 + 30 =", "Ünïcödé, 数学 and 🙂:", "The end"]
 
 
 def run(*arguments, text=""):
-    result = subprocess.run([str(PROGRAM), *map(str, arguments)], input=text, capture_output=True, text=True, timeout=600)
+    result = run_program([PROGRAM, *arguments], cwd=ROOT, stdin=text, timeout=600)
     if result.returncode != 0:
         raise AssertionError(f"{arguments} ended with {result.returncode}:\n{result.stderr}")
     return result.stdout

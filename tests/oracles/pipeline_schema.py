@@ -14,8 +14,9 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests/cli"))
+sys.path += [str(ROOT / "tests/cli"), str(ROOT / "tests/quick_start")]
 from pipeline_mutants import MUTANTS, mutant  # noqa: E402
+from quick_start import run_program  # noqa: E402
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 TAPLO = pathlib.Path(sys.executable).parent / "taplo"
 SCHEMA = ROOT / "docs/pipeline.schema.json"
@@ -48,7 +49,7 @@ class PipelineSchema(unittest.TestCase):
         return found
 
     def problems(self, file):
-        done = subprocess.run([str(PROGRAM), "validate", str(file), "--format", "json"], capture_output=True, text=True, timeout=120)
+        done = run_program([PROGRAM, "validate", file, "--format", "json"], cwd=ROOT)
         return json.loads(done.stdout)["problems"]
 
     def test_our_pipelines_have_no_problem_by_the_schema_that_they_name(self):
@@ -63,7 +64,7 @@ class PipelineSchema(unittest.TestCase):
     def test_a_pipeline_with_every_key_written_out_has_no_problem(self):
         files = []
         for file in sorted(ROOT.glob("pipelines/*.toml")):
-            done = subprocess.run([str(PROGRAM), "plan", str(file), "--config"], capture_output=True, text=True, timeout=120)
+            done = run_program([PROGRAM, "plan", file, "--config"], cwd=ROOT)
             self.assertEqual(done.returncode, 0, done.stderr)
             files.append(self.folder / file.name)
             files[-1].write_text(done.stdout)
@@ -92,7 +93,7 @@ class PipelineSchema(unittest.TestCase):
         return len(refused)
 
     def test_each_parameter_takes_what_validate_takes(self):
-        types = json.loads(subprocess.run([str(PROGRAM), "nodes", "--format", "json"], capture_output=True, text=True, check=True).stdout)
+        types = json.loads(run_program([PROGRAM, "nodes", "--format", "json"], cwd=ROOT).stdout)
         head = '[pipeline]\niterations = 1\n[budget]\ntokens_in_flight = 8\nmicro_batch_tokens = 8\n'
         lines, named = head.splitlines(), {}
 
@@ -108,7 +109,7 @@ class PipelineSchema(unittest.TestCase):
         self.assertGreater(self.compare(named, "\n".join(lines) + "\n"), 1000)
 
     def test_each_key_of_a_table_takes_what_validate_takes(self):
-        tables = json.loads(subprocess.run([str(PROGRAM), "nodes", "--format", "json"], capture_output=True, text=True, check=True).stdout)["tables"]
+        tables = json.loads(run_program([PROGRAM, "nodes", "--format", "json"], cwd=ROOT).stdout)["tables"]
         for value in VALUES:
             lines, named = ["[pipeline]"], {}
             for table in tables:

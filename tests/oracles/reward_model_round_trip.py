@@ -5,7 +5,6 @@
 
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -13,6 +12,9 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/quick_start"))
+from quick_start import run_program  # noqa: E402
+
 
 SCORES = """
 [pipeline]
@@ -42,7 +44,7 @@ fields = ["tokens", "score"]
 
 
 def run(program, *words):
-    result = subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=600)
+    result = run_program([program, *words], cwd=ROOT, timeout=600)
     assert result.returncode == 0, result.stderr
 
 

@@ -154,12 +154,16 @@ class FakeDevicePipelines(PipelineCase):
                 self.assert_planned_memory(name)
                 self.assert_alike(shared, here)
 
-    # Flash attention and products of narrow matrices: what training computes is near what was sampled, as on the CPU.
+    # Flash attention and products of narrow matrices: what training computes is near what was sampled, as on the CPU. Adapters are
+    # merged into narrow matrices at each publication.
     def test_bfloat16_trains_what_it_sampled(self):
-        path = ROOT / "pipelines/grpo.toml"
-        for row in self.rows(path, "narrow", **small(path), **devices(path), **{"models.actor.dtype": "bfloat16", "models.reference.dtype": "bfloat16"}):
-            self.assertLess(row["policy/logprob_difference_mean"], 0.01)
-            self.assertGreater(row["policy/logprob_difference_mean"], 0)
+        adapters = ROOT / "tests/pipelines/ppo_adapters.toml"
+        for path, models in ((ROOT / "pipelines/grpo.toml", ("actor", "reference")), (adapters, ("actor", "critic"))):
+            with self.subTest(path.stem):
+                narrow = {f"models.{model}.dtype": "bfloat16" for model in models}
+                for row in self.rows(path, f"narrow-{path.stem}", **small(path), **devices(path), **narrow):
+                    self.assertLess(row["policy/logprob_difference_mean"], 0.01)
+                    self.assertGreater(row["policy/logprob_difference_mean"], 0)
 
     # Which token is of which version depends on timing, so there is nothing to compare with.
     def test_samples_go_on_with_the_newest_weights(self):

@@ -24,7 +24,9 @@ from multiprocessing.connection import Client
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 if os.environ.get("SLUICE_INSTALLED") != "1":
     sys.path.insert(0, str(ROOT / "python"))
+sys.path.append(str(ROOT / "tests/quick_start"))
 import sluice  # noqa: E402
+from quick_start import run_program  # noqa: E402
 from sluice._rewards import RewardServer  # noqa: E402
 from sluice.errors import error_of  # noqa: E402
 
@@ -38,7 +40,7 @@ WITH_SAMPLES = {"extends": "builtin:grpo",
 
 def command_line(*words):
     """What the program says by itself."""
-    return subprocess.run([sluice.program(), *map(str, words)], capture_output=True, text=True, timeout=120)
+    return run_program([sluice.program(), *words], cwd=pathlib.Path.cwd())
 
 
 def killed(run):
@@ -152,6 +154,13 @@ class Runs(Case):
         run = sluice.run({"extends": "builtin:grpo", "pipeline": {"name": "mine"}}, SMALL).wait()
         self.assertTrue(run.folder.name.startswith("mine-"))
         self.assertEqual([path.name for path in self.folder.iterdir()], ["runs"])
+
+    def test_a_dictionary_that_is_wrong_is_not_called_by_the_name_of_a_file(self):
+        wrong = {"extends": "builtin:grpo", "nodes": {"generate": {"max_new_token": 4}}}
+        for call in (sluice.plan, sluice.validate, sluice.run):
+            with self.subTest(call.__name__), self.assertRaisesRegex(sluice.PipelineError, r"\A<pipeline>:4:1: error: max_new_token ") as caught:
+                call(wrong)
+            self.assertEqual([problem["file"] for problem in caught.exception.problems], ["<pipeline>"] if call is sluice.validate else [])
 
     def test_several_ranks_give_what_one_gives(self):
         shape = {**SMALL, "cluster.slots": 2}

@@ -103,8 +103,8 @@ TEST_F(ChatTemplateFiles, AnotherFileTakesTheSpecialTokensOfTheFolder) {
 }
 
 TEST_F(ChatTemplateFiles, FolderWithoutATemplateSaysWhereItWouldBe) {
-  EXPECT_THAT(load_error(),
-              AllOf(HasSubstr("has no chat template"), HasSubstr("chat_template.jinja"), HasSubstr("tokenizer_config.json")));
+  EXPECT_THAT(load_error(), AllOf(HasSubstr("has no chat template"), HasSubstr("put one there as chat_template.jinja"),
+                                  HasSubstr("tokenizer_config.json")));
 }
 
 TEST_F(ChatTemplateFiles, MalformedKeysAreNamed) {

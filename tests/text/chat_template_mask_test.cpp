@@ -11,6 +11,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 
 constexpr const char* kChatMl =
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt "
@@ -31,6 +32,15 @@ std::vector<std::string> spoken(const MaskedChat& chat) {
 TEST(AssistantMask, IsWhatFollowsThePromptOfEachTurn) {
   const ChatTemplate chat(kChatMl, "chatml");
   EXPECT_THAT(spoken(chat.render_with_mask(turns())), ElementsAre("Größe<|im_end|>\n", "C<|im_end|>\n"));
+}
+
+TEST(AssistantMask, HasAPartForEachBlockThoughSomeTouchOrAreEmpty) {
+  const ChatTemplate chat("{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}", "bare");
+  const MaskedChat masked = chat.render_with_mask(parse_json(
+      R"([{"role": "assistant", "content": "ab"}, {"role": "assistant", "content": ""}, {"role": "assistant", "content": "c"}])",
+      "touching"));
+  EXPECT_THAT(masked.parts, ElementsAre(Pair(0, 2), Pair(2, 2), Pair(2, 3)));
+  EXPECT_THAT(masked.assistant, ElementsAre(Pair(0, 3)));
 }
 
 TEST(AssistantMask, CoversNothingOfAGenerationPrompt) {

@@ -21,7 +21,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 /// Bytes of a text for which a quadratic step would take hours; sanitizers, which are twenty times slower, look at other faults.
-constexpr size_t kLongText = tests::kSanitized ? size_t{1} << 16 : size_t{1} << 20;
+constexpr size_t kLongText = tests::kSanitized ? size_t{1} << 16 : size_t{1} << 18;
 
 inline fs::path golden_tokenizer_folder() { return fs::path(tests::source_folder()) / "tests/golden/text/tokenizer"; }
 

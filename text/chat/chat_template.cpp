@@ -11,11 +11,11 @@
 namespace sluice::text {
 namespace {
 
-// Disjoint and ascending; blocks may be nested.
-std::vector<std::pair<size_t, size_t>> merged(std::vector<std::pair<size_t, size_t>> ranges) {
-  std::sort(ranges.begin(), ranges.end());
+// Blocks may be nested.
+MaskedChat masked(std::string text, std::vector<std::pair<size_t, size_t>> parts) {
+  std::ranges::sort(parts);
   std::vector<std::pair<size_t, size_t>> result;
-  for (const auto& [begin, end] : ranges) {
+  for (const auto& [begin, end] : parts) {
     if (begin == end) continue;
     if (!result.empty() && begin <= result.back().second) {
       result.back().second = std::max(result.back().second, end);
@@ -23,7 +23,7 @@ std::vector<std::pair<size_t, size_t>> merged(std::vector<std::pair<size_t, size
       result.emplace_back(begin, end);
     }
   }
-  return result;
+  return {std::move(text), std::move(result), std::move(parts)};
 }
 
 bool is_assistant(const Json& message) {
@@ -95,11 +95,12 @@ MaskedChat ChatTemplate::render_with_mask(const Json& messages, const ChatOption
   const Json chat = prepared_messages(messages);
   if (!chosen(options).has_generation()) return mask_by_prefixes(chat, options);
   jinja::Rendered rendered = render_plain(chat, options);
-  return {std::move(rendered.text), merged(std::move(rendered.generations))};
+  return masked(std::move(rendered.text), std::move(rendered.generations));
 }
 
 MaskedChat ChatTemplate::mask_by_prefixes(const Json& messages, const ChatOptions& options) const {
-  MaskedChat chat{render_plain(messages, options).text, {}};
+  std::string text = render_plain(messages, options).text;
+  std::vector<std::pair<size_t, size_t>> parts;
   ChatOptions prompt_options = options, turn_options = options;
   prompt_options.add_generation_prompt = true;
   turn_options.add_generation_prompt = false;
@@ -107,18 +108,17 @@ MaskedChat ChatTemplate::mask_by_prefixes(const Json& messages, const ChatOption
     if (!is_assistant(messages[i])) continue;
     const std::string prompt = render_plain(first_messages(messages, i), prompt_options).text;
     const std::string turn = render_plain(first_messages(messages, i + 1), turn_options).text;
-    const bool is_prefix = turn.starts_with(prompt) && chat.text.starts_with(turn);
-    const std::optional<size_t> end = is_prefix ? turn.size() : end_by_mark(messages, i, chat.text, turn, turn_options);
-    if (!chat.text.starts_with(prompt) || !end || *end < prompt.size()) {
+    const bool is_prefix = turn.starts_with(prompt) && text.starts_with(turn);
+    const std::optional<size_t> end = is_prefix ? turn.size() : end_by_mark(messages, i, text, turn, turn_options);
+    if (!text.starts_with(prompt) || !end || *end < prompt.size()) {
       throw UserError(name_ + ": what the assistant says in message " + std::to_string(i) +
                           " cannot be told from the text around it: the template writes it differently " +
                           (turn.starts_with(prompt) ? "once other messages follow" : "than its generation prompt begins it"),
                       "mark the assistant's part in the template with {% generation %} ... {% endgeneration %}");
     }
-    chat.assistant.emplace_back(prompt.size(), *end);
+    parts.emplace_back(prompt.size(), *end);
   }
-  chat.assistant = merged(std::move(chat.assistant));
-  return chat;
+  return masked(std::move(text), std::move(parts));
 }
 
 // A template may write the last turn otherwise than earlier ones, as with an empty thought before it. Then a turn ends as it does

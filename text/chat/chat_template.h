@@ -32,6 +32,9 @@ Json special_tokens_of(const std::filesystem::path& folder);
 struct MaskedChat {
   std::string text;
   std::vector<std::pair<size_t, size_t>> assistant;
+  // The same, one for each {% generation %} block or message, ascending: some may touch or be empty. The first messages have as
+  // many as without those that follow.
+  std::vector<std::pair<size_t, size_t>> parts;
 };
 
 /// The chat template of a model: gives the text of transformers' apply_chat_template, byte for byte.

@@ -66,7 +66,7 @@ Sources sources_of(const fs::path& folder) {
   if (Sources sources = find_sources(folder); !sources.empty()) return sources;
   throw UserError(
       folder.string() + " has no chat template: neither chat_template.jinja nor \"chat_template\" in tokenizer_config.json",
-      "name a template with --template, or use the model without one");
+      "put one there as chat_template.jinja, or send texts in place of conversations; rlhf-run model render has --template FILE");
 }
 
 bool is_special_token(std::string_view key) {

@@ -9,6 +9,7 @@
 #include "text/jinja/methods.h"
 #include "text/jinja/operators.h"
 #include "text/jinja/unicode.h"
+#include "text/unicode/utf8.h"
 
 namespace sluice::text::jinja {
 namespace {
@@ -136,7 +137,7 @@ Value slice_string(Sandbox& sandbox, const String& string, const Slice& s) {
   sandbox.expect(string.text.size() * 5);
   const std::u32string characters = unicode::decode(string.text);
   std::string text;
-  for (int64_t i = 0; i < s.size; ++i) unicode::append(text, characters[static_cast<size_t>(s.start + i * s.step)]);
+  for (int64_t i = 0; i < s.size; ++i) append_utf8(characters[static_cast<size_t>(s.start + i * s.step)], text);
   return make_string(sandbox, std::move(text), string.markup);
 }
 

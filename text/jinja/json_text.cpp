@@ -7,6 +7,7 @@
 #include "text/jinja/convert.h"
 #include "text/jinja/operators.h"
 #include "text/jinja/unicode.h"
+#include "text/unicode/utf8.h"
 
 namespace sluice::text::jinja {
 namespace {
@@ -96,7 +97,7 @@ class Writer {
       write_unit(0xD800 + ((c - 0x10000) >> 10));
       write_unit(0xDC00 + ((c - 0x10000) & 0x3FF));
     } else {
-      unicode::append(out, c);
+      append_utf8(c, out);
     }
   }
 

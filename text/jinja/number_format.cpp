@@ -9,6 +9,7 @@
 #include "base/text/strings.h"
 #include "text/jinja/convert.h"
 #include "text/jinja/unicode.h"
+#include "text/unicode/utf8.h"
 
 namespace sluice::text::jinja {
 namespace {
@@ -173,7 +174,7 @@ std::string format_integer(int64_t number, const Specification& s, const Value& 
   if (s.type == 'c') {
     if (number < 0 || number > 0x10FFFF || (number >= 0xD800 && number < 0xE000)) throw Failure("%c needs a character's number");
     std::string character;
-    unicode::append(character, static_cast<char32_t>(number));
+    append_utf8(static_cast<char32_t>(number), character);
     return padded("", character, s, '<');
   }
   const char type = s.type == 0 || s.type == 'n' ? 'd' : s.type;

@@ -8,6 +8,7 @@
 #include "text/jinja/number_format.h"
 #include "text/jinja/operators.h"
 #include "text/jinja/unicode.h"
+#include "text/unicode/utf8.h"
 
 namespace sluice::text::jinja {
 namespace {
@@ -182,7 +183,7 @@ class Formatter {
     const int64_t c = value.as_integer();
     if (c < 0 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) throw Failure("%c needs a character's number");
     std::string text;
-    unicode::append(text, static_cast<char32_t>(c));
+    append_utf8(static_cast<char32_t>(c), text);
     return text;
   }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "text/jinja/unicode.h"
+#include "text/unicode/utf8.h"
 
 namespace sluice::text::jinja {
 namespace {
@@ -75,7 +76,7 @@ const char* unescape(std::string_view literal, std::string& text) {
     }
     if (character > 0x10FFFF || (character >= 0xD800 && character < 0xE000))
       return "a string holds an escape that is no character";
-    unicode::append(text, character);
+    append_utf8(character, text);
   }
   return nullptr;
 }

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/text/utf8.h"
+#include "text/unicode/utf8.h"
 
 namespace sluice::text::jinja::unicode {
 namespace {
@@ -38,7 +39,7 @@ bool expand(const Expansion (&table)[N], char32_t c, std::string& out) {
       std::lower_bound(std::begin(table), std::end(table), c, [](const Expansion& e, char32_t x) { return e.from < x; });
   if (found == std::end(table) || found->from != c) return false;
   for (const char32_t part : found->to) {
-    if (part != 0) append(out, part);
+    if (part != 0) append_utf8(part, out);
   }
   return true;
 }
@@ -50,12 +51,12 @@ void append_upper(std::string& out, char32_t c) {
   if (c < 0x80) {
     out += static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
   } else if (!expand(kLongUpper, c, out)) {
-    append(out, static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))));
+    append_utf8(static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))), out);
   }
 }
 
 void append_title(std::string& out, char32_t c) {
-  if (!expand(kLongTitle, c, out)) append(out, static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c))));
+  if (!expand(kLongTitle, c, out)) append_utf8(static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c))), out);
 }
 
 bool is_cased(char32_t c) { return is_upper(c) || is_lower(c) || category(c) == UTF8PROC_CATEGORY_LT; }
@@ -100,9 +101,9 @@ void append_lower(std::string& out, std::string_view text, size_t begin, size_t 
   } else if (c == 0x130) {
     out += "i\u0307";
   } else if (c == 0x3A3) {
-    append(out, is_final_sigma(text, begin, end) ? 0x3C2 : 0x3C3);
+    append_utf8(is_final_sigma(text, begin, end) ? 0x3C2 : 0x3C3, out);
   } else {
-    append(out, simple_lower(c));
+    append_utf8(simple_lower(c), out);
   }
 }
 
@@ -120,30 +121,15 @@ size_t offset_of(std::string_view text, size_t index) {
 }
 
 char32_t next(std::string_view text, size_t& position) {
-  const auto lead = static_cast<unsigned char>(text[position]);
-  const size_t count = lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  char32_t c = count == 1 ? lead : lead & (0x7F >> count);
-  for (size_t i = 1; i < count && position + i < text.size(); ++i)
-    c = c << 6 | (static_cast<unsigned char>(text[position + i]) & 0x3F);
-  position = std::min(position + count, text.size());
-  return c;
+  const CodePoint c = code_point_at(text.data() + position);
+  position += c.length;
+  return c.value;
 }
 
 char32_t previous(std::string_view text, size_t& end) {
-  --end;
-  while (end > 0 && is_continuation(text[end])) --end;
-  size_t position = end;
-  return next(text, position);
-}
-
-void append(std::string& text, char32_t c) {
-  if (c < 0x80) {
-    text += static_cast<char>(c);
-    return;
-  }
-  utf8proc_uint8_t bytes[4];
-  const auto count = utf8proc_encode_char(static_cast<utf8proc_int32_t>(c), bytes);
-  text.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(count));
+  const CodePoint c = last_code_point(text.substr(0, end));
+  end -= c.length;
+  return c.value;
 }
 
 std::u32string decode(std::string_view text) {
@@ -154,7 +140,7 @@ std::u32string decode(std::string_view text) {
 
 std::string encode(std::u32string_view characters) {
   std::string text;
-  for (const char32_t c : characters) append(text, c);
+  for (const char32_t c : characters) append_utf8(c, text);
   return text;
 }
 
@@ -269,7 +255,7 @@ std::string swap_case(std::string_view text) {
     } else if (is_lower(c)) {
       append_upper(out, c);
     } else {
-      append(out, c);
+      append_utf8(c, out);
     }
   }
   return out;
@@ -282,7 +268,7 @@ std::string fold_case(std::string_view text) {
     utf8proc_int32_t parts[8];
     int boundary = 0;
     const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, 8, UTF8PROC_CASEFOLD, &boundary);
-    for (utf8proc_ssize_t k = 0; k < count && k < 8; ++k) append(out, static_cast<char32_t>(parts[k]));
+    for (utf8proc_ssize_t k = 0; k < count && k < 8; ++k) append_utf8(static_cast<char32_t>(parts[k]), out);
   }
   return out;
 }

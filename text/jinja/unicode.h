@@ -18,7 +18,6 @@ char32_t next(std::string_view text, size_t& position);
 /// The code point that ends before byte `end`, which moves before it.
 char32_t previous(std::string_view text, size_t& end);
 
-void append(std::string& text, char32_t character);
 std::u32string decode(std::string_view text);
 std::string encode(std::u32string_view text);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text/unicode/white_space.h"
+
 namespace sluice::text {
 namespace {
 
@@ -28,19 +30,23 @@ class Aligner {
     if (text_.substr(at_).starts_with(bytes)) return mark(at_, at_ + bytes.size());
     // A tokenizer in SentencePiece's manner puts a space before a text.
     if (bytes.starts_with(' ') && text_.substr(at_).starts_with(bytes.substr(1))) return mark(at_, at_ + bytes.size() - 1);
-    // Some special tokens take in the white space beside them, and some tokenizers write one blank for any white space.
+    // Some special tokens take in the white space before them, and some tokenizers write one blank for any white space. It is
+    // often the end of a turn, and the token that comes then the beginning of the next one.
     size_t behind = at_;
     while (behind < text_.size() && is_space(text_[behind])) ++behind;
     if (behind == at_) return false;
-    if (text_.substr(behind).starts_with(bytes)) return mark(at_, behind + bytes.size());
+    if (text_.substr(behind).starts_with(bytes)) return mark(behind, behind + bytes.size());
     const bool joins = bytes.starts_with(' ') && text_.substr(behind).starts_with(bytes.substr(1));
-    return joins && mark(at_, behind + bytes.size() - 1);
+    return joins && mark(behind, behind + bytes.size() - 1);
   }
 
+  // A space that was put before a text and has a token of its own stands for no byte: it belongs to the one that follows.
   bool mark(size_t begin, size_t end) {
+    const size_t last = std::max(begin + 1, end);
+    const bool is_taken_in = tokenizer_.takes_space_behind(ids_[marks_.size()]);
     marks_.push_back(
-        std::ranges::any_of(ranges_, [&](const ByteRange& range) { return begin < range.end && range.begin < end; }));
-    at_ = end;
+        std::ranges::any_of(ranges_, [&](const ByteRange& range) { return begin < range.end && range.begin < last; }));
+    at_ = is_taken_in ? white_space_end(text_, end) : end;
     return true;
   }
 

@@ -18,7 +18,8 @@ struct ByteRange {
 };
 
 /// For each of `ids`, which must be the tokens of `text` without special tokens added around it: 1 if it holds a byte of one of
-/// `ranges` (ascending, apart). Gives what `transformers` calls the assistant tokens mask, but counts all tokens of a character.
+/// `ranges`. Gives what `transformers` calls the assistant tokens mask, but counts all tokens of a character.
+/// White space that a special token takes in belongs to no token.
 ///
 /// Where the tokenizer changes the text (a normal form, lower case), places are known up to the next special token only; nothing
 /// is returned if a range begins or ends between the first change and it, nor if the tokens do not belong to the text.

@@ -35,6 +35,42 @@ std::optional<std::string> token_named(const JsonPart& config, const char* key) 
   return part.is_string() ? part.string() : part.at("content").string();
 }
 
+constexpr const char* kSave = "transformers writes it once: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)";
+
+// Where there is no `tokenizer`, a tokenizer.json, but the files that transformers can make one of.
+void refuse_older_files(const std::filesystem::path& tokenizer) {
+  if (is_there(tokenizer)) return;
+  for (const char* older : {"vocab.json", "vocab.txt"}) {
+    if (!is_there(tokenizer.parent_path() / older)) continue;
+    throw UserError("cannot read " + tokenizer.string() + ": there is only " + older, kSave);
+  }
+}
+
+void require_token(const Tokenizer& tokenizer, const std::string& token, const JsonPart& by, const std::string& file) {
+  if (tokenizer.token_to_id(token)) return;
+  by.fail("token " + sluice::quoted(token) + " is not in " + file + ", so its text would be cut into others", kSave);
+}
+
+// Tokens that files beside `file` add, as transformers reads them: those of added_tokens.json where tokenizer_config.json is not
+// there or has no list of its own.
+void require_added_tokens(const Tokenizer& tokenizer, const JsonPart& config, const std::filesystem::path& file) {
+  if (config.has("added_tokens_decoder")) {
+    const JsonPart tokens = config.at("added_tokens_decoder");
+    if (!tokens.is_object()) tokens.fail("an object of id to token was expected here");
+    for (const auto& [id, token] : tokens.value().items()) {
+      const JsonPart content = tokens.at(id.c_str()).at("content");
+      require_token(tokenizer, content.string(), content, file.string());
+    }
+    return;
+  }
+  const auto older = file.parent_path() / "added_tokens.json";
+  if (!is_there(older)) return;
+  const TokenizerJson added = TokenizerJson::read(older);
+  const JsonPart tokens(added);
+  if (!tokens.is_object()) tokens.fail("an object of token to id was expected here");
+  for (const auto& [token, id] : tokens.value().items()) require_token(tokenizer, token, tokens.at(token.c_str()), file.string());
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(TokenizerFile file, std::string name)
@@ -58,16 +94,19 @@ std::filesystem::path tokenizer_file_in(const std::filesystem::path& folder_or_f
 
 Tokenizer Tokenizer::load(const std::filesystem::path& folder_or_file) {
   const auto path = tokenizer_file_in(folder_or_file);
+  refuse_older_files(path);
   const bool is_json = path.extension() != ".model";
   Tokenizer tokenizer(read_tokenizer_file(is_json ? TokenizerJson::read(path) : tokenizer_of_sentencepiece(path)), path.string());
-  const auto config = path.parent_path() / "tokenizer_config.json";
-  if (is_there(config)) tokenizer.read_config(config);
+  const auto config_path = path.parent_path() / "tokenizer_config.json";
+  const TokenizerJson config_file =
+      is_there(config_path) ? TokenizerJson::read(config_path) : TokenizerJson{config_path.string(), nlohmann::json::object()};
+  const JsonPart config(config_file);
+  require_added_tokens(tokenizer, config, path);
+  tokenizer.read_config(config);
   return tokenizer;
 }
 
-void Tokenizer::read_config(const std::filesystem::path& path) {
-  const TokenizerJson file = TokenizerJson::read(path);
-  const JsonPart config(file);
+void Tokenizer::read_config(const JsonPart& config) {
   const auto token = token_named(config, "eos_token");
   if (!token) return;
   end_of_sequence_ = token_to_id(*token);
@@ -150,6 +189,11 @@ std::optional<std::string> Tokenizer::id_to_token(int64_t id) const {
 bool Tokenizer::is_special(int64_t id) const {
   const auto* token = find(id);
   return token && token->special;
+}
+
+bool Tokenizer::takes_space_behind(int64_t id) const {
+  const auto* token = find(id);
+  return token && token->takes_space_behind;
 }
 
 std::string_view Tokenizer::token_bytes(int64_t id) const {

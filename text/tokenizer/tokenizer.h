@@ -14,6 +14,8 @@
 
 namespace sluice::text {
 
+class JsonPart;
+
 /// The file of a tokenizer in a model folder: tokenizer.json, else a model of SentencePiece, else the tokenizer.json that is
 /// missing. A file is itself.
 std::filesystem::path tokenizer_file_in(const std::filesystem::path& folder_or_file);
@@ -30,7 +32,8 @@ class Tokenizer {
  public:
   /// `folder_or_file`: a model folder, its tokenizer.json, or a model of SentencePiece (*.model). Reads tokenizer_config.json
   /// beside it when there is one.
-  /// Throws UserError naming file and key for whatever is missing, malformed or not supported.
+  /// Throws UserError naming file and key for whatever is missing, malformed or not supported, and for a token that only the
+  /// files beside it name, which transformers would add.
   static Tokenizer load(const std::filesystem::path& folder_or_file);
 
   /// The ids of `utf8`. Added tokens are recognised in the text. With `add_special` the special tokens that the file's template
@@ -56,6 +59,9 @@ class Tokenizer {
   std::optional<std::string> id_to_token(int64_t id) const;
   bool is_special(int64_t id) const;
 
+  /// Whether it is an added token that takes in all white space behind it ("rstrip"), for which then no token stands.
+  bool takes_space_behind(int64_t id) const;
+
   /// The bytes that `id` stands for in the midst of a text, which may be part of a character; empty when no token has this id.
   std::string_view token_bytes(int64_t id) const;
 
@@ -74,7 +80,7 @@ class Tokenizer {
   void encode_text(Piece piece, Workspace& workspace, std::vector<int64_t>& ids) const;
   const TokenizerFile::Token* find(int64_t id) const;
   const TokenizerFile::Token* find_decoded(int64_t id, bool skip_special) const;
-  void read_config(const std::filesystem::path& path);
+  void read_config(const JsonPart& config);
 
   std::string name_;                          // the file, for messages
   std::vector<TokenizerFile::Token> tokens_;  // [id]

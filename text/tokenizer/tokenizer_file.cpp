@@ -79,6 +79,7 @@ void read_added_tokens(const JsonPart& list, size_t count, TokenizerFile& result
     }
     auto& named = result.tokens[static_cast<size_t>(token.id)];
     named.special |= token.special;
+    named.takes_space_behind |= token.right_strip;
     if (token.special) specials.insert(token.content);
     if (token.normalized) {
       bool is_first = true;

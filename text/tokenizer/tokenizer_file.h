@@ -23,6 +23,7 @@ struct TokenizerFile {
     std::string text;   // as the vocabulary spells it, or as it is looked for in text; empty where no token has the id
     std::string bytes;  // what it decodes to in the midst of a text
     bool special = false;
+    bool takes_space_behind = false;
     bool skipped =
         false;  // when special tokens are skipped; in the reference not if normalisation spells a special token otherwise
   };

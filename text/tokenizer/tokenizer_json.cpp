@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/git_lfs.h"
 #include "base/text/strings.h"
 
 namespace sluice::text {
@@ -22,6 +23,7 @@ std::string line_and_column(std::string_view text, size_t byte) {
 
 TokenizerJson TokenizerJson::read(const std::filesystem::path& path) {
   const std::string text = read_file(path);
+  refuse_lfs_pointer(text, path.string());
   bool too_deep = false;
   const auto limit_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
     too_deep |= depth > kDeepest;
@@ -33,7 +35,7 @@ TokenizerJson TokenizerJson::read(const std::filesystem::path& path) {
     return file;
   } catch (const nlohmann::json::parse_error& error) {
     throw UserError(path.string() + ":" + line_and_column(text, error.byte) + ": this is not valid JSON",
-                    "the file may be cut short or be a Git LFS pointer; download it again");
+                    "the file may be cut short; download it again");
   } catch (const nlohmann::json::out_of_range&) {  // 1e999; the library does not say where
     throw UserError(path.string() + " holds a number that is too large for a double");
   }

@@ -101,7 +101,6 @@ class Reader {
     return read_name(call) && read_object(call);
   }
 
-  bool ends_after_name() const { return ends_after_name_; }
   bool goes_on() const { return goes_on_; }
   size_t at() const { return at_; }
 

@@ -6,7 +6,7 @@
 
 namespace sluice::engine {
 
-Helping::Helping(MutualHelp& help, int path, World world) : help_(help), path_(path), owners_(owners_to_ask(world)) {}
+Helping::Helping(MutualHelp& help, int path, World world) : help_(help), path_(path), owners_(ranks_to_ask(world)) {}
 
 void Helping::begin_round(Place place) {
   place_ = place;

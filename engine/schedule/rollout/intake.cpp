@@ -7,7 +7,6 @@
 #include "engine/observe/engine_metrics.h"
 #include "engine/plan/capacity.h"
 #include "engine/schedule/rollout/group_columns.h"
-#include "engine/schedule/rollout/rollout_sink.h"
 
 namespace sluice::engine {
 
@@ -17,17 +16,23 @@ const NodeNeeds* refilling_filter(const Plan& plan, const PlanPath& path) {
   return path.refill ? &plan.nodes[static_cast<size_t>(*path.refill)].needs : nullptr;
 }
 
+StageHost& maker_of(const Intake::Parts& parts) { return parts.rollout ? *parts.rollout : *parts.source; }
+
+AdmissionRules intake_rules(const Plan& plan, const PlanNode& maker) {
+  return {.most_tokens = plan.paths[static_cast<size_t>(maker.path)].capacity.group_tokens,
+          .on_demand = plan.takes_on_demand(maker)};
+}
+
 }  // namespace
 
 Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, std::function<void()> finished)
-    : PathHead(state, parts.path, parts.rollout ? *parts.rollout : *parts.source, parts.begun, std::move(finished)),
+    : PathHead(state, parts.path, maker_of(parts), intake_rules(state.plan, maker_of(parts).plan()), parts.begun,
+               std::move(finished)),
       parts_(std::move(parts)),
       source_(parts_.source->as<Source>()),
       samples_(state.plan.samples(state.world.rank)),
       rounds_(path_.tally, parts_.source->plan().needs.groups_per_iteration, refilling_filter(state.plan, path_.plan),
               state.world),
-      admission_(*path_.budget, {.most_tokens = path_.plan.capacity.group_tokens,
-                                 .on_demand = takes_on_demand(state.plan.budget, *maker_.plan().type, maker_.plan().needs)}),
       packing_(state, index_, maker_, std::move(emit)),
       iteration_{.index = parts_.begun - 1},
       follows_(path_.plan.measures()),
@@ -115,13 +120,8 @@ void Intake::turn_to(const StageHost& host) {
 
 // Of a rollout those groups that it has.
 WorkPlace Intake::place() const {
-  WorkPlace place{.node = at_->plan().name, .iteration = std::max<int64_t>(0, iteration_.index)};
-  if (at_ != parts_.source.get()) {
-    const AdmissionStage::Groups groups = admission_.admitted();
-    place.first_group = groups.first;
-    place.last_group = groups.last;
-  }
-  return place;
+  if (at_ != parts_.source.get()) return place_of_maker(iteration_.index);
+  return {.node = at_->plan().name, .iteration = std::max<int64_t>(0, iteration_.index)};
 }
 
 void Intake::take_in() {
@@ -190,10 +190,7 @@ void Intake::take_prompt() {
 void Intake::bring_out() {
   for (Group& group : std::exchange(complete_, {})) finish_group(std::move(group));
   if (rollout_ != nullptr && !rollout_->idle()) {
-    RolloutSink sink(admission_, slice_);
-    admission_.begin_step();
-    rollout_->step(sink);
-    for (RolloutSink::Finished& finished : sink.take_finished()) finish_group(std::move(finished.group));
+    for (RolloutSink::Finished& finished : step_rollout()) finish_group(std::move(finished.group));
   }
   if (take_over_) take_over();
   if (lacks_samplers()) {  // as far as is known when all that has come is taken
@@ -237,12 +234,10 @@ void Intake::begin_sampling() {
   rounds_.begin_iteration();
   if (helping_) helping_->begin_round({.iteration = iteration_.index, .round = rounds_.round()});
   tell_samplers(/*has_groups=*/true);
-  admission_.begin_iteration();
-  tail_.begin_iteration();
   turn_to(*parts_.source);
   parts_.source->begin(iteration_);
   turn_to(maker_);
-  maker_.begin(iteration_);
+  begin_maker(iteration_);
 }
 
 void Intake::draw_group() {
@@ -301,11 +296,7 @@ bool Intake::admit_group() {
 }
 
 void Intake::finish_group(Group group) {
-  for_group(group.index, [&] {
-    check_columns(state_, group, maker_.index());
-    admission_.settle(group);
-  });
-  Credit credit = admission_.hand_over(group.index);
+  Credit credit = settle(group);
   if (!state_.world.has_slot(group.slot)) return helping_->give_back(std::move(group), std::move(credit));
   if (take_over_) return take_over_->made_here(std::move(group), std::move(credit));
   hand_on(std::move(group), std::move(credit));
@@ -383,7 +374,7 @@ void Intake::end_iteration() {
   end_host(*parts_.source);
   turn_to(maker_);
   if (rollout_ != nullptr) {
-    parts_.rollout->metrics().maximum(metrics::kKvBytesMax, static_cast<double>(rollout_->pool_bytes().held));
+    record_pool();
     if (path_.plan.measures())
       parts_.rollout->metrics().value(metrics::kPolicyVersion, static_cast<double>(iteration_.policy_version));
     end_host(*parts_.rollout);
@@ -434,14 +425,14 @@ std::string Intake::waits_for() const {
       return {};
     case Wait::kOtherRank:
       if (take_over_ && take_over_->waits_for_rank() >= 0) return take_over_->waits_for();
-      return "a rank of role '" + state_.plan.roles.back().name + "' to ask for its next group";
+      return "a rank of role '" + state_.plan.sampling_role().name + "' to ask for its next group";
     case Wait::kCredit:
       return take_over_ && take_over_->waits_for_tokens() > 0 ? take_over_->waits_for() : admission_.waits_for();
     case Wait::kVerdicts:
       return "the verdicts of filter '" + state_.plan.nodes[static_cast<size_t>(*path_.plan.refill)].name + "' on iteration " +
              std::to_string(iteration);
     case Wait::kVersion:
-      return "version " + std::to_string(path_.plan.version_for(iteration + 1)) + " of the weights to be published";
+      return waits_for_version(iteration + 1);
     case Wait::kReports:
       return "iteration " + std::to_string(state_.log.reported()) + " to be ended by every node";
   }

@@ -15,7 +15,6 @@
 #include "engine/schedule/help/take_over.h"
 #include "engine/schedule/rollout/group_rounds.h"
 #include "engine/schedule/rollout/path_head.h"
-#include "engine/schedule/stages/admission_stage.h"
 #include "engine/schedule/stages/executor.h"
 #include "engine/schedule/stages/packing_stage.h"
 #include "engine/schedule/stages/stage_host.h"
@@ -105,7 +104,6 @@ class Intake final : public PathHead {
   Source& source_;
   const bool samples_;  // this rank makes the samples of rollouts
   GroupRounds rounds_;
-  AdmissionStage admission_;
   std::optional<TakeOver> take_over_;  // where ranks share the making
   std::optional<Helping> helping_;     // likewise, and there are others
   std::optional<GivenAway> given_;     // likewise

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/observe/engine_metrics.h"
+#include "engine/schedule/rollout/group_columns.h"
+
 namespace sluice::engine {
 namespace {
 
@@ -10,12 +13,14 @@ Rollout* rollout_of(StageHost& maker) { return maker.plan().type->kind == NodeKi
 
 }  // namespace
 
-PathHead::PathHead(RunState& state, int path, StageHost& maker, int64_t begun, std::function<void()> finished)
+PathHead::PathHead(RunState& state, int path, StageHost& maker, const AdmissionRules& rules, int64_t begun,
+                   std::function<void()> finished)
     : state_(state),
       index_(path),
       path_(state.paths[static_cast<size_t>(path)]),
       maker_(maker),
       rollout_(rollout_of(maker)),
+      admission_(*path_.budget, rules),
       seen_iteration_(begun - 1),
       finished_(std::move(finished)) {
   for (const ModelNeed& need : maker_.plan().needs.models) {
@@ -26,6 +31,41 @@ PathHead::PathHead(RunState& state, int path, StageHost& maker, int64_t begun, s
 
 bool PathHead::has_version(int64_t version) const {
   return std::ranges::all_of(gates_, [&](const VersionGate* gate) { return gate->has(version); });
+}
+
+void PathHead::begin_maker(const Iteration& iteration) {
+  admission_.begin_iteration();
+  tail_.begin_iteration();
+  maker_.begin(iteration);
+}
+
+void PathHead::record_pool() { maker_.metrics().maximum(metrics::kKvBytesMax, static_cast<double>(rollout_->pool_bytes().held)); }
+
+std::vector<RolloutSink::Finished> PathHead::step_rollout(MetricsRecorder* metrics) {
+  RolloutSink sink(admission_, slice_, metrics);
+  admission_.begin_step();
+  rollout_->step(sink);
+  return sink.take_finished();
+}
+
+Credit PathHead::settle(Group& group) {
+  for_group(group.index, [&] {
+    check_columns(state_, group, maker_.index());
+    admission_.settle(group);
+  });
+  return admission_.hand_over(group.index);
+}
+
+WorkPlace PathHead::place_of_maker(int64_t iteration) const {
+  const AdmissionStage::Groups groups = admission_.admitted();
+  WorkPlace place{.node = maker_.plan().name, .iteration = std::max<int64_t>(0, iteration)};
+  place.first_group = groups.first;
+  place.last_group = groups.last;
+  return place;
+}
+
+std::string PathHead::waits_for_version(int64_t iteration) const {
+  return "version " + std::to_string(path_.plan.version_for(iteration)) + " of the weights to be published";
 }
 
 void PathHead::begin_step() {

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "engine/contract/node.h"
+#include "engine/schedule/rollout/rollout_sink.h"
 #include "engine/schedule/rollout/rollout_tail.h"
+#include "engine/schedule/stages/admission_stage.h"
 #include "engine/schedule/stages/executor.h"
 #include "engine/schedule/stages/stage_host.h"
 #include "engine/schedule/state/run_state.h"
@@ -15,8 +17,8 @@
 namespace sluice::engine {
 
 /// What is at the head of a path on a rank, step by step: an intake, or on a rank that only samples a rollout worker. Here is
-/// what the two have in common: how a step begins and ends, what is told of it, what becomes of what it throws, and the end of
-/// the run.
+/// what the two have in common: the admission of groups, how a step begins and ends, what is told of it, what becomes of what it
+/// throws, and the end of the run.
 ///
 /// Ownership: the driver owns it; the state of the run and the hosts outlive it. Threads: used by the executor of its maker only;
 /// what is public and says nothing else may be asked by anybody. Failure: what a half of a step throws is the run's failure, with
@@ -48,9 +50,10 @@ class PathHead : public Stepper {
   virtual std::string waits_for() const = 0;
 
  protected:
-  /// `path`: index into Plan::paths. `maker`: the rollout, or where there is none the source. `begun`: the first iteration.
-  /// `finished` is called once, when nothing more comes out.
-  PathHead(RunState& state, int path, StageHost& maker, int64_t begun, std::function<void()> finished);
+  /// `path`: index into Plan::paths. `maker`: the rollout, or where there is none the source. `rules`: of its admission. `begun`:
+  /// the first iteration. `finished` is called once, when nothing more comes out.
+  PathHead(RunState& state, int path, StageHost& maker, const AdmissionRules& rules, int64_t begun,
+           std::function<void()> finished);
 
   /// The two halves of a step.
   virtual void take_in() = 0;
@@ -79,6 +82,23 @@ class PathHead : public Stepper {
     named_group_ = -1;
   }
 
+  /// An iteration begins for the admission and the maker.
+  void begin_maker(const Iteration& iteration);
+
+  /// Before it ends: the most bytes that the rollout's pool of KV blocks has held.
+  void record_pool();
+
+  /// A step of the rollout; what it has finished. `metrics`: see RolloutSink.
+  std::vector<RolloutSink::Finished> step_rollout(MetricsRecorder* metrics = nullptr);
+
+  /// Of a group that is finished: its columns are right, and it keeps the credit of the tokens that it has.
+  Credit settle(Group& group);
+
+  /// Where the maker is, with the groups that it has.
+  WorkPlace place_of_maker(int64_t iteration) const;
+
+  std::string waits_for_version(int64_t iteration) const;
+
   /// Of all that it samples from.
   bool has_version(int64_t version) const;
   bool follows_weights() const { return !gates_.empty(); }
@@ -92,6 +112,7 @@ class PathHead : public Stepper {
   StageHost& maker_;
   Rollout* const rollout_;  // null: the source makes complete groups
   Slice slice_;             // what the step at hand amounts to
+  AdmissionStage admission_;
   RolloutTail tail_;
   std::atomic<int64_t> seen_iteration_;
 

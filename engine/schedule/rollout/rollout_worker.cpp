@@ -3,24 +3,20 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/observe/engine_metrics.h"
 #include "engine/plan/saturating.h"
-#include "engine/schedule/rollout/group_columns.h"
-#include "engine/schedule/rollout/rollout_sink.h"
 
 namespace sluice::engine {
 namespace {
-
-// Of a rank's budget, at worst, where credit is taken on demand.
-constexpr int64_t kMostInTheMaking = 3;
 
 // What a sample may ask for after its prompt, whatever its contract says: a simulated one does not know it.
 constexpr int64_t kUsualRoom = 17;
 
 // A rollout that does not say how long prompts are may take all at once.
-AdmissionRules rules_of(const PlanPath& path, const NodeNeeds& needs, bool on_demand) {
-  const int64_t most = path.capacity.group_tokens, of_prompt = needs.shared_prompt_tokens;
-  AdmissionRules rules{.most_tokens = most, .on_demand = on_demand, .first_tokens = most, .in_order = false};
+AdmissionRules worker_rules(const Plan& plan, const PlanNode& rollout) {
+  const NodeNeeds& needs = rollout.needs;
+  const int64_t most = plan.paths[static_cast<size_t>(rollout.path)].capacity.group_tokens,
+                of_prompt = needs.shared_prompt_tokens;
+  AdmissionRules rules{.most_tokens = most, .on_demand = plan.takes_on_demand(rollout), .first_tokens = most, .in_order = false};
   if (of_prompt == 0 || needs.worst_sample_tokens == 0) return rules;
   const int64_t samples = most / needs.worst_sample_tokens;
   rules.first_tokens =
@@ -31,10 +27,10 @@ AdmissionRules rules_of(const PlanPath& path, const NodeNeeds& needs, bool on_de
 }  // namespace
 
 RolloutWorker::RolloutWorker(RunState& state, Parts parts, std::function<void()> finished)
-    : PathHead(state, parts.path, *parts.rollout, parts.begun, std::move(finished)),
+    : PathHead(state, parts.path, *parts.rollout, worker_rules(state.plan, parts.rollout->plan()), parts.begun,
+               std::move(finished)),
       parts_(std::move(parts)),
-      on_demand_(takes_on_demand(state.plan.budget, *maker_.plan().type, maker_.plan().needs)),
-      admission_(*path_.budget, rules_of(path_.plan, maker_.plan().needs, on_demand_)),
+      on_demand_(state.plan.takes_on_demand(maker_.plan())),
       ended_(parts_.begun) {}
 
 // Another one only when nothing of this one is being made. Those before the first are for ranks that were there before.
@@ -52,7 +48,7 @@ std::optional<OwnersSeen::Offer> RolloutWorker::next_offer() const {
 // On demand.
 bool RolloutWorker::may_make_more() const {
   const int64_t groups = std::ssize(owners_of_) + 1;
-  return saturating_product(groups, path_.plan.capacity.group_tokens) <= kMostInTheMaking * path_.budget->capacity();
+  return saturating_product(groups, path_.plan.capacity.group_tokens) <= kBudgetsInTheMaking * path_.budget->capacity();
 }
 
 // The room that is kept is for what a lost rank was to make; on demand what is there already gives way.
@@ -77,14 +73,6 @@ void RolloutWorker::show() {
   seen_idle_ = rollout_->idle();
   if (index_ == state_.main_path && waiting() == Wait::kVersion)
     state_.arrivals.await(path_.plan.version_for(seen_iteration_ + 1), state_.clock.now_ns());
-}
-
-WorkPlace RolloutWorker::place() const {
-  const AdmissionStage::Groups groups = admission_.admitted();
-  WorkPlace place{.node = maker_.plan().name, .iteration = std::max<int64_t>(0, at_)};
-  place.first_group = groups.first;
-  place.last_group = groups.last;
-  return place;
 }
 
 // Where all owners need nothing any more, what is in the making is dropped.
@@ -124,19 +112,12 @@ void RolloutWorker::take_answer() {
 
 void RolloutWorker::bring_out() {
   if (rollout_->idle() || waits_for_credit()) return;
-  RolloutSink sink(admission_, slice_, &maker_.metrics());
-  admission_.begin_step();
-  rollout_->step(sink);
-  for (RolloutSink::Finished& finished : sink.take_finished()) give_back(std::move(finished.group), finished.metrics);
+  for (RolloutSink::Finished& finished : step_rollout(&maker_.metrics())) give_back(std::move(finished.group), finished.metrics);
   if (waits_for_credit()) parts_.help.give_up_credit(index_);
 }
 
 void RolloutWorker::give_back(Group group, const Contribution& metrics) {
-  for_group(group.index, [&] {
-    check_columns(state_, group, maker_.index());
-    admission_.settle(group);
-  });
-  Credit credit = admission_.hand_over(group.index);
+  Credit credit = settle(group);
   ++made_;
   parts_.help.give_back(index_, owners_of_.extract(group.index).mapped(), group, std::move(credit), metrics);
 }
@@ -145,14 +126,12 @@ void RolloutWorker::enter(int64_t iteration) {
   if (at_ == iteration) return;
   leave();
   at_ = iteration;
-  admission_.begin_iteration();
-  tail_.begin_iteration();
-  maker_.begin({.index = iteration, .policy_version = path_.plan.version_for(iteration)});
+  begin_maker({.index = iteration, .policy_version = path_.plan.version_for(iteration)});
 }
 
 void RolloutWorker::leave() {
   if (at_ < 0) return;
-  maker_.metrics().maximum(metrics::kKvBytesMax, static_cast<double>(rollout_->pool_bytes().held));
+  record_pool();
   maker_.end({.index = at_, .policy_version = path_.plan.version_for(at_)});
   add_contribution(beside_[at_], maker_.metrics().contribution());
   at_ = -1;
@@ -175,9 +154,9 @@ PathHead::Wait RolloutWorker::waiting() const {
 std::string RolloutWorker::waits_for() const {
   switch (waiting()) {
     case Wait::kVersion:
-      return "version " + std::to_string(path_.plan.version_for(seen_iteration_ + 1)) + " of the weights to be published";
+      return waits_for_version(seen_iteration_ + 1);
     case Wait::kOtherRank:
-      return "a rank of role '" + state_.plan.roles.front().name + "' to give it a group to make";
+      return "a rank of role '" + state_.plan.training_role().name + "' to give it a group to make";
     default:
       return {};
   }

@@ -15,7 +15,6 @@
 #include "engine/schedule/help/owners_seen.h"
 #include "engine/schedule/rollout/path_head.h"
 #include "engine/schedule/rollout/worker_progress.h"
-#include "engine/schedule/stages/admission_stage.h"
 #include "engine/schedule/stages/stage_host.h"
 #include "engine/schedule/state/run_state.h"
 
@@ -72,7 +71,7 @@ class RolloutWorker final : public PathHead {
   int64_t iteration_of_step() const override { return std::max<int64_t>(0, at_); }
   bool all_groups_are_in() const override { return !parts_.owners.some_offer(index_); }
   void show() override;
-  WorkPlace place() const override;
+  WorkPlace place() const override { return place_of_maker(at_); }
   void leave_run() override {}
   void take_answer();
   void ask();
@@ -83,7 +82,6 @@ class RolloutWorker final : public PathHead {
 
   const Parts parts_;
   const bool on_demand_;
-  AdmissionStage admission_;
 
   std::optional<OwnersSeen::Offer> asked_;  // the open question
   Credit asked_with_;

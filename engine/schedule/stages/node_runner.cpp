@@ -413,13 +413,13 @@ void NodeRunner::record_dropped(const Layout& layout, const std::vector<uint8_t>
 // Every group that arrived was kept, dropped or over the quota; what the quotas of this rank's slots lack is told as well.
 void NodeRunner::record_filter() {
   MetricsRecorder& metrics = host_.metrics();
-  metrics.sum(metrics::of_filter(plan_.name, "groups_kept"), static_cast<double>(kept_));
-  metrics.sum(metrics::of_filter(plan_.name, "groups_dropped"), static_cast<double>(dropped_));
+  metrics.sum(metrics::of_filter(plan_.name, metrics::kGroupsKept), static_cast<double>(kept_));
+  metrics.sum(metrics::of_filter(plan_.name, metrics::kGroupsDropped), static_cast<double>(dropped_));
   if (has_quota()) {
     const SlotRange mine = state_.world.mine();
     const int64_t quota = std::accumulate(quota_.begin() + mine.first, quota_.begin() + mine.last, int64_t{0});
-    metrics.sum(metrics::of_filter(plan_.name, "groups_surplus"), static_cast<double>(surplus_));
-    metrics.sum(metrics::of_filter(plan_.name, "groups_missing"), static_cast<double>(quota - kept_));
+    metrics.sum(metrics::of_filter(plan_.name, metrics::kGroupsSurplus), static_cast<double>(surplus_));
+    metrics.sum(metrics::of_filter(plan_.name, metrics::kGroupsMissing), static_cast<double>(quota - kept_));
     std::ranges::fill(kept_of_, 0);
   }
   kept_ = dropped_ = surplus_ = 0;

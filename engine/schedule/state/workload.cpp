@@ -69,7 +69,7 @@ NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workloa
   const bool makes = node.type->kind == NodeKind::kRollout;
   resources.tokens_in_flight = makes ? plan.making_tokens(path) : path.tokens_in_flight;
   resources.pass_tokens = plan.budget.pass_tokens.value;
-  const bool on_demand = takes_on_demand(plan.budget, *node.type, node.needs);
+  const bool on_demand = plan.takes_on_demand(node);
   resources.admission = on_demand ? Admission::kOnDemand : Admission::kWorstCase;
   resources.kv_bytes = predict_kv_bytes(plan, path, plan.making_tokens());
   if (!path.measures()) resources.update = plan.schedule.update;

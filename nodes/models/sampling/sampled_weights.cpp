@@ -1,11 +1,14 @@
 #include "nodes/models/sampling/sampled_weights.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
 #include "models/cuda/streams.h"
+#include "models/portable/product.h"
 
 namespace sluice::nodes {
 
@@ -43,8 +46,11 @@ void SampledWeights::take(int64_t version, const models::Weights& live) {
 void SampledWeights::pack(Copy& copy, const models::Weights& live) {
   if (common_)
     common_->pack(live, copy.weights, &copy - copies_.data());
+  else if (copy.only_trained_differs)
+    copy.weights.pack_unwritten(live);
   else
     copy.weights.pack(models::part_of(live, share_));
+  copy.only_trained_differs = trained_on_device_;
   models::finish_work_on(device_);
 }
 
@@ -75,7 +81,25 @@ void SampledWeights::begin_with(models::PackedWeights&& packed) {
 void SampledWeights::forget() {
   std::lock_guard lock(mutex_);
   newest_ = -1;
-  for (Copy& copy : copies_) copy.version = -1;
+  for (Copy& copy : copies_) copy.version = -1, copy.only_trained_differs = false;
+}
+
+void SampledWeights::be_trained_by(models::AdamW& optimizer, const models::Weights& live) {
+  trained_on_device_ = !device_.is_cpu() && !common_ && share_.is_whole();
+  if (!trained_on_device_) return;
+  if (readable() == 1 && optimizer.owners() == 1) have_steps_write(optimizer, live);
+  for (Copy& copy : copies_) copy.only_trained_differs = !copy.weights.empty();
+}
+
+void SampledWeights::have_steps_write(models::AdamW& optimizer, const models::Weights& live) {
+  const models::FlatParameters& flat = optimizer.parameters();
+  Copy& only = copies_.front();
+  only.weights = models::PackedWeights(precision_);  // there is no memory for two
+  const auto type = models::portable::dtype_of(precision_);
+  const at::Tensor matrices = at::empty({flat.size() - flat.vector_floats()}, at::TensorOptions(type).device(device_));
+  only.weights.place_on_device(flat.matrix_views(matrices));
+  pack(only, live);
+  if (only.weights.written() > 0) optimizer.write_matrices_to(matrices);  // adapters are merged instead
 }
 
 const models::PackedWeights& SampledWeights::at(int64_t version) const {

@@ -15,6 +15,7 @@
 #include "models/layers/column_share.h"
 #include "models/layers/weights.h"
 #include "models/sample/packed_weights.h"
+#include "models/train/adamw.h"
 #include "nodes/models/sampling/common_copies.h"
 #include "nodes/models/sampling/sampling_lead.h"
 
@@ -77,6 +78,11 @@ class SampledWeights {
   /// Version 0 is what was packed elsewhere. Before any other, where one version is readable.
   void begin_with(models::PackedWeights&& packed);
 
+  /// `optimizer` trains `live`, before anybody samples. On a device, where this rank alone has the versions, take() then copies
+  /// what is trained and nothing else; and where one is readable and this rank makes all steps, these write its matrices, and
+  /// take() copies the rest. Version 0 is packed anew for that.
+  void be_trained_by(models::AdamW& optimizer, const models::Weights& live);
+
   /// Forgets all versions; the next may be any. Nobody samples meanwhile.
   void forget();
 
@@ -89,9 +95,11 @@ class SampledWeights {
     int64_t version = -1;  // -1: none, or being written
     models::PackedWeights weights;
     int64_t holders = 0;
+    bool only_trained_differs = false;  // what it has is of the weights that are trained now
   };
 
   void pack(Copy& copy, const models::Weights& live);
+  void have_steps_write(models::AdamW& optimizer, const models::Weights& live);
 
   Copy& slot_of(int64_t version) { return copies_[static_cast<size_t>(version) % copies_.size()]; }
 
@@ -106,6 +114,7 @@ class SampledWeights {
   bool given_up_ = false;
   int64_t newest_ = -1;  // -1: none
   std::atomic<int64_t> bytes_ = 0;
+  bool trained_on_device_ = false;
   mutable std::vector<Copy> copies_;  // a ring
 };
 

@@ -1,5 +1,7 @@
 #include "nodes/models/weights/trained_parameters.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -109,6 +111,20 @@ engine::ParamSet<LoraParams> lora_params() {
   return set;
 }
 
+void check_first_values(const models::ModelConfig& config, models::Head head, const LoraParams& lora) {
+  if (!lora.adapter) return;
+  const auto sized = [](std::vector<int64_t> shape) { return at::empty(shape, at::TensorOptions(at::kMeta).dtype(at::kFloat)); };
+  models::Weights shapes_only;
+  for (const ExpectedWeight& weight : models::expected_weights(config, head, shapes_only)) *weight.slot = sized(weight.shape);
+  for (const models::AdaptableMatrix& matrix : models::adaptable_matrices(shapes_only)) {
+    if (!models::is_target(matrix.name, lora.targets)) continue;
+    const int64_t outputs = matrix.weight->size(0), inputs = matrix.weight->size(1);
+    *matrix.adapter = {
+        .a = sized({lora.rank, inputs}), .b = sized({outputs, lora.rank}), .scale = lora.alpha / static_cast<double>(lora.rank)};
+  }
+  models::check_adapter(shapes_only, *lora.adapter);
+}
+
 ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision,
                                const TrainedParameters& trained, const models::QuantisationOptions& quantisation,
                                int64_t expert_ranks) {
@@ -187,19 +203,21 @@ bool trains_routers(const models::ModelConfig& config, models::Head head, const 
 
 // Twice the inner products of the tokens, and the gradients of the factors of the layer that has most with what is transposed for
 // them; in bfloat16, what is widened for them.
-int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraParams& lora, models::Precision precision,
-                                 int64_t tokens) {
+std::function<int64_t(int64_t tokens)> adapter_activations(const models::ModelConfig& config, const LoraParams& lora,
+                                                           models::Precision precision) {
   models::Weights shapes_only;
   const auto expected = models::expected_weights(config, models::Head::kLanguageModel, shapes_only);
   int64_t most = 0;
   std::map<int64_t, int64_t> by_layer;
   for (const ExpectedWeight& matrix : adapted_matrices(layer_matrices(expected, shapes_only), lora))
     most = std::max(most, by_layer[matrix.layer] += lora.rank * (matrix.shape[0] + matrix.shape[1]));
-  const models::PassShape shape{config, precision, tokens};
-  int64_t widened = models::attention_adapter_bytes(shape);
-  for (int64_t layer = 0; layer < config.layers; ++layer)
-    widened = std::max(widened, models::feed_forward_of(config, layer).adapter_bytes(shape.of_layer(layer)));
-  return widened + (2 * tokens * lora.rank + 2 * most) * kFloat;
+  return [config, precision, most, rank = lora.rank](int64_t tokens) {
+    const models::PassShape shape{config, precision, tokens};
+    int64_t widened = models::attention_adapter_bytes(shape);
+    for (int64_t layer = 0; layer < config.layers; ++layer)
+      widened = std::max(widened, models::feed_forward_of(config, layer).adapter_bytes(shape.of_layer(layer)));
+    return widened + (2 * tokens * rank + 2 * most) * kFloat;
+  };
 }
 
 void prepare(models::Weights& weights, const TrainedParameters& trained, uint64_t seed) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -43,6 +44,10 @@ struct TrainedParameters {
   bool freezes(const std::string& name) const { return lora.has_value() || models::is_frozen(name, freeze); }
 };
 
+/// Whether the adapter that `lora` begins with, if it does, is one of a model of this shape, with these targets, this rank and
+/// alpha. Throws UserError where it is not.
+void check_first_values(const models::ModelConfig& config, models::Head head, const LoraParams& lora);
+
 /// Bytes of what is trained, which lies in buffers of its own (models/train/flat_parameters.h), and of what is not, which is
 /// loaded with LoadOptions::narrow_operands, and quantised where that is said.
 struct ParameterBytes {
@@ -71,9 +76,10 @@ int64_t packed_adapter_bytes(const models::ModelConfig& config, const LoraParams
 /// True of a mixture of experts, a router of which is trained.
 bool trains_routers(const models::ModelConfig& config, models::Head head, const TrainedParameters& trained);
 
-/// What adapters add to the activations of a pass that trains over so many tokens.
-int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraParams& lora, models::Precision precision,
-                                 int64_t tokens);
+/// What adapters add to the activations of a pass that trains over so many tokens. A search for what fits asks for many
+/// numbers of them, so what does not depend on these is counted once.
+std::function<int64_t(int64_t tokens)> adapter_activations(const models::ModelConfig& config, const LoraParams& lora,
+                                                           models::Precision precision);
 
 /// Makes of the weights of a trainable model what is trained of it.
 void prepare(models::Weights& weights, const TrainedParameters& trained, uint64_t seed);

@@ -7,7 +7,10 @@ namespace sluice::nodes {
 void Dpo::describe(engine::Contract<DpoParams>& c) {
   using P = DpoParams;
   c.type("dpo", "direct preference optimisation: a logistic loss on the difference of the implicit rewards");
-  c.param("beta", &P::beta).above(0).doc("of the log ratio to the reference; the larger, the closer the policy stays to it");
+  c.param("beta", &P::beta)
+      .above(0)
+      .recorded_as("preference/beta")
+      .doc("of the log ratio to the reference; the larger, the closer the policy stays to it");
   c.param("label_smoothing", &P::label_smoothing).between(0, 0.499).doc("share of the pairs whose label is taken to be wrong");
   c.param("noise", &P::noise).doc("conservative: the loss expected under such labels, robust: an unbiased one of right labels");
   c.check([](const P& params, engine::Findings& findings) {
@@ -18,9 +21,10 @@ void Dpo::describe(engine::Contract<DpoParams>& c) {
 }
 
 PreferenceTerms Dpo::compute(const PreferenceInputs& inputs) const {
+  const double beta = params_.beta.at(inputs.iteration);
   const double flipped = params_.label_smoothing;
-  const at::Tensor chosen = inputs.chosen.policy.sub(inputs.chosen.reference).mul(params_.beta);        // [P]
-  const at::Tensor rejected = inputs.rejected.policy.sub(inputs.rejected.reference).mul(params_.beta);  // [P]
+  const at::Tensor chosen = inputs.chosen.policy.sub(inputs.chosen.reference).mul(beta);        // [P]
+  const at::Tensor rejected = inputs.rejected.policy.sub(inputs.rejected.reference).mul(beta);  // [P]
   const at::Tensor margin = chosen.sub(rejected);
   const at::Tensor of_label = at::log_sigmoid(margin).neg(), of_flipped = at::log_sigmoid(margin.neg()).neg();
 

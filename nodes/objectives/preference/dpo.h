@@ -26,7 +26,7 @@ constexpr auto enum_names(LabelNoise) {
 /// With label_smoothing = e, the share of the labels that are taken to be wrong: conservative -(1 - e) log sigmoid(m) - e log
 /// sigmoid(-m), robust (-(1 - e) log sigmoid(m) + e log sigmoid(-m)) / (1 - 2e). The reward of a sample is r.
 struct DpoParams {
-  double beta = 0.1;
+  engine::ScheduledNumber beta = 0.1;
   double label_smoothing = 0;
   LabelNoise noise = LabelNoise::kConservative;
 };

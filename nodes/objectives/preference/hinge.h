@@ -13,7 +13,7 @@ namespace sluice::nodes {
 ///
 /// A pair that is 1 / beta nats apart teaches nothing more. The reward of a sample is r.
 struct HingeParams {
-  double beta = 0.1;
+  engine::ScheduledNumber beta = 0.1;
 };
 
 class Hinge final : public PreferenceObjective {

@@ -14,7 +14,7 @@ namespace sluice::nodes {
 /// authors had it confirmed by those of the paper, and keeps beta comparable between samples of different lengths. The reward of
 /// a sample is beta l.
 struct IpoParams {
-  double beta = 0.1;
+  engine::ScheduledNumber beta = 0.1;
 };
 
 class Ipo final : public PreferenceObjective {

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 #include "engine/contract/contract.h"
 
 namespace sluice::nodes {
@@ -15,18 +17,22 @@ namespace sluice::nodes {
 /// The baseline is max(0, mean d of mismatched samples), an estimate of the divergence of the policy from its reference that has
 /// no gradient.
 struct KtoLoss {
-  double beta = 0.1;
+  engine::ScheduledNumber beta = 0.1;
   double desirable_weight = 1.0;    // lambda_D
   double undesirable_weight = 1.0;  // lambda_U
 };
 
-/// log_ratios [S] carries the gradient; desirable [S] bool. Returns [S].
-at::Tensor kto_losses(const KtoLoss& loss, const at::Tensor& log_ratios, const at::Tensor& desirable, double baseline);
+/// log_ratios [S] carries the gradient; desirable [S] bool; of an iteration: where beta stands. Returns [S].
+at::Tensor kto_losses(const KtoLoss& loss, const at::Tensor& log_ratios, const at::Tensor& desirable, double baseline,
+                      int64_t iteration);
 
 /// Declares the parameters, which P derives from KtoLoss.
 template <class P>
 void describe_kto_loss(engine::Contract<P>& c) {
-  c.param("beta", &P::beta).above(0).doc("of the log ratio to the reference; the larger, the closer the policy stays to it");
+  c.param("beta", &P::beta)
+      .above(0)
+      .recorded_as("preference/beta")
+      .doc("of the log ratio to the reference; the larger, the closer the policy stays to it");
   c.param("desirable_weight", &P::desirable_weight).at_least(0).doc("weight of the loss of desirable samples");
   c.param("undesirable_weight", &P::undesirable_weight).at_least(0).doc("weight of the loss of all other samples");
 }

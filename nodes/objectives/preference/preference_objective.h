@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@ struct SequenceLogprobs {
 struct PreferenceInputs {
   SequenceLogprobs chosen;
   SequenceLogprobs rejected;
+  int64_t iteration = 0;  // that the pairs belong to: where scheduled numbers stand
 };
 
 /// What an objective makes of P pairs.

@@ -12,7 +12,7 @@ namespace sluice::nodes {
 ///
 /// The reward of a sample is r.
 struct SimpoParams {
-  double beta = 2.0;
+  engine::ScheduledNumber beta = 2.0;
   double gamma = 1.0;
 };
 

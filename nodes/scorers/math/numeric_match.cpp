@@ -88,8 +88,7 @@ void NumericMatch::describe(engine::Contract<NumericMatchParams>& c) {
   c.type("numeric_match", "1 where the number of the response is that of the label, else 0");
   c.param("answer", &P::answer)
       .doc(
-          "where the number stands: boxed: in the last \\boxed{...}, hash: after the last ####, last_number: anywhere, auto: "
-          "the "
+          "where the number stands: boxed: in the last \\boxed{...}, hash: after the last ####, last_number: anywhere, auto: the "
           "first of these that is there");
   c.param("tolerance", &P::tolerance).between(0, kLargestTolerance).doc("numbers this far apart are equal");
   c.param("relative_tolerance", &P::relative_tolerance)

@@ -122,6 +122,7 @@ TEST_F(File, InAFolderThatIsMissingIsRefusedWithItsName) {
   EXPECT_THAT(error_of([&] { write_file_atomically(at("none/a"), "x"); }),
               HasSubstr("= help: there is no folder " + at("none").string()));
   EXPECT_THAT(error_of([&] { OutputFile file(at("none/a")); }), HasSubstr("= help: there is no folder " + at("none").string()));
+  EXPECT_THAT(error_of([&] { read_file(at("none/a")); }), HasSubstr("= help: there is no folder " + at("none").string()));
 }
 
 TEST_F(File, KnowsItsSizeWithWhatWasThereBefore) {

@@ -49,7 +49,10 @@ TEST_F(Folder, IsMadeInTheCurrentFolder) {
 TEST_F(Folder, CannotBeMadeWhereAFileIs) {
   folder_.write("a", "x");
   EXPECT_THAT(message_of<UserError>([&] { make_folders(at("a")); }),
-              HasSubstr("cannot make folder " + at("a").string() + ": File exists"));
+              HasSubstr("cannot make folder " + at("a").string() + ": a file has that name"));
+  fs::create_symlink(at("nowhere"), at("link"));
+  EXPECT_THAT(message_of<UserError>([&] { make_folders(at("link/b")); }),
+              HasSubstr("cannot make folder " + at("link").string() + ": a symbolic link of that name leads to nothing"));
   EXPECT_THAT(message_of<UserError>([&] { make_folders(at("a/b")); }), HasSubstr(at("a").string()));
 }
 

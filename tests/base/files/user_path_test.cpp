@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "tests/temporary_folder.h"
 
 namespace sluice::user_path_test {
 namespace {
@@ -27,6 +28,14 @@ TEST_F(UserPath, ATildeAtTheBeginningIsTheHomeFolder) {
   EXPECT_EQ(expanded_path("~/models"), "/home/me/models");
   EXPECT_EQ(expanded_path("data/~/x~"), "data/~/x~");
   EXPECT_EQ(expanded_path("~other/x"), "~other/x");
+}
+
+TEST_F(UserPath, OfACommandLineOnlyTheHomeFolderIsReplaced) {
+  EXPECT_EQ(with_home("~"), "/home/me");
+  EXPECT_EQ(with_home("~/runs/$SLUICE_TEST_A/$$"), "/home/me/runs/$SLUICE_TEST_A/$$");
+  for (const char* text : {"", "./~", "a/~/x", "~other/x", "~~"}) EXPECT_EQ(with_home(text), text);
+  ::unsetenv("HOME");
+  EXPECT_THAT(message_of<UserError>([] { with_home("~/runs"); }), HasSubstr("environment variable HOME is not set"));
 }
 
 TEST_F(UserPath, VariablesAreReplacedAnywhere) {

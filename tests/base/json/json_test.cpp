@@ -69,7 +69,8 @@ TEST(Json, AMissingFileIsNamed) {
     read_json("no/such/file.json");
     FAIL() << "nothing was thrown";
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(), "error: cannot read no/such/file.json: No such file or directory\n");
+    EXPECT_STREQ(error.what(),
+                 "error: cannot read no/such/file.json: No such file or directory\n      = help: there is no folder no/such\n");
   }
 }
 

@@ -51,6 +51,20 @@ TEST(CheckpointList, WithoutAFigureTheRestIsThere) {
             "rlhf-run resume runs/sft goes on from 80\n");
 }
 
+TEST(CheckpointList, OfACompleteRunSaysWithWhatItGoesOn) {
+  const auto last_line = [](int64_t iterations, int64_t done) {
+    const engine::RunStatus end{.state = "done", .iterations = iterations, .iterations_done = done};
+    const std::string text = checkpoints_text({listed(80, 0.5, 10)}, "runs/ppo", end);
+    return text.substr(text.find("intact\n") + 7);
+  };
+  EXPECT_EQ(last_line(80, 80),
+            "the run is complete: rlhf-run resume runs/ppo --set pipeline.iterations=N goes on from 80, with N above it\n");
+  EXPECT_EQ(last_line(120, 80),
+            "the run is complete: rlhf-run resume runs/ppo --set pipeline.stop_when.KEY=VALUE goes on from 80, if that does not "
+            "stop it\n");
+  EXPECT_EQ(last_line(120, 120), "rlhf-run resume runs/ppo goes on from 80\n");  // what came after it is lost
+}
+
 TEST(CheckpointList, NoneIntactIsSaid) {
   EXPECT_THAT(checkpoints_text({listed(80, 0.5, 10, "manifest.json is missing")}, "runs/ppo"), HasSubstr("none is intact\n"));
   EXPECT_EQ(checkpoints_text({}, "runs/ppo"), "runs/ppo has no checkpoints\n");

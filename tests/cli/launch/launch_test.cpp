@@ -133,6 +133,12 @@ std::string waits_with(const std::string& at_int, const std::string& at_term = "
          "echo $$ > \"$FOLDER/pid$RANK\"; while ! [ -e \"$FOLDER/go\" ]; do sleep 0.01; done; ";
 }
 
+// Until the process has ended that has written its number.
+std::string until_gone(const std::string& rank) {
+  const std::string file = "\"$FOLDER/pid" + rank + "\"";
+  return "while ! [ -s " + file + " ] || kill -0 $(cat " + file + ") 2> /dev/null; do sleep 0.01; done; ";
+}
+
 // Nobody else misses it, and it would never end.
 TEST_F(Launched, ARankThatIsStoppedWhenAllOthersHaveEndedIsKilled) {
   EXPECT_EQ(run(2, "[ $RANK = 1 ] || kill -STOP $$", {.notice = milliseconds(300)}), 137);
@@ -140,12 +146,17 @@ TEST_F(Launched, ARankThatIsStoppedWhenAllOthersHaveEndedIsKilled) {
                                      "rank 0 \\(pid [0-9]+\\) was killed by signal 9 \\(KILL\\)\n"));
 }
 
+// Rank 0 ends last, else the others would have the notice alone to end.
 TEST_F(Launched, RanksThatAreAllStoppedMayGoOn) {
-  start(2, "echo $$ > \"$FOLDER/pid$RANK\"; kill -STOP $$; sleep 0.1", {.notice = milliseconds(100)});
+  start(2, "echo $$ > \"$FOLDER/pid$RANK\"; kill -STOP $$; [ $RANK = 1 ] || { " + until_gone("1") + "}",
+        {.notice = milliseconds(100)});
   const std::vector<pid_t> ranks = pids();
   for (const pid_t rank : ranks) EXPECT_TRUE(wait_for([&] { return state_of(rank) == "T"; }));
   std::this_thread::sleep_for(milliseconds(400));
-  for (const pid_t rank : ranks) ::kill(rank, SIGCONT);
+  for (const pid_t rank : ranks) {
+    ::kill(rank, SIGCONT);
+    EXPECT_TRUE(wait_for([&] { return state_of(rank) != "T"; }));
+  }
   EXPECT_EQ(wait(), 0);
   EXPECT_THAT(errors(), IsEmpty());
 }
@@ -215,6 +226,17 @@ TEST_F(Launched, TheFirstBadEndIsToldAndIsTheExitCode) {
                                          "the other ranks have not ended: they are asked to"));
 }
 
+// They would wait for it until their time to join is over.
+TEST_F(Launched, WithoutARankBeforeTheRunBeginsTheOthersAreAskedSoon) {
+  const LaunchOptions not_begun{.has_begun = [](int64_t) { return false; }, .notice = 2 * kLong};
+  for (const std::string bad : {"0", "1"}) {
+    folder_.write("errors", "");
+    EXPECT_EQ(run(2, "[ $RANK = " + bad + " ] && exit 78; while true; do sleep 0.01; done", not_begun), 78);
+    EXPECT_THAT(error_lines(), ElementsAre(MatchesRegex("rank " + bad + " \\(pid [0-9]+\\) exited with code 78"),
+                                           "the other ranks have not ended: they are asked to"));
+  }
+}
+
 // The others ended because of that, before rank 0 had said it.
 TEST_F(Launched, WhatRank0SaysOfAPipelineIsTheExitCode) {
   start(2, "[ $RANK = 1 ] && exit 1; while [ ! -e \"$FOLDER/told\" ]; do sleep 0.01; done; exit 78", {.notice = kLong});
@@ -224,7 +246,8 @@ TEST_F(Launched, WhatRank0SaysOfAPipelineIsTheExitCode) {
 }
 
 TEST_F(Launched, EachKilledRankIsNamed) {
-  EXPECT_EQ(run(3, "[ $RANK = 0 ] || kill -KILL $$; sleep 1; exit 1", {.notice = kLong}), 137);
+  const std::string script = "[ $RANK = 0 ] || { echo $$ > \"$FOLDER/pid$RANK\"; kill -KILL $$; }; ";
+  EXPECT_EQ(run(3, script + until_gone("1") + until_gone("2") + "exit 1", {.notice = kLong}), 137);
   EXPECT_THAT(errors(), ::testing::ContainsRegex("rank 1 \\(pid [0-9]+\\) was killed by signal 9"));
   EXPECT_THAT(errors(), ::testing::ContainsRegex("rank 2 \\(pid [0-9]+\\) was killed by signal 9"));
 }
@@ -266,8 +289,9 @@ TEST_F(Launched, NothingIsStartedAgainAfterCtrlC) {
 TEST_F(Launched, OneThatIsLostLaterIsStartedAgain) {
   const LaunchOptions options{.expendable = {.first = 1, .count = 2}, .restarts = 1, .has_begun = [](int64_t) { return true; }};
   const std::string script =
-      "if [ $RANK = 1 ]; then [ -e \"$FOLDER/lost\" ] || { : > \"$FOLDER/lost\"; kill -KILL $$; }; : > \"$FOLDER/back\"; fi; "
-      "while ! [ -e \"$FOLDER/back\" ]; do sleep 0.01; done";
+      "if [ $RANK = 1 ]; then [ -e \"$FOLDER/lost\" ] || { : > \"$FOLDER/lost\"; kill -KILL $$; }; echo $$ > \"$FOLDER/pid1\"; "
+      "exit; fi; " +
+      until_gone("1");
   EXPECT_EQ(run(3, script, options), 0);
   EXPECT_THAT(error_lines(), ElementsAre(HasSubstr("its role is elastic, and the others go on; it is started again")));
 }
@@ -289,10 +313,6 @@ TEST_F(Launched, OneThatComesBackTooLateIsEndedWithTheRunAndCountsForNothing) {
 }
 
 TEST_F(Launched, BehindRankZeroNoOtherGoesOn) {
-  const auto until_gone = [](const std::string& rank) {
-    const std::string file = "\"$FOLDER/pid" + rank + "\"";
-    return "while ! [ -s " + file + " ] || kill -0 $(cat " + file + ") 2> /dev/null; do sleep 0.01; done; ";
-  };
   const std::string script = "echo $$ > \"$FOLDER/pid$RANK\"; " + comes_back_and(until_gone("0") + "exit 78") +
                              "[ $RANK = 0 ] || { " + until_gone("0") + until_gone("1") + "}";
   EXPECT_EQ(run(3, script, two_may_be_lost()), 0);
@@ -304,9 +324,7 @@ TEST_F(Launched, BehindRankZeroNoOtherGoesOn) {
 // It was stopped, given up by the others, and wakes when nobody is there any more.
 TEST_F(Launched, OneThatMayBeLostAndFailsAfterTheRunCountsForNothing) {
   const std::string script =
-      "if [ $RANK = 0 ]; then echo $$ > \"$FOLDER/pid0\"; else "
-      "while ! [ -s \"$FOLDER/pid0\" ] || kill -0 $(cat \"$FOLDER/pid0\") 2> /dev/null; do sleep 0.01; done; sleep 0.2; exit 1; "
-      "fi";
+      "if [ $RANK = 0 ]; then echo $$ > \"$FOLDER/pid0\"; else " + until_gone("0") + "sleep 0.2; exit 1; fi";
   EXPECT_EQ(run(2, script, {.expendable = {.first = 1, .count = 1}}), 0);
   EXPECT_THAT(error_lines(), ElementsAre(MatchesRegex("rank 1 \\(pid [0-9]+\\) exited with code 1: its role is elastic, and the "
                                                       "others have ended")));
@@ -344,10 +362,8 @@ TEST_F(Launched, OthersMayEndByThemselvesAfterABadEnd) {
 
 // Saving may take long.
 TEST_F(Launched, OthersAreNotHurriedAfterAGoodEnd) {
-  const std::string script =
-      "echo $$ > \"$FOLDER/pid$RANK\"; [ $RANK = 1 ] && exit 0; "
-      "while ! [ -s \"$FOLDER/pid1\" ] || kill -0 $(cat \"$FOLDER/pid1\") 2> /dev/null; do sleep 0.01; done; "
-      "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.03; done; echo saved";
+  const std::string script = "echo $$ > \"$FOLDER/pid$RANK\"; [ $RANK = 1 ] && exit 0; " + until_gone("1") +
+                             "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.03; done; echo saved";
   EXPECT_EQ(run(2, script, {.notice = milliseconds(1), .grace = milliseconds(1)}), 0);
   EXPECT_EQ(out(), "saved\n");
   EXPECT_EQ(errors(), "");

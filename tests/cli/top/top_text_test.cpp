@@ -124,7 +124,7 @@ TEST(TopText, OfARunThatGoesOnTheForecastIsOfWhatItHasDoneSince) {
   TopView view = running();
   view.status.iterations_before = 40;  // so one iteration took the 71.2 s
   EXPECT_THAT(top_text(view, 160),
-              HasSubstr("iteration 41/120  #####----------- 34 %   elapsed 71 s   about 93 min 45 s left\n"));
+              HasSubstr("iteration 41/120  #####----------- 34 %   elapsed 71 s since iteration 40   about 93 min 45 s left\n"));
   view.status.iterations_before = 41;
   EXPECT_THAT(top_text(view, 160), Not(HasSubstr(" left")));
 }

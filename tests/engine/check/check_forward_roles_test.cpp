@@ -127,7 +127,7 @@ TEST_F(ForwardRoles, MayStandBesideOneThatDoesEverythingElse) {
   roles_ = "[cluster.roles.score]\nranks = 1\n[cluster.roles.work]\nranks = 2\ntokens_in_flight = 9000\n";
   everything_else_on("work");
   const Plan plan = this->plan();
-  EXPECT_TRUE(plan.roles.empty());
+  EXPECT_TRUE(!plan.has_roles());
   ASSERT_TRUE(plan.whole);
   EXPECT_EQ(plan.role_of(1)->name, "work");
   EXPECT_EQ(plan.role_of(2)->name, "score");

@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // What the node that hangs waits for. A node is made by its type, so the test reaches it through this.
 struct Latch {
@@ -116,6 +117,17 @@ TEST(Watchdog, TellsWhoWaitsWhenNobodyWorks) {
   EXPECT_THAT(text, AllOf(HasSubstr("the run stalled: nothing has got on for 5.0 seconds"),
                           HasSubstr("64 of 64 tokens in flight"), HasSubstr("'rollout' waits for 8 tokens of credit"),
                           HasSubstr("edge rollout -> whiten: 2 micro-batches, 64 tokens, 512 bytes")));
+}
+
+TEST(Watchdog, NamesTheRanksAndWhatIsLikelyBetweenThem) {
+  RunStatus status;
+  status.ranks.push_back({.rank = 0, .host = "n1", .pid = 318, .last = {.doing = "idle, iteration 7"}, .silent_seconds = 0});
+  status.ranks.push_back({.rank = 1, .host = "n2", .pid = 4711, .last = {.doing = "idle, iteration 7"}, .silent_seconds = 0.5});
+  EXPECT_THAT(render(stall_problem(status, 5)),
+              AllOf(HasSubstr("rank 1 (host n2, pid 4711) gave its last sign 0.5 s ago: idle, iteration 7\n"),
+                    HasSubstr("where no rank works, something between them was lost or damaged")));
+  status.executors.push_back({.name = "cpu", .working_on = "train", .for_seconds = 5});
+  EXPECT_THAT(render(stall_problem(status, 5)), Not(HasSubstr("lost or damaged")));
 }
 
 TEST(RunStatus, ReadsBackWhatItWrote) {

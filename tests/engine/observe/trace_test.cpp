@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "base/error.h"
+#include "base/files/file.h"
+#include "base/files/path_kind.h"
 #include "base/json/json.h"
 #include "engine/observe/trace_cut.h"
+#include "tests/files/faulty_file_system.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::engine::trace_test {
@@ -202,6 +207,17 @@ TEST_F(TraceTest, OfAllRanksIsCutToTheIterationsThatStay) {
   trace.close();
   EXPECT_THAT(begins_of(1), ElementsAre(0));
   EXPECT_THAT(begins_of(2), ElementsAre(1, 3));
+}
+
+TEST_F(TraceTest, IsAsItWasWhereTheDiskIsFullWhenItIsCut) {
+  opened().close();
+  const std::string before = read_file(path());
+  for (const int64_t at : {0, 1, 2}) {
+    FaultyFileSystem full({.kind = Fault::Kind::kDiskIsFull, .at = at, .error = ENOSPC});
+    EXPECT_THROW(cut_trace(path(), /*iterations=*/1, full), UserError) << at;
+    EXPECT_EQ(read_file(path()), before) << at;
+    EXPECT_THAT(entries_of(folder_.path()), ElementsAre(path())) << at;
+  }
 }
 
 }  // namespace

@@ -6,21 +6,19 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
-#include "tests/source_folder.h"
+#include "tests/golden.h"
+#include "tests/models/golden_models.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::models::config_test {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-fs::path golden(const std::string& name) { return fs::path(tests::source_folder()) / "tests/golden/models" / name; }
 
 // The least that a config.json of a family says.
 Json minimal(const std::string& model_type) {
@@ -61,7 +59,7 @@ std::string error_for(const std::string& key, const Json& value) { return error_
 class FamilyDefaults : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(FamilyDefaults, AreThoseOfTransformers) {
-  const Json defaults = read_json(golden("defaults.json"))[GetParam()];
+  const Json defaults = read_json(golden_path("models/defaults.json"))[GetParam()];
   const ModelConfig full = read(defaults);
   Json sizes = {{"model_type", GetParam()}};
   const Json least = minimal(GetParam());
@@ -180,12 +178,11 @@ TEST(Config, MixturesThatAreNotSupportedAreRefusedByTheirKey) {
 
 TEST(Config, ResolvedAttentionFactorsAreThoseOfTransformers) {
   int checked = 0;
-  for (const auto& entry : fs::directory_iterator(golden(""))) {
-    if (!entry.is_directory()) continue;
-    const Json rotary = read_json(entry.path() / "expected.json")["rotary"];
+  for (const std::string& name : golden_models()) {
+    const Json rotary = read_json(golden_model(name) / "expected.json")["rotary"];
     if (rotary.empty()) continue;
-    const RopeConfig rope = read_config(entry.path()).rope;
-    EXPECT_THAT(rope.attention_factor, DoubleNear(rotary["attention_factor"].get<double>(), 1e-8)) << entry.path();
+    const RopeConfig rope = read_config(golden_model(name)).rope;
+    EXPECT_THAT(rope.attention_factor, DoubleNear(rotary["attention_factor"].get<double>(), 1e-8)) << name;
     checked += rope.attention_factor != 1.0;
   }
   EXPECT_GE(checked, 4);
@@ -358,6 +355,7 @@ TEST(Config, NeighboursTurnTogetherInHalfOfAHead) {
   const ModelConfig config = read(minimal("glm4"));
   EXPECT_TRUE(config.rotary_neighbours && config.qkv_bias && !config.attention_output_bias);
   EXPECT_EQ(config.rotary_dims(), 4);
+  EXPECT_EQ(with(minimal("glm4"), {{"partial_rotary_factor", nullptr}}).rotary_dims(), 8);
   EXPECT_FALSE(with(minimal("glm4"), {{"attention_bias", false}}).qkv_bias);
 }
 
@@ -389,6 +387,19 @@ TEST(Config, EndOfSequenceOfTheGenerationConfigHasTheWord) {
   EXPECT_THAT(read_config(folder.path()).end_of_sequence, ElementsAre(3, 4));
   folder.write("generation_config.json", R"({"temperature": 0.6})");
   EXPECT_THAT(read_config(folder.path()).end_of_sequence, ElementsAre(7));
+}
+
+TEST(Config, AnEndOfSequenceBeyondTheVocabularyIsNamedWithItsFile) {
+  const TemporaryFolder folder;
+  Json config = llama();
+  config["eos_token_id"] = 100;
+  folder.write("config.json", config.dump());
+  const auto error = [&] { return message_of<UserError>([&] { read_config(folder.path()); }); };
+  EXPECT_THAT(error(), HasSubstr("/config.json: eos_token_id 100 is not below vocab_size (100)"));
+  folder.write("generation_config.json", R"({"eos_token_id": [3, 101]})");
+  EXPECT_THAT(error(), HasSubstr("/generation_config.json: eos_token_id 101 is not below vocab_size (100)"));
+  folder.write("generation_config.json", R"({"eos_token_id": 3})");
+  EXPECT_THAT(read_config(folder.path()).end_of_sequence, ElementsAre(3));
 }
 
 TEST(Config, HeadSizeMayDifferFromHiddenSizeByHeads) { EXPECT_EQ(with(llama(), {{"head_dim", 16}}).head_dim, 16); }
@@ -426,6 +437,7 @@ TEST(Config, KeysThatChangeTheMathsAreRefused) {
   EXPECT_THAT(error_for("hidden_act", "relu2"), AllOf(HasSubstr("hidden_act is \"relu2\""), HasSubstr("supported: silu")));
   EXPECT_THAT(error_for("quantization_config", {{"bits", 8}}), HasSubstr("quantization_config.bits is 8"));
   EXPECT_THAT(error_for("attention_dropout", 0.1), HasSubstr("attention_dropout is 0.1"));
+  EXPECT_THAT(error_for("is_causal", false), HasSubstr("is_causal is false"));
   EXPECT_THAT(error_of(minimal("gpt2"), {{"reorder_and_upcast_attn", true}}), HasSubstr("reorder_and_upcast_attn is true"));
   EXPECT_THAT(error_of(minimal("gpt2"), {{"scale_attn_by_inverse_layer_idx", true}}),
               HasSubstr("scale_attn_by_inverse_layer_idx"));

@@ -6,7 +6,7 @@
 #include "base/json/json.h"
 #include "models/config/config.h"
 #include "models/layers/weight_names.h"
-#include "tests/source_folder.h"
+#include "tests/golden.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::models::published_configs_test {
@@ -24,7 +24,7 @@ int64_t parameters_of(const ModelConfig& config) {
 }
 
 TEST(PublishedConfigs, AreUnderstood) {
-  const Json all = read_json(std::string(tests::source_folder()) + "/tests/golden/models/published_configs.json");
+  const Json all = read_json(golden_path("models/published_configs.json"));
   ASSERT_GE(all.size(), 17u);
   const TemporaryFolder folder;
   for (const auto& [name, entry] : all.items()) {

@@ -165,10 +165,10 @@ const char* logit_slopes_on_host(const LogitSlopesArguments& in) {
 }
 
 const char* adamw_on_host(const AdamWArguments& in) {
-  gpu::with_pack<4>(in.count, {in.weights, in.gradients, in.first_moments, in.second_moments}, [&](auto pack) {
+  gpu::with_pack<4>(in.count, {in.weights, in.gradients, in.first_moments, in.second_moments, in.written}, [&](auto pack) {
     constexpr int kPack = decltype(pack)::value;
     run_alone(blocks_for(in.count, kThreads * kPack),
-              [&](const LoneThread& thread) { flat_step::adamw<kThreads, kPack>(in, thread); });
+              [&](const LoneThread& thread) { flat_step::adamw<kThreads, kPack, c10::BFloat16>(in, thread); });
   });
   return nullptr;
 }

@@ -323,10 +323,16 @@ TEST(TrainingKernels, StepsAreTheirFormula) {
          second = dice.normals(count);
     std::ranges::transform(second, second.begin(), [](float x) { return x * x; });
     const auto before = weights, gradient = gradients, mean = first, square = second;
+    std::vector<float> written(static_cast<size_t>(count), kNothing);
+    std::vector<c10::BFloat16> narrow(static_cast<size_t>(count), c10::BFloat16(kNothing));
+    const int64_t kind = dice.between(0, 2);  // of what is written besides: nothing, floats, bfloat16
+    void* const kinds[] = {nullptr, written.data(), narrow.data()};
     ASSERT_EQ(kernels().adamw({.weights = weights.data(),
                                .gradients = gradients.data(),
                                .first_moments = first.data(),
                                .second_moments = second.data(),
+                               .written = kinds[kind],
+                               .bfloat16 = kind == 2,
                                .gradient_scale = 0.5f,
                                .new_first = 0.1f,
                                .new_second = 0.01f,
@@ -343,6 +349,8 @@ TEST(TrainingKernels, StepsAreTheirFormula) {
       expect_near(second[at], v, 1e-6, i);
       expect_near(weights[at], 0.9 * before[at] - 0.2 * m / (std::sqrt(v) * 1.5 + 1e-3), 1e-5, i);
       ASSERT_EQ(gradients[at], 0);
+      if (kind == 1) ASSERT_EQ(written[at], weights[at]);
+      if (kind == 2) ASSERT_EQ(narrow[at], c10::BFloat16(weights[at]));
     });
   });
 }

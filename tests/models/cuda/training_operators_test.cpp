@@ -201,7 +201,9 @@ TEST_P(TrainingOperators, OneStepIsThatOfTheKernelOfTheCpu) {
     for (const at::Tensor& x : here) there.push_back(x.to(device()).clone());
     const double squares = by_kernels([&] { return own_sum_of_squares(there[1]).item<double>(); });
     EXPECT_NEAR(squares, sum_of_squares(here[1].const_data_ptr<float>(), count), 1e-12 * squares);
-    by_kernels([&] { own_adamw_step(there[0], there[1], there[2], there[3], kFactors); });
+    const at::Tensor written = at::empty({count}, there[0].options().dtype(at::kBFloat16));
+    by_kernels([&] { own_adamw_step(there[0], there[1], there[2], there[3], written, kFactors); });
+    EXPECT_TRUE(written.equal(there[0].to(at::kBFloat16)));
     const auto data = [&](size_t i) { return here[i].mutable_data_ptr<float>(); };
     adamw_step({data(0), data(1), data(2), data(3), count}, kFactors);
     for (size_t i = 0; i < here.size(); ++i) EXPECT_LT(distance(there[i].to(at::kCPU), here[i]), 1e-6) << i;

@@ -16,7 +16,8 @@
 #include "models/folder/safetensors_writer.h"
 #include "tests/files/faulty_file_system.h"
 #include "tests/files/forwarding_file_system.h"
-#include "tests/source_folder.h"
+#include "tests/models/golden_models.h"
+#include "tests/models/tensors.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::models::folder_test {
@@ -26,16 +27,14 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-fs::path golden(const std::string& name) { return fs::path(tests::source_folder()) / "tests/golden/models" / name; }
-
 // A copy of a golden model that a test may damage.
 struct ModelCopy {
   TemporaryFolder folder;
   std::vector<std::pair<std::string, at::Tensor>> tensors;
 
   explicit ModelCopy(const std::string& name) {
-    fs::copy(golden(name) / "config.json", folder.path());
-    const TensorFolder stored(golden(name));
+    fs::copy(golden_model(name) / "config.json", folder.path());
+    const TensorFolder stored(golden_model(name));
     for (const std::string& tensor : stored.names())
       tensors.emplace_back(tensor, stored.read(tensor, stored.entry(tensor).shape));
   }
@@ -59,20 +58,11 @@ bool equal(const Weights& a, const Weights& b) {
   return true;
 }
 
-std::vector<std::string> golden_models() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(golden(""))) {
-    if (entry.is_directory()) names.push_back(entry.path().filename());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 class EveryModel : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EveryModel, HasTheTensorsThatTransformersTrains) {
-  const Transformer model = load_transformer(golden(GetParam()), {});
-  const Json norms = read_json(golden(GetParam()) / "expected.json")["gradient_norms"];
+  const Transformer model = load_transformer(golden_model(GetParam()), {});
+  const Json norms = read_json(golden_model(GetParam()) / "expected.json")["gradient_norms"];
   std::set<std::string> names, expected;
   for (const auto& [name, tensor] : model.weights().named()) names.insert(name);
   for (const auto& [name, norm] : norms.items()) expected.insert(name);
@@ -81,21 +71,22 @@ TEST_P(EveryModel, HasTheTensorsThatTransformersTrains) {
 
 TEST_P(EveryModel, IsSavedAsTheSameTensors) {
   const TemporaryFolder folder;
-  save_folder(load_transformer(golden(GetParam()), {}), golden(GetParam()), folder.path() / "saved");
-  const TensorFolder before(golden(GetParam())), after(folder.path() / "saved");
+  write_folder(load_transformer(golden_model(GetParam()), {}), golden_model(GetParam()), folder.path() / "saved", {});
+  const TensorFolder before(golden_model(GetParam())), after(folder.path() / "saved");
   for (const std::string& name : after.names()) {
     const std::string bare = name.starts_with("transformer.") ? name.substr(12) : name;
     const std::string source = before.contains(name) ? name : bare;
     ASSERT_TRUE(before.contains(source)) << name;
     EXPECT_TRUE(after.read(name, after.entry(name).shape).equal(before.read(source, after.entry(name).shape))) << name;
   }
-  EXPECT_TRUE(equal(load_transformer(folder.path() / "saved", {}).weights(), load_transformer(golden(GetParam()), {}).weights()));
+  EXPECT_TRUE(
+      equal(load_transformer(folder.path() / "saved", {}).weights(), load_transformer(golden_model(GetParam()), {}).weights()));
 }
 
 TEST_P(EveryModel, IsTheSameInShards) {
   const TemporaryFolder folder;
-  const Transformer model = load_transformer(golden(GetParam()), {});
-  save_folder(model, golden(GetParam()), folder.path() / "saved", {.max_shard_bytes = 20'000});
+  const Transformer model = load_transformer(golden_model(GetParam()), {});
+  write_folder(model, golden_model(GetParam()), folder.path() / "saved", {.max_shard_bytes = 20'000});
   EXPECT_FALSE(fs::exists(folder.path() / "saved/model.safetensors"));
   EXPECT_TRUE(fs::exists(folder.path() / "saved/model.safetensors.index.json"));
   EXPECT_TRUE(equal(load_transformer(folder.path() / "saved", {}).weights(), model.weights()));
@@ -103,9 +94,9 @@ TEST_P(EveryModel, IsTheSameInShards) {
 
 TEST_P(EveryModel, TakesAValueHead) {
   const TemporaryFolder folder;
-  const Transformer critic = load_transformer(golden(GetParam()), {.head = Head::kValue});
+  const Transformer critic = load_transformer(golden_model(GetParam()), {.head = Head::kValue});
   critic.weights().value_head.fill_(0.5);
-  save_folder(critic, golden(GetParam()), folder.path() / "critic");
+  write_folder(critic, golden_model(GetParam()), folder.path() / "critic", {});
   EXPECT_TRUE(equal(load_transformer(folder.path() / "critic", {.head = Head::kValue}).weights(), critic.weights()));
   EXPECT_FALSE(TensorFolder(folder.path() / "critic").contains("lm_head.weight"));
 }
@@ -114,10 +105,10 @@ INSTANTIATE_TEST_SUITE_P(Folder, EveryModel, ::testing::ValuesIn(golden_models()
 
 TEST(Folder, ShardsNameTheirSizeAndPlaces) {
   const TemporaryFolder folder;
-  const Transformer model = load_transformer(golden("qwen2"), {});
-  save_folder(model, golden("qwen2"), folder.path() / "saved", {.max_shard_bytes = 30'000});
+  const Transformer model = load_transformer(golden_model("qwen2"), {});
+  write_folder(model, golden_model("qwen2"), folder.path() / "saved", {.max_shard_bytes = 30'000});
   const Json index = read_json(folder.path() / "saved/model.safetensors.index.json");
-  EXPECT_EQ(index["metadata"]["total_size"], 4 * model.weights().parameter_count());
+  EXPECT_EQ(index["metadata"]["total_size"], 4 * parameter_count(model.weights()));
   size_t files = 0;
   for (const auto& entry : fs::directory_iterator(folder.path() / "saved")) files += entry.path().extension() == ".safetensors";
   char last[64];
@@ -128,25 +119,26 @@ TEST(Folder, ShardsNameTheirSizeAndPlaces) {
 
 TEST(Folder, HalfPrecisionIsReadAndWrittenWithoutLoss) {
   const TemporaryFolder folder;
-  const Transformer model = load_transformer(golden("qwen2"), {.dtype = at::kBFloat16});
+  const Transformer model = load_transformer(golden_model("qwen2"), {.dtype = at::kBFloat16});
   EXPECT_EQ(model.weights().layers[0].feed_forward[Mlp::kGate].weight.scalar_type(), at::kBFloat16);
-  save_folder(model, golden("qwen2"), folder.path() / "saved");
+  write_folder(model, golden_model("qwen2"), folder.path() / "saved", {});
   EXPECT_EQ(TensorFolder(folder.path() / "saved").entry("model.norm.weight").dtype, "BF16");
   EXPECT_EQ(read_json(folder.path() / "saved/config.json")["dtype"], "bfloat16");
-  EXPECT_TRUE(equal(load_transformer(folder.path() / "saved", {}).weights(), load_transformer(golden("qwen2"), {}).weights()));
+  EXPECT_TRUE(
+      equal(load_transformer(folder.path() / "saved", {}).weights(), load_transformer(golden_model("qwen2"), {}).weights()));
 }
 
 TEST(Folder, SavingRoundsToTheAskedType) {
   const TemporaryFolder folder;
-  const Transformer model = load_transformer(golden("llama_gqa"), {});
-  save_folder(model, golden("llama_gqa"), folder.path() / "saved", {.dtype = at::kHalf});
+  const Transformer model = load_transformer(golden_model("llama_gqa"), {});
+  write_folder(model, golden_model("llama_gqa"), folder.path() / "saved", {.dtype = at::kHalf});
   const at::Tensor gate = load_transformer(folder.path() / "saved", {}).weights().layers[1].feed_forward[Mlp::kGate].weight;
   EXPECT_TRUE(gate.equal(model.weights().layers[1].feed_forward[Mlp::kGate].weight.to(at::kHalf).to(at::kFloat)));
 }
 
 TEST(Folder, EveryTensorIsSavedWithItsChecksum) {
   const TemporaryFolder folder;
-  save_folder(load_transformer(golden("gpt2"), {}), golden("gpt2"), folder.path() / "saved");
+  write_folder(load_transformer(golden_model("gpt2"), {}), golden_model("gpt2"), folder.path() / "saved", {});
   const TensorFolder tensors(folder.path() / "saved");
   for (const std::string& name : tensors.names()) {
     uint32_t checksum = 0;
@@ -155,69 +147,44 @@ TEST(Folder, EveryTensorIsSavedWithItsChecksum) {
   }
 }
 
-TEST(Folder, AFailedSaveLeavesTheTargetAsItWas) {
+TEST(Folder, IsWholeOnADiskThatFailsAtAnyOperationOrTheFailureIsTold) {
   const TemporaryFolder folder;
-  fs::create_directory(folder.path() / "target");
-  folder.write("target/kept", "yes");
-  const Transformer model = load_transformer(golden("qwen2"), {});
-  EXPECT_THROW(save_folder(model, folder.path() / "no such source", folder.path() / "target"), UserError);
-  EXPECT_EQ(read_file(folder.path() / "target/kept"), "yes");
-  EXPECT_FALSE(fs::exists(folder.path() / "target.tmp"));
-}
-
-// Whatever fails, and a save after it is not hindered by what the failure left.
-TEST(Folder, ADiskThatFailsAtAnyOperationLeavesTheOldModelOrTheNewOne) {
-  const TemporaryFolder folder;
-  const fs::path target = folder.path() / "model";
-  const Transformer old_model = load_transformer(golden("llama_tied"), {}),
-                    new_model = load_transformer(golden("llama_tied"), {});
-  new_model.weights().final_norm.fill_(3.0);
-  const auto save = [&](const Transformer& model, FileSystem& files) {
-    save_folder(model, golden("llama_tied"), target, {.max_shard_bytes = 30'000}, files);
+  const Transformer model = load_transformer(golden_model("llama_tied"), {});
+  const auto save = [&](const std::string& name, FileSystem& files) {
+    write_folder(model, golden_model("llama_tied"), folder.path() / name, {.max_shard_bytes = 30'000}, files);
   };
-  save(old_model, unsynced_disk());
   FaultyFileSystem counting({}, unsynced_disk());
-  save(old_model, counting);
+  save("counted", counting);
   for (const Fault::Kind kind : {Fault::Kind::kFails, Fault::Kind::kFailsForGood, Fault::Kind::kDiskIsFull}) {
     for (int64_t at = 0; at < counting.operations(); ++at) {
+      const std::string name = std::to_string(static_cast<int>(kind)) + "_" + std::to_string(at);
       FaultyFileSystem files({.kind = kind, .at = at, .error = ENOSPC}, unsynced_disk());
       try {
-        save(new_model, files);
+        save(name, files);
+        EXPECT_TRUE(equal(load_transformer(folder.path() / name, {}).weights(), model.weights())) << name;
       } catch (const UserError& error) {
-        EXPECT_THAT(error.what(), HasSubstr(folder.path().string())) << at;
+        EXPECT_THAT(error.what(), HasSubstr(folder.path().string())) << name;
       }
-      const Weights weights = load_transformer(target, {}).weights();
-      EXPECT_TRUE(equal(weights, old_model.weights()) || equal(weights, new_model.weights())) << at;
-      save(old_model, unsynced_disk());
     }
   }
 }
 
 TEST(Folder, SavingKeepsTheTokenizerAndUnknownKeysOfTheConfig) {
   const TemporaryFolder folder;
-  fs::copy(golden("qwen2"), folder.path() / "source");
+  fs::copy(golden_model("qwen2"), folder.path() / "source");
   folder.write("source/tokenizer.json", "{\"a\": 1}");
-  save_folder(load_transformer(folder.path() / "source", {}), folder.path() / "source", folder.path() / "saved");
+  write_folder(load_transformer(folder.path() / "source", {}), folder.path() / "source", folder.path() / "saved", {});
   EXPECT_EQ(read_file(folder.path() / "saved/tokenizer.json"), "{\"a\": 1}");
   const Json config = read_json(folder.path() / "saved/config.json");
   EXPECT_EQ(config["max_window_layers"], 28);
   EXPECT_EQ(config["dtype"], "float32");
-  EXPECT_FALSE(fs::exists(folder.path() / "saved.tmp"));
-}
-
-TEST(Folder, SavingOverTheSourceReplacesIt) {
-  const TemporaryFolder folder;
-  fs::copy(golden("llama_tied"), folder.path() / "model");
-  const Transformer model = load_transformer(folder.path() / "model", {});
-  model.weights().final_norm.fill_(3.0);
-  save_folder(model, folder.path() / "model", folder.path() / "model");
-  EXPECT_TRUE(equal(load_transformer(folder.path() / "model", {}).weights(), model.weights()));
 }
 
 TEST(Folder, RandomWeightsRepeatWithTheSeedAndHaveTheConfiguredSpread) {
   const LoadOptions options{.random_init = true, .seed = 5};
-  const Transformer first = load_transformer(golden("qwen2"), options), again = load_transformer(golden("qwen2"), options);
-  const Transformer other = load_transformer(golden("qwen2"), {.random_init = true, .seed = 6});
+  const Transformer first = load_transformer(golden_model("qwen2"), options),
+                    again = load_transformer(golden_model("qwen2"), options);
+  const Transformer other = load_transformer(golden_model("qwen2"), {.random_init = true, .seed = 6});
   EXPECT_TRUE(equal(first.weights(), again.weights()));
   EXPECT_FALSE(equal(first.weights(), other.weights()));
   EXPECT_NEAR(first.weights().embedding.std().item<double>(), 0.2, 0.02);
@@ -229,28 +196,28 @@ TEST(Folder, RandomWeightsRepeatWithTheSeedAndHaveTheConfiguredSpread) {
 }
 
 TEST(Folder, TrainableWeightsNeedAGradient) {
-  const Transformer model = load_transformer(golden("qwen2"), {.trainable = true});
+  const Transformer model = load_transformer(golden_model("qwen2"), {.trainable = true});
   for (const auto& [name, tensor] : model.weights().named()) EXPECT_TRUE(tensor.requires_grad() && tensor.is_leaf()) << name;
 }
 
 TEST(Folder, OperandsOfAFrozenModelAreLoadedInItsPrecision) {
   const LoadOptions options{.compute = {Precision::kBfloat16}, .narrow_operands = true};
   for (const char* name : {"llama_tied", "llama_gqa"}) {
-    const Weights weights = load_transformer(golden(name), options).weights();
+    const Weights weights = load_transformer(golden_model(name), options).weights();
     EXPECT_EQ(weights.head.is_same(weights.embedding), std::string(name) == "llama_tied");
     for (const auto& [key, tensor] : weights.named())
       EXPECT_EQ(tensor.scalar_type(), tensor.dim() > 1 ? at::kBFloat16 : at::kFloat) << key;
   }
-  EXPECT_EQ(load_transformer(golden("gpt2"), options).weights().positions.scalar_type(), at::kFloat);
+  EXPECT_EQ(load_transformer(golden_model("gpt2"), options).weights().positions.scalar_type(), at::kFloat);
 }
 
 TEST(Folder, NewValueHeadIsZeroAndIsSavedAsASequenceClassifier) {
   const TemporaryFolder folder;
-  const Transformer critic = load_transformer(golden("llama_gqa"), {.head = Head::kValue});
+  const Transformer critic = load_transformer(golden_model("llama_gqa"), {.head = Head::kValue});
   EXPECT_FALSE(critic.weights().head.defined());
   EXPECT_TRUE(critic.weights().value_head.eq(0.0).all().item<bool>());
   critic.weights().value_head.fill_(0.5);
-  save_folder(critic, golden("llama_gqa"), folder.path() / "critic");
+  write_folder(critic, golden_model("llama_gqa"), folder.path() / "critic", {});
   EXPECT_EQ(read_json(folder.path() / "critic/config.json")["architectures"][0], "LlamaForSequenceClassification");
   const Transformer again = load_transformer(folder.path() / "critic", {.head = Head::kValue});
   EXPECT_TRUE(equal(again.weights(), critic.weights()));
@@ -280,7 +247,7 @@ TEST(Folder, TensorsWithoutThePrefixOfTheFamilyAreRead) {
   ModelCopy model("qwen2");
   for (auto& [name, tensor] : model.tensors) name = name.substr(std::string("model.").size());
   write_safetensors(model.folder.path() / "model.safetensors", model.tensors);
-  EXPECT_TRUE(equal(load_transformer(model.folder.path(), {}).weights(), load_transformer(golden("qwen2"), {}).weights()));
+  EXPECT_TRUE(equal(load_transformer(model.folder.path(), {}).weights(), load_transformer(golden_model("qwen2"), {}).weights()));
 }
 
 TEST(Folder, BuffersThatCanBeComputedAreSkipped) {
@@ -291,7 +258,7 @@ TEST(Folder, BuffersThatCanBeComputedAreSkipped) {
 }
 
 TEST(Folder, FreshNormsOfGemmaCountFromOne) {
-  const Transformer model = load_transformer(golden("gemma2"), {.random_init = true});
+  const Transformer model = load_transformer(golden_model("gemma2"), {.random_init = true});
   EXPECT_TRUE(model.weights().final_norm.eq(0.0).all().item<bool>());
 }
 
@@ -303,18 +270,19 @@ TEST(Folder, LeftOverTensorIsNamed) {
 
 TEST(Folder, ACriticIsNoLanguageModel) {
   const TemporaryFolder folder;
-  save_folder(load_transformer(golden("llama_tied"), {.head = Head::kValue}), golden("llama_tied"), folder.path() / "critic");
+  write_folder(load_transformer(golden_model("llama_tied"), {.head = Head::kValue}), golden_model("llama_tied"),
+               folder.path() / "critic", {});
   EXPECT_THAT(message_of<UserError>([&] { load_transformer(folder.path() / "critic", {}); }), HasSubstr("head = \"value\""));
 }
 
 TEST_P(EveryModel, WithBothHeadsIsSavedAndLoadedWhole) {
   const TemporaryFolder folder;
-  const Transformer both = load_transformer(golden(GetParam()), {.head = Head::kPolicyAndValue});
+  const Transformer both = load_transformer(golden_model(GetParam()), {.head = Head::kPolicyAndValue});
   both.weights().value_head.fill_(0.5);
-  save_folder(both, golden(GetParam()), folder.path() / "both");
+  write_folder(both, golden_model(GetParam()), folder.path() / "both", {});
   EXPECT_TRUE(equal(load_transformer(folder.path() / "both", {.head = Head::kPolicyAndValue}).weights(), both.weights()));
   const Transformer policy = load_transformer(folder.path() / "both", {});
-  EXPECT_TRUE(equal(policy.weights(), load_transformer(golden(GetParam()), {}).weights()));
+  EXPECT_TRUE(equal(policy.weights(), load_transformer(golden_model(GetParam()), {}).weights()));
 }
 
 TEST(Folder, TiedModelMayHoldACopyOfItsEmbeddingButNotAnotherOne) {
@@ -324,6 +292,12 @@ TEST(Folder, TiedModelMayHoldACopyOfItsEmbeddingButNotAnotherOne) {
   EXPECT_NO_THROW(load_transformer(model.folder.path(), {}));
   model.tensors.back().second.add_(1.0);
   EXPECT_THAT(model.load_error(), HasSubstr("tie_word_embeddings"));
+}
+
+TEST(Folder, AHeadThatIsMissingMayBeTheEmbedding) {
+  ModelCopy model("llama_gqa");
+  std::erase_if(model.tensors, [](const auto& tensor) { return tensor.first == "lm_head.weight"; });
+  EXPECT_THAT(model.load_error(), HasSubstr("set tie_word_embeddings to true"));
 }
 
 }  // namespace

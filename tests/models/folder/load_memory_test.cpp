@@ -9,7 +9,8 @@
 
 #include "base/json/json.h"
 #include "models/folder/folder.h"
-#include "tests/source_folder.h"
+#include "tests/models/golden_models.h"
+#include "tests/models/tensors.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::models::load_memory_test {
@@ -75,12 +76,12 @@ double peak_bytes() {
   const double size = static_cast<double>(kParameters) * static_cast<double>(c10::elementSize(dtype));
   const double ratio = (peak_bytes() - before) / size;
   std::fprintf(stderr, "peak / size of the model = %.3f\n", ratio);
-  std::exit(model.weights().parameter_count() == kParameters && ratio > 0.5 && ratio <= 1.1 ? 0 : 1);
+  std::exit(parameter_count(model.weights()) == kParameters && ratio > 0.5 && ratio <= 1.1 ? 0 : 1);
 }
 
 TEST(LoadMemoryDeathTest, PeakIsTheModelInItsComputeTypeAndATenth) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // starts the program anew
-  const fs::path small = fs::path(tests::source_folder()) / "tests/golden/models/qwen2";
+  const fs::path small = golden_model("qwen2");
   const std::vector<std::tuple<const char*, int64_t, at::ScalarType>> cases{{"BF16", 2, at::kFloat}, {"F32", 4, at::kBFloat16}};
   for (const auto& [stored, bytes, dtype] : cases) {
     const TemporaryFolder folder;

@@ -161,6 +161,7 @@ TEST(SafetensorsIndex, WhatIsNoIndexIsRefused) {
   EXPECT_THAT(error_of(""), HasSubstr("i.json: is not JSON"));
   EXPECT_THAT(error_of("[]"), HasSubstr("must be a JSON object"));
   EXPECT_THAT(error_of("{}"), HasSubstr("weight_map is missing"));
+  EXPECT_THAT(error_of(R"({"weight_map":{}})"), HasSubstr("weight_map names no tensor"));
   EXPECT_THAT(error_of(R"({"weight_map":["a"]})"), HasSubstr("needs an object weight_map"));
   EXPECT_THAT(error_of(R"({"weight_map":{"a":1}})"), HasSubstr("must give a file name for \"a\""));
   EXPECT_THAT(error_of(R"({"weight_map":{"a":{"b":"c"}}})"), HasSubstr("not an object"));
@@ -240,6 +241,34 @@ TEST(TensorFolder, IndexThatPromisesWhatShardsDoNotHoldIsRefused) {
 TEST(TensorFolder, FolderWithoutWeightsSaysHowToStartWithout) {
   const TemporaryFolder folder;
   EXPECT_THAT(message_of<UserError>([&] { TensorFolder{folder.path()}; }), HasSubstr("init = \"random\""));
+}
+
+TEST(TensorFolder, WeightsThatAreNotReadAreNamed) {
+  const TemporaryFolder folder;
+  const auto error = [&] { return message_of<UserError>([&] { TensorFolder{folder.path()}; }); };
+  folder.write("training_args.bin", "");
+  EXPECT_THAT(error(), HasSubstr("init = \"random\""));
+  folder.write("model-q4.gguf", "");
+  EXPECT_THAT(error(), HasSubstr("but model-q4.gguf"));
+  folder.write("pytorch_model-00001-of-00002.bin", "");
+  EXPECT_THAT(error(), AllOf(HasSubstr("but pytorch_model-00001-of-00002.bin"), HasSubstr("save_pretrained()")));
+  folder.write("model-00001-of-00002.safetensors", "");
+  EXPECT_THAT(error(), AllOf(HasSubstr("but model-00001-of-00002.safetensors"), HasSubstr("fetch the folder again")));
+  folder.write("adapter_model.safetensors", "");
+  EXPECT_THAT(error(), AllOf(HasSubstr("but adapter_model.safetensors"), HasSubstr("lora = { adapter")));
+}
+
+TEST(TensorFolder, ALinkToAFileThatIsNotThereIsSaidToBeOne) {
+  const TemporaryFolder folder;
+  fs::create_symlink("../../blobs/none", folder.path() / "model.safetensors");
+  EXPECT_THAT(message_of<UserError>([&] { TensorFolder{folder.path()}; }),
+              HasSubstr("but model.safetensors, a link to a file that is not there"));
+}
+
+TEST(TensorFolder, APointerOfGitLfsIsSaidToBeOne) {
+  const TemporaryFolder folder;
+  folder.write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 42\n");
+  EXPECT_THAT(message_of<UserError>([&] { TensorFolder{folder.path()}; }), HasSubstr("is a pointer of Git LFS"));
 }
 
 TEST(TensorFolder, NamesATensorWhoseBytesHaveChanged) {

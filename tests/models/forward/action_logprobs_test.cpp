@@ -23,6 +23,7 @@
 #include "models/layers/operand.h"
 #include "models/memory/tensor_memory.h"
 #include "tests/models/instruction_sets.h"
+#include "tests/models/tensors.h"
 
 namespace sluice::models::action_logprobs_test {
 namespace {
@@ -53,12 +54,6 @@ at::Tensor plain_logprobs(const Inputs& in, const LogprobOptions& options) {
 
 at::Tensor chosen(const at::Tensor& all, const at::Tensor& targets) { return all.gather(1, targets.unsqueeze(1)).squeeze(1); }
 
-double largest_difference(const at::Tensor& a, const at::Tensor& b) {
-  return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
-}
-
-double share(const at::Tensor& x, const at::Tensor& of) { return ((x - of).norm() / of.norm()).item<double>(); }
-
 struct Case {
   const char* name;
   LogprobOptions options;
@@ -81,8 +76,8 @@ TEST_P(ActionLogprobsOptions, ValueEntropyAndGradientsMatchPlainLogSoftmax) {
   EXPECT_LT(largest_difference(result.logprobs, expected), 2e-5);
   EXPECT_LT(largest_difference(result.entropy, entropy), 2e-5);
   const double tolerance = rounds_ ? 1e-2 : 1e-5;  // gradients of logits are rounded, too
-  EXPECT_LT(share(in.hidden.grad(), exact.hidden.grad()), tolerance);
-  EXPECT_LT(share(in.head.grad(), exact.head.grad()), tolerance);
+  EXPECT_LT(relative_distance(in.hidden.grad(), exact.hidden.grad()), tolerance);
+  EXPECT_LT(relative_distance(in.head.grad(), exact.head.grad()), tolerance);
 }
 
 TEST_P(ActionLogprobsOptions, EachAloneHasItsGradient) {
@@ -91,11 +86,11 @@ TEST_P(ActionLogprobsOptions, EachAloneHasItsGradient) {
   const at::Tensor all = plain_logprobs(exact, options_);
   action_logprobs(in.hidden, in.head, in.targets, options_).sum().backward();
   chosen(all, exact.targets).sum().backward({}, /*keep_graph=*/true);
-  EXPECT_LT(share(in.hidden.grad(), exact.hidden.grad()), tolerance);
+  EXPECT_LT(relative_distance(in.hidden.grad(), exact.hidden.grad()), tolerance);
   for (const at::Tensor* x : {&in.hidden, &exact.hidden}) x->mutable_grad().reset();
   action_logprobs_and_entropy(in.hidden, in.head, in.targets, options_).entropy.sum().backward();
   (-(all.exp() * all).sum()).backward();
-  EXPECT_LT(share(in.hidden.grad(), exact.hidden.grad()), tolerance);
+  EXPECT_LT(relative_distance(in.hidden.grad(), exact.hidden.grad()), tolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -176,7 +171,7 @@ TEST(ActionLogprobs, LargeLogitsDoNotOverflow) {
   const LogprobOptions cold{.temperature = 1e-3};
   const at::Tensor result = action_logprobs(in.hidden, in.head, in.targets, cold);
   const at::Tensor expected = chosen(plain_logprobs(exact, cold), exact.targets);
-  EXPECT_LT(share(result.detach(), expected.detach()), 1e-5);
+  EXPECT_LT(relative_distance(result.detach(), expected.detach()), 1e-5);
 }
 
 TEST(ActionLogprobs, FrozenHeadGetsNoGradient) {

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/json/json.h"
@@ -19,7 +18,8 @@
 #include "models/kernels/parallel.h"
 #include "models/layers/feed_forward/mlp.h"
 #include "tests/models/dense_reference.h"
-#include "tests/source_folder.h"
+#include "tests/models/golden_models.h"
+#include "tests/models/tensors.h"
 
 namespace sluice::models::transformer_test {
 namespace {
@@ -239,25 +239,13 @@ TEST(Transformer, SampleLongerThanTheTableOfPositionsIsABug) {
   EXPECT_THROW(model.hidden_states(tokens, std::vector<int64_t>{0, 5}), InternalError);
 }
 
-const std::string kGolden = std::string(tests::source_folder()) + "/tests/golden/models/";
-
-// Every folder with numbers that transformers wrote; see tests/oracles/transformer_reference.py.
-std::vector<std::string> golden_models() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kGolden)) {
-    if (std::filesystem::exists(entry.path() / "expected.json")) names.push_back(entry.path().filename().string());
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
 class TransformerOracle : public ::testing::TestWithParam<std::string> {
  protected:
-  Transformer load(const LoadOptions& options) const { return load_transformer(kGolden + GetParam(), options); }
+  Transformer load(const LoadOptions& options) const { return load_transformer(golden_model(GetParam()), options); }
 
   at::Tensor numbers(const char* key) const { return at::tensor(expected_[key].get<std::vector<float>>()); }
 
-  Json expected_ = read_json(kGolden + GetParam() + "/expected.json");
+  Json expected_ = read_json(golden_model(GetParam()) / "expected.json");
   Batch batch_{at::tensor(expected_["tokens"].get<std::vector<int64_t>>()),
                expected_["sample_offsets"].get<std::vector<int64_t>>()};
 };
@@ -302,8 +290,7 @@ INSTANTIATE_TEST_SUITE_P(Models, TransformerOracle, ::testing::ValuesIn(golden_m
 TEST(TransformerOracles, CoverEveryFamily) { EXPECT_GE(golden_models().size(), 38u); }
 
 TEST(Weights, CloneSharesNothingAndStaysTied) {
-  const Transformer model =
-      load_transformer(std::string(tests::source_folder()) + "/tests/golden/models/llama_tied", {.trainable = true});
+  const Transformer model = load_transformer(golden_model("llama_tied"), {.trainable = true});
   Weights copy = model.weights().clone();
   EXPECT_TRUE(copy.head.is_same(copy.embedding));
   EXPECT_FALSE(copy.embedding.requires_grad());
@@ -311,7 +298,7 @@ TEST(Weights, CloneSharesNothingAndStaysTied) {
   EXPECT_GT(model.weights().embedding.abs().sum().item<float>(), 0.0f);
   copy.copy_from(model.weights());
   EXPECT_TRUE(copy.embedding.equal(model.weights().embedding));
-  EXPECT_EQ(copy.parameter_count(), 48 * 32 + 2 * (2 * 32 + 2 * 32 * 32 + 2 * 16 * 32 + 3 * 32 * 40) + 32);
+  EXPECT_EQ(parameter_count(copy), 48 * 32 + 2 * (2 * 32 + 2 * 32 * 32 + 2 * 16 * 32 + 3 * 32 * 40) + 32);
 }
 
 }  // namespace

@@ -11,13 +11,10 @@
 
 #include "models/kernels/training_kernels.h"
 #include "tests/models/instruction_sets.h"
+#include "tests/models/tensors.h"
 
 namespace sluice::models::activation_kernels_test {
 namespace {
-
-double largest_difference(const at::Tensor& a, const at::Tensor& b) {
-  return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
-}
 
 at::Tensor activated(const at::Tensor& x, Activation activation) {
   if (activation == Activation::kSilu) return at::silu(x);

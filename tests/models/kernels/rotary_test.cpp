@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
-#include "tests/source_folder.h"
+#include "tests/golden.h"
 
 namespace sluice::models::rotary_test {
 namespace {
@@ -44,7 +44,7 @@ ModelConfig config_of(const Json& golden) {
 
 // Numbers that transformers wrote; see tests/oracles/rotary_reference.py.
 TEST(RotaryTable, MatchesHuggingFaceForEveryKindOfScaling) {
-  const Json cases = read_json(std::string(tests::source_folder()) + "/tests/golden/models/rotary.json");
+  const Json cases = read_json(golden_path("models/rotary.json"));
   ASSERT_EQ(cases.size(), 12u);
   for (const Json& golden : cases) {
     for (const Json& shown : golden["tables"]) {

@@ -23,13 +23,12 @@
 
 #include "models/kernels/parallel.h"
 #include "tests/models/instruction_sets.h"
+#include "tests/models/tensors.h"
 
 namespace sluice::models::row_kernels_test {
 namespace {
 
 float* data(const at::Tensor& tensor) { return tensor.mutable_data_ptr<float>(); }
-
-double distance(const at::Tensor& ours, const at::Tensor& theirs) { return (ours - theirs).abs().max().item<double>(); }
 
 // In double precision, by the definition.
 at::Tensor normalized(NormKind kind, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon) {
@@ -50,7 +49,7 @@ TEST(Normalize, AgreesWithTheDefinitionForAllKindsWidthsAndMachines) {
             .kind = kind, .weight = data(weight), .bias = kind == NormKind::kLayer ? data(bias) : nullptr, .epsilon = 1e-3};
         const at::Tensor out = at::zeros_like(x);
         normalize(norm, data(x), 7, size, {.wide = data(out)}, set);
-        EXPECT_LT(distance(out, expected), 2e-5) << size;
+        EXPECT_LT(largest_difference(out, expected), 2e-5) << size;
         normalize(norm, data(x), 7, size, {.wide = data(x)}, set);
         EXPECT_TRUE(x.equal(out)) << "in place, " << size;
       }
@@ -61,7 +60,7 @@ TEST(Normalize, LayerNormOfARowFarFromZeroKeepsItsDigits) {
   const at::Tensor x = at::randn({3, 200}, at::kFloat).add_(1000), weight = at::ones({200}, at::kFloat);
   const at::Tensor out = at::zeros_like(x);
   normalize({.kind = NormKind::kLayer, .weight = data(weight), .epsilon = 1e-5}, data(x), 3, 200, {.wide = data(out)});
-  EXPECT_LT(distance(out, normalized(NormKind::kLayer, x, weight, at::zeros({200}), 1e-5)), 1e-3);
+  EXPECT_LT(largest_difference(out, normalized(NormKind::kLayer, x, weight, at::zeros({200}), 1e-5)), 1e-3);
 }
 
 at::Tensor activated(Activation kind, const at::Tensor& x) {
@@ -85,8 +84,8 @@ TEST(Activate, AgreesWithATenInDoublePrecision) {
       at::Tensor plain = x.clone(), gated = x.clone();
       activate(kind, data(x), nullptr, x.numel(), 1, x.numel(), {.wide = data(plain)}, set);
       activate(kind, data(x), data(up), x.numel(), 1, x.numel(), {.wide = data(gated)}, set);
-      EXPECT_LT(distance(plain / (1 + x.abs()), expected / (1 + x.abs())), 3e-7) << static_cast<int>(kind);
-      EXPECT_LT(distance(gated / (1 + x.abs()), expected * up / (1 + x.abs())), 1e-6) << static_cast<int>(kind);
+      EXPECT_LT(largest_difference(plain / (1 + x.abs()), expected / (1 + x.abs())), 3e-7) << static_cast<int>(kind);
+      EXPECT_LT(largest_difference(gated / (1 + x.abs()), expected * up / (1 + x.abs())), 1e-6) << static_cast<int>(kind);
     }
 }
 

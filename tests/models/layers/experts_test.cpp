@@ -20,7 +20,7 @@
 #include "tests/models/activation_peak.h"
 #include "tests/models/allocation_counter.h"
 #include "tests/models/dense_reference.h"
-#include "tests/source_folder.h"
+#include "tests/models/golden_models.h"
 
 namespace sluice::models::experts_test {
 namespace {
@@ -192,7 +192,7 @@ TEST(Experts, AreCountedAmongTheParametersThatATokenGoesThrough) {
 }
 
 TEST(Experts, HaveNoAdaptersButAttentionAndTheSharedOneHave) {
-  Transformer model = load_transformer(std::string(tests::source_folder()) + "/tests/golden/models/qwen2_moe", {});
+  Transformer model = load_transformer(golden_model("qwen2_moe"), {});
   std::set<std::string> modules;
   for (const AdaptableMatrix& matrix : adaptable_matrices(model.weights()))
     if (matrix.name.starts_with("model.layers.1.")) modules.insert(matrix.name.substr(15));
@@ -203,7 +203,7 @@ TEST(Experts, HaveNoAdaptersButAttentionAndTheSharedOneHave) {
 // Of Qwen3-MoE, PEFT makes experts of the names of an MLP.
 TEST(Experts, LeaveAdaptersToTheMlpsOfOtherLayersWherePeftFindsThem) {
   const auto of_mlps = [](const char* folder) {
-    Transformer model = load_transformer(std::string(tests::source_folder()) + "/tests/golden/models/" + folder, {});
+    Transformer model = load_transformer(golden_model(folder), {});
     std::set<std::string> modules;
     for (const AdaptableMatrix& matrix : adaptable_matrices(model.weights()))
       if (matrix.name.starts_with("model.layers.0.mlp.")) modules.insert(matrix.name.substr(19));

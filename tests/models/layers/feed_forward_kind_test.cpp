@@ -101,7 +101,7 @@ at::Tensor dense_hidden(const ModelConfig& c, const Weights& weights, const std:
 
 TEST_P(KindOfFeedForward, IsSavedUnderItsOwnNamesAndLoadedAgain) {
   const Transformer model = fresh();
-  save_folder(model, folder_.path(), folder_.path() / "saved");
+  write_folder(model, folder_.path(), folder_.path() / "saved", {});
   const TensorFolder file(folder_.path() / "saved");
   const LayerWeights& layer = model.weights().layers[1];
   EXPECT_TRUE(file.read("model.layers.1.mlp.left.gate_proj.weight", {160, 96}).equal(layer.feed_forward[0].weight));

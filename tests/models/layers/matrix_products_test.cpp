@@ -10,13 +10,10 @@
 #include "base/error.h"
 #include "models/kernels/parallel.h"
 #include "models/layers/operand.h"
+#include "tests/models/tensors.h"
 
 namespace sluice::models::matrix_products_test {
 namespace {
-
-double largest_difference(const at::Tensor& a, const at::Tensor& b) {
-  return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
-}
 
 at::Tensor exact(const at::Tensor& x) { return x.to(at::kDouble); }
 

@@ -12,11 +12,10 @@
 #include "models/kernels/parallel.h"
 #include "models/kernels/training_kernels.h"
 #include "tests/models/instruction_sets.h"
+#include "tests/models/tensors.h"
 
 namespace sluice::models::norm_test {
 namespace {
-
-double largest_difference(const at::Tensor& a, const at::Tensor& b) { return (a.to(at::kDouble) - b).abs().max().item<double>(); }
 
 at::Tensor parameter(at::IntArrayRef shape) { return at::randn(shape).set_requires_grad(true); }
 

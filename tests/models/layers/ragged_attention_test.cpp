@@ -26,6 +26,7 @@
 #include "models/layers/gradient.h"
 #include "models/layers/operand.h"
 #include "tests/models/instruction_sets.h"
+#include "tests/models/tensors.h"
 
 namespace sluice::models::ragged_attention_test {
 namespace {
@@ -107,10 +108,6 @@ at::Tensor attend(const Inputs& in, const ModelConfig& config, const Offsets& of
     return at::Tensor();
   });
   return out;
-}
-
-double largest_difference(const at::Tensor& a, const at::Tensor& b) {
-  return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
 }
 
 struct Case {

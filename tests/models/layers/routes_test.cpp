@@ -23,6 +23,7 @@
 #include "models/layers/feed_forward/routing.h"
 #include "models/portable/hidden_states.h"
 #include "tests/models/dense_reference.h"
+#include "tests/models/tensors.h"
 
 namespace sluice::models::routes_test {
 namespace {
@@ -191,11 +192,11 @@ TEST_P(Replayed, TrainsAsLibTorchsOperatorsDo) {
                               {.precision = precision, .checkpointing = recomputes, .routers = there, .routes = routes});
   const double rounding = precision == Precision::kFloat32 ? 1e-4 : 4e-2;  // of two layers
   const double tolerance = rounding * static_cast<double>(config.layers) / 2;
-  const auto distance = [](const at::Tensor& a, const at::Tensor& b) { return ((a - b).norm() / b.norm()).item<double>(); };
-  EXPECT_LT(distance(ours, theirs), tolerance);
+  EXPECT_LT(relative_distance(ours, theirs), tolerance);
   {
     const at::NoGradGuard no_gradient;
-    EXPECT_GT(distance(kernels.hidden_states(tokens, kSamples), ours), 10 * rounding) << "the routers would choose the same";
+    EXPECT_GT(relative_distance(kernels.hidden_states(tokens, kSamples), ours), 10 * rounding)
+        << "the routers would choose the same";
   }
   (ours * loss).sum().backward();
   (theirs * loss).sum().backward();
@@ -203,7 +204,8 @@ TEST_P(Replayed, TrainsAsLibTorchsOperatorsDo) {
     for (size_t i = 0; i < others.layers[l].feed_forward.size(); ++i) {
       const at::Tensor expected = others.layers[l].feed_forward[i].weight.grad();
       if (precision == Precision::kFloat32 || expected.norm().item<double>() > 1e-2) {
-        EXPECT_LT(distance(kernels.weights().layers[l].feed_forward[i].weight.grad(), expected), tolerance) << l << " " << i;
+        EXPECT_LT(relative_distance(kernels.weights().layers[l].feed_forward[i].weight.grad(), expected), tolerance)
+            << l << " " << i;
       }
     }
   }

@@ -104,7 +104,7 @@ TEST_P(LibraryDecoder, LogitsAreThoseOfTheDenseModel) {
 }
 
 TEST_P(LibraryDecoder, ByAKernelOfOursTheyAreTheSame) {
-  EXPECT_LT(distance_from_dense(reference::random_weights(config_), Precision::kFloat32, DecodeKernels::kOwnAttention), 1e-4);
+  EXPECT_LT(distance_from_dense(reference::random_weights(config_), Precision::kFloat32, DecodeKernels::kOwn), 1e-4);
 }
 
 // Through all experts: rounding might send a token to another one.

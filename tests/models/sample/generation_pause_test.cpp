@@ -7,25 +7,12 @@
 #include "base/error.h"
 #include "models/sample/generation.h"
 #include "tests/models/dense_reference.h"
+#include "tests/models/sample/requests.h"
 
 namespace sluice::models::generation_pause_test {
 namespace {
 
 const ModelConfig kConfig = reference::small_config();
-const GenerationLimits kLimits = {.max_running_samples = 4, .max_step_tokens = 64, .kv_block_size = 16, .kv_blocks = 40};
-
-std::vector<int64_t> prompt_of(uint64_t id, int64_t length) {
-  std::vector<int64_t> prompt;
-  for (int64_t i = 0; i < length; ++i) prompt.push_back((static_cast<int64_t>(id) * 13 + i * 5) % kConfig.vocab_size);
-  return prompt;
-}
-
-SampleRequest request(uint64_t id, int64_t prompt_length, int64_t max_new_tokens) {
-  return {.id = id,
-          .prompt = prompt_of(id, prompt_length),
-          .max_new_tokens = max_new_tokens,
-          .stream = RandomStream(9, 1, 0, static_cast<uint32_t>(id))};
-}
 
 // All samples of an engine, in the order in which they end.
 std::vector<SampleResult> finished(GenerationEngine& engine, const PackedWeights& weights) {
@@ -69,7 +56,7 @@ TEST(GenerationPause, LogProbabilitiesBehindWhatWasGivenAreThoseOfTheDenseModel)
   const Weights weights = reference::random_weights(kConfig, 0.15);
   const PackedWeights packed(weights);
   const std::vector<int64_t> given{4, 9, 2, 30};
-  for (const SampleResult& result : played({request(1, 6, 20), request(2, 3, 20)}, packed, kLimits, given, 2)) {
+  for (const SampleResult& result : played({request_of(1, 6, 20), request_of(2, 3, 20)}, packed, kLimits, given, 2)) {
     ASSERT_EQ(result.tokens.size(), 20u);
     ASSERT_EQ(result.logprobs.size(), 16u);
     ASSERT_EQ(result.given.size(), 1u);
@@ -91,7 +78,7 @@ TEST(GenerationPause, LogProbabilitiesBehindWhatWasGivenAreThoseOfTheDenseModel)
 TEST(GenerationPause, HowLongASampleWaitsAndBesideWhomChangesNothing) {
   const PackedWeights weights(reference::random_weights(kConfig, 0.15));
   std::vector<SampleRequest> requests;
-  for (uint64_t id = 0; id < 9; ++id) requests.push_back(request(id, 1 + static_cast<int64_t>(id) * 4, 30));
+  for (uint64_t id = 0; id < 9; ++id) requests.push_back(request_of(id, 1 + static_cast<int64_t>(id) * 4, 30));
   const std::vector<int64_t> given{7, 7, 1};
   const auto at_once = played(requests, weights, kLimits, given, 0);
   const GenerationLimits narrow{.max_running_samples = 2, .max_step_tokens = 3, .kv_block_size = 32, .kv_blocks = 5};
@@ -107,9 +94,9 @@ TEST(GenerationPause, HowLongASampleWaitsAndBesideWhomChangesNothing) {
 TEST(GenerationPause, WithoutTokensASampleGoesOnAsIfItHadNotPaused) {
   const PackedWeights weights(reference::random_weights(kConfig, 0.15));
   GenerationEngine engine(kConfig, {.sampling = {.temperature = 0.8}}, kLimits);
-  engine.submit(request(3, 5, 20));
+  engine.submit(request_of(3, 5, 20));
   const std::vector<SampleResult> results = finished(engine, weights);
-  const auto paused = played({request(3, 5, 20)}, weights, kLimits, {}, 2);
+  const auto paused = played({request_of(3, 5, 20)}, weights, kLimits, {}, 2);
   EXPECT_EQ(paused[0].tokens, results[0].tokens);
   EXPECT_EQ(paused[0].logprobs, results[0].logprobs);
   EXPECT_TRUE(paused[0].given.empty());
@@ -119,8 +106,8 @@ TEST(GenerationPause, APausedSampleHoldsItsPlaceAndCostsNothing) {
   const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, {.max_running_samples = 1, .max_step_tokens = 64, .kv_block_size = 16, .kv_blocks = 40});
   engine.set_judge([](uint64_t id, std::span<const int64_t>) { return id == 1 ? Next::kPauses : Next::kEnds; });
-  engine.submit(request(1, 4, 10));
-  engine.submit(request(2, 4, 10));
+  engine.submit(request_of(1, 4, 10));
+  engine.submit(request_of(2, 4, 10));
   engine.step(weights);
   EXPECT_TRUE(engine.step(weights).empty());
   EXPECT_EQ(engine.last_step().prompt_tokens + engine.last_step().sampled_tokens, 0);
@@ -138,7 +125,7 @@ TEST(GenerationPause, WhatIsGivenMustLeaveRoomAndBeOfTheVocabulary) {
   const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, kLimits);
   engine.set_judge([](uint64_t, std::span<const int64_t>) { return Next::kPauses; });
-  engine.submit(request(1, 4, 5));
+  engine.submit(request_of(1, 4, 5));
   EXPECT_THROW(engine.resume(1, {}), InternalError);  // it has not paused
   engine.step(weights);
   EXPECT_THROW(engine.resume(1, std::vector<int64_t>(4, 1)), InternalError);
@@ -151,11 +138,11 @@ TEST(GenerationPause, WhatIsGivenMustLeaveRoomAndBeOfTheVocabulary) {
 TEST(GenerationPause, AGreedySampleTakesTheLikeliestTokensBesideOthersThatDoNot) {
   const PackedWeights weights(reference::random_weights(kConfig, 0.15));
   GenerationEngine greedy(kConfig, {.sampling = {.temperature = 0}}, kLimits), mixed(kConfig, {}, kLimits);
-  greedy.submit(request(1, 6, 20));
-  SampleRequest likeliest = request(1, 6, 20);
+  greedy.submit(request_of(1, 6, 20));
+  SampleRequest likeliest = request_of(1, 6, 20);
   likeliest.greedy = true;
   mixed.submit(likeliest);
-  mixed.submit(request(2, 6, 20));
+  mixed.submit(request_of(2, 6, 20));
   const std::vector<SampleResult> expected = finished(greedy, weights);
   std::vector<SampleResult> results = finished(mixed, weights);
   std::ranges::sort(results, {}, &SampleResult::id);

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "tests/models/dense_reference.h"
+#include "tests/models/sample/requests.h"
 
 namespace sluice::models::generation_test {
 namespace {
@@ -16,20 +18,6 @@ namespace {
 using ::testing::HasSubstr;
 
 const ModelConfig kConfig = reference::small_config();
-const GenerationLimits kLimits = {.max_running_samples = 4, .max_step_tokens = 64, .kv_block_size = 16, .kv_blocks = 40};
-
-std::vector<int64_t> prompt_of(uint64_t id, int64_t length) {
-  std::vector<int64_t> prompt;
-  for (int64_t i = 0; i < length; ++i) prompt.push_back((static_cast<int64_t>(id) * 13 + i * 5) % kConfig.vocab_size);
-  return prompt;
-}
-
-SampleRequest request(uint64_t id, int64_t prompt_length, int64_t max_new_tokens) {
-  return {.id = id,
-          .prompt = prompt_of(id, prompt_length),
-          .max_new_tokens = max_new_tokens,
-          .stream = RandomStream(9, 1, 0, static_cast<uint32_t>(id))};
-}
 
 std::vector<SampleResult> finish(GenerationEngine& engine, const PackedWeights& weights) {
   std::vector<SampleResult> results;
@@ -55,7 +43,7 @@ TEST(Generation, GreedyTokensAreThoseOfTheDenseModel) {
   const Weights weights = reference::random_weights(kConfig);
   const PackedWeights packed(weights);
   GenerationEngine engine(kConfig, {.sampling = {.temperature = 0}}, kLimits);
-  engine.submit(request(1, 6, 20));
+  engine.submit(request_of(1, 6, 20));
   const SampleResult result = finish(engine, packed)[0];
   std::vector<int64_t> tokens = prompt_of(1, 6);
   for (size_t i = 0; i < 20; ++i) {
@@ -71,7 +59,7 @@ TEST(Generation, LogProbabilitiesAreThoseOfTheDenseModelAtTheSamplingTemperature
   const Weights weights = reference::random_weights(kConfig, 0.15);
   const PackedWeights packed(weights);
   GenerationEngine engine(kConfig, {.sampling = {.temperature = 0.7, .top_k = 10, .top_p = 0.9}}, kLimits);
-  for (uint64_t id = 0; id < 6; ++id) engine.submit(request(id, 3 + static_cast<int64_t>(id), 15));
+  for (uint64_t id = 0; id < 6; ++id) engine.submit(request_of(id, 3 + static_cast<int64_t>(id), 15));
   for (const SampleResult& result : finish(engine, packed)) {
     std::vector<int64_t> tokens = prompt_of(result.id, 3 + static_cast<int64_t>(result.id));
     const int64_t first = static_cast<int64_t>(tokens.size()) - 1;
@@ -91,7 +79,7 @@ TEST(Generation, ASampleDoesNotDependOnWhatItRunsBeside) {
     std::vector<SampleRequest> requests;
     const uint64_t count = 1 + random.below(20);
     for (uint64_t id = 0; id < count; ++id)
-      requests.push_back(request(id, 1 + static_cast<int64_t>(random.below(50)), 1 + static_cast<int64_t>(random.below(40))));
+      requests.push_back(request_of(id, 1 + static_cast<int64_t>(random.below(50)), 1 + static_cast<int64_t>(random.below(40))));
 
     const int64_t places = 1 + static_cast<int64_t>(random.below(7));
     GenerationEngine together(kConfig, options,
@@ -121,7 +109,7 @@ TEST(Generation, ASampleEndsWithTheEndOfSequenceThatItSampled) {
   std::vector<int64_t> half;
   for (int64_t id = 0; id < kConfig.vocab_size; id += 2) half.push_back(id);
   GenerationEngine engine(kConfig, {.end_of_sequence = half}, kLimits);
-  for (uint64_t id = 0; id < 20; ++id) engine.submit(request(id, 4, 60));
+  for (uint64_t id = 0; id < 20; ++id) engine.submit(request_of(id, 4, 60));
   const auto results = finish(engine, weights);
   for (const SampleResult& result : results) {
     EXPECT_EQ(result.tokens.size(), result.logprobs.size());
@@ -131,12 +119,22 @@ TEST(Generation, ASampleEndsWithTheEndOfSequenceThatItSampled) {
   }
 }
 
+TEST(Generation, AnEndOfSequenceIsOneAlsoWhereTheJudgeEndsTheSample) {
+  const PackedWeights weights(reference::random_weights(kConfig, 0.05));
+  std::vector<int64_t> all(static_cast<size_t>(kConfig.vocab_size));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  GenerationEngine engine(kConfig, {.end_of_sequence = all}, kLimits);
+  engine.set_judge([](uint64_t, std::span<const int64_t>) { return Next::kEnds; });
+  engine.submit(request_of(0, 4, 60));
+  EXPECT_EQ(finish(engine, weights)[0].finish, FinishReason::kEndOfSequence);
+}
+
 TEST(Generation, APlaceIsRefilledInTheStepAfterItWasFreed) {
   const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, {.max_running_samples = 2, .max_step_tokens = 64, .kv_block_size = 16, .kv_blocks = 40});
-  engine.submit(request(0, 4, 10));
-  engine.submit(request(1, 4, 3));
-  engine.submit(request(2, 4, 10));
+  engine.submit(request_of(0, 4, 10));
+  engine.submit(request_of(1, 4, 3));
+  engine.submit(request_of(2, 4, 10));
   EXPECT_EQ(engine.waiting(), 3);
   std::vector<uint64_t> order;
   int steps = 0;
@@ -149,8 +147,8 @@ TEST(Generation, APlaceIsRefilledInTheStepAfterItWasFreed) {
 TEST(Generation, AStepTellsThePromptTokensThatItReadAndTheTokensThatItSampled) {
   const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, {.max_running_samples = 2, .max_step_tokens = 8, .kv_block_size = 16, .kv_blocks = 40});
-  engine.submit(request(0, 6, 3));
-  engine.submit(request(1, 5, 3));
+  engine.submit(request_of(0, 6, 3));
+  engine.submit(request_of(1, 5, 3));
   using Work = std::pair<int64_t, int64_t>;
   const auto step = [&] {
     engine.step(weights);
@@ -168,7 +166,7 @@ TEST(Generation, ALongPromptIsReadInPiecesOfAtMostAStepAndSaysTheSame) {
   const auto run = [&](int64_t step_tokens, int64_t& most) {
     GenerationEngine engine(kConfig, {},
                             {.max_running_samples = 4, .max_step_tokens = step_tokens, .kv_block_size = 16, .kv_blocks = 60});
-    for (uint64_t id = 0; id < 3; ++id) engine.submit(request(id, 100 + static_cast<int64_t>(id), 5));
+    for (uint64_t id = 0; id < 3; ++id) engine.submit(request_of(id, 100 + static_cast<int64_t>(id), 5));
     std::vector<SampleResult> results;
     while (!engine.idle()) {
       for (SampleResult& result : engine.step(weights)) results.push_back(std::move(result));
@@ -191,7 +189,7 @@ TEST(Generation, ALongPromptIsReadInPiecesOfAtMostAStepAndSaysTheSame) {
 TEST(Generation, SamplesStartInTheOrderOfSubmission) {
   const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, {.max_running_samples = 2, .max_step_tokens = 8, .kv_block_size = 16, .kv_blocks = 40});
-  for (uint64_t id = 0; id < 7; ++id) engine.submit(request(id, 4, 5));
+  for (uint64_t id = 0; id < 7; ++id) engine.submit(request_of(id, 4, 5));
   std::vector<uint64_t> order;
   while (!engine.idle())
     for (const SampleResult& result : engine.step(weights)) order.push_back(result.id);
@@ -201,8 +199,8 @@ TEST(Generation, SamplesStartInTheOrderOfSubmission) {
 TEST(Generation, ASampleWaitsUntilItsWorstCaseFitsTheCache) {
   const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, {.max_running_samples = 4, .max_step_tokens = 64, .kv_block_size = 16, .kv_blocks = 3});
-  engine.submit(request(0, 16, 17));  // 32 cached tokens at worst: two blocks
-  engine.submit(request(1, 16, 17));
+  engine.submit(request_of(0, 16, 17));  // 32 cached tokens at worst: two blocks
+  engine.submit(request_of(1, 16, 17));
   engine.step(weights);
   EXPECT_EQ(engine.running(), 1);
   EXPECT_EQ(engine.waiting(), 1);
@@ -213,14 +211,14 @@ TEST(Generation, ASampleWaitsUntilItsWorstCaseFitsTheCache) {
 TEST(Generation, ClearAbandonsEverythingAndFreesTheBlocks) {
   const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, kLimits);
-  for (uint64_t id = 0; id < 9; ++id) engine.submit(request(id, 20, 30));
+  for (uint64_t id = 0; id < 9; ++id) engine.submit(request_of(id, 20, 30));
   engine.step(weights);
   EXPECT_GT(engine.kv_blocks().in_use(), 0);
   engine.clear();
   EXPECT_TRUE(engine.idle());
   EXPECT_EQ(engine.kv_blocks().in_use(), 0);
   EXPECT_TRUE(engine.step(weights).empty());
-  engine.submit(request(1, 20, 3));
+  engine.submit(request_of(1, 20, 3));
   EXPECT_EQ(finish(engine, weights)[0].tokens.size(), 3u);
 }
 
@@ -228,7 +226,7 @@ TEST(Generation, NamesTheSampleWhoseLogitsAreNotFinite) {
   Weights weights = reference::random_weights(kConfig);
   weights.head[5].fill_(std::numeric_limits<float>::quiet_NaN());
   GenerationEngine engine(kConfig, {}, kLimits);
-  engine.submit(request(41, 4, 5));
+  engine.submit(request_of(41, 4, 5));
   const std::string message = user_error([&] { engine.step(PackedWeights(weights)); });
   EXPECT_THAT(message, HasSubstr("sample 41"));
   EXPECT_THAT(message, HasSubstr("logits are not finite"));
@@ -236,11 +234,11 @@ TEST(Generation, NamesTheSampleWhoseLogitsAreNotFinite) {
 
 TEST(Generation, RefusesSamplesThatCanNeverRun) {
   GenerationEngine engine(kConfig, {}, {.max_running_samples = 1, .max_step_tokens = 1, .kv_block_size = 16, .kv_blocks = 2});
-  EXPECT_THAT(user_error([&] { engine.submit(request(1, 0, 5)); }), HasSubstr("sample 1 has an empty prompt"));
-  EXPECT_THAT(user_error([&] { engine.submit(request(2, 4, 0)); }), HasSubstr("max_new_tokens must be at least 1"));
-  EXPECT_THAT(user_error([&] { engine.submit(request(3, 100, 29)); }), HasSubstr("128 positions"));
-  EXPECT_THAT(user_error([&] { engine.submit(request(4, 20, 14)); }), HasSubstr("may need 3 KV blocks"));
-  SampleRequest foreign = request(5, 4, 4);
+  EXPECT_THAT(user_error([&] { engine.submit(request_of(1, 0, 5)); }), HasSubstr("sample 1 has an empty prompt"));
+  EXPECT_THAT(user_error([&] { engine.submit(request_of(2, 4, 0)); }), HasSubstr("max_new_tokens must be at least 1"));
+  EXPECT_THAT(user_error([&] { engine.submit(request_of(3, 100, 29)); }), HasSubstr("128 positions"));
+  EXPECT_THAT(user_error([&] { engine.submit(request_of(4, 20, 14)); }), HasSubstr("may need 3 KV blocks"));
+  SampleRequest foreign = request_of(5, 4, 4);
   foreign.prompt = std::vector<int64_t>{1, 2, 37, 4};
   EXPECT_THAT(user_error([&] { engine.submit(foreign); }), HasSubstr("token id 37 is outside the vocabulary of 37"));
   EXPECT_TRUE(engine.idle());
@@ -255,22 +253,22 @@ TEST(Generation, RefusesSamplesWhoseCachedAnglesWouldChange) {
     config.rope.factor = 2;
     config.rope.short_factors = config.rope.long_factors = {1, 1, 1};
     GenerationEngine engine(config, {}, kLimits);
-    engine.submit(request(1, 40, 24));
-    const std::string message = user_error([&] { engine.submit(request(2, 40, 25)); });
+    engine.submit(request_of(1, 40, 24));
+    const std::string message = user_error([&] { engine.submit(request_of(2, 40, 25)); });
     EXPECT_THAT(message, HasSubstr("sample 2: a prompt of 40 and 25 new tokens are more than the 64"));
     EXPECT_THAT(message, HasSubstr("\"" + name + "\""));
     EXPECT_THAT(message, HasSubstr("original_max_position_embeddings = 64"));
     EXPECT_THAT(message, HasSubstr("lower max_new_tokens"));
   }
   config.rope.scaling = RopeScaling::kLinear;
-  GenerationEngine(config, {}, kLimits).submit(request(2, 40, 25));
+  GenerationEngine(config, {}, kLimits).submit(request_of(2, 40, 25));
 }
 
 TEST(Generation, ARunningSampleShowsItsTokensAsTheyAreSampled) {
   const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, {.max_running_samples = 1, .max_step_tokens = 4, .kv_block_size = 16, .kv_blocks = 40});
-  engine.submit(request(7, 6, 3));
-  engine.submit(request(8, 2, 1));
+  engine.submit(request_of(7, 6, 3));
+  engine.submit(request_of(8, 2, 1));
   std::vector<int64_t> seen;
   const auto show = [&] {
     EXPECT_TRUE(engine.step(weights).empty());

@@ -16,13 +16,12 @@
 
 #include "tests/models/instruction_sets.h"
 #include "tests/models/sample/cache_with_pool.h"
+#include "tests/models/tensors.h"
 
 namespace sluice::models::head_kernels_test {
 namespace {
 
 float* data(const at::Tensor& tensor) { return tensor.mutable_data_ptr<float>(); }
-
-double distance(const at::Tensor& ours, const at::Tensor& theirs) { return (ours - theirs).abs().max().item<double>(); }
 
 at::Tensor narrowed(const at::Tensor& x) { return x.to(at::kBFloat16); }
 Bfloat16* narrow_data(const at::Tensor& x) { return static_cast<Bfloat16*>(x.mutable_data_ptr()); }
@@ -98,7 +97,7 @@ TEST(PrepareHeads, OnlyTheFirstDimensionsOfAHeadTurnWithPartialRotaryPositions) 
       arguments.rotary = &rotary;
       prepare_heads(arguments, set);
       const at::Tensor expected = turned(before.slice(1, 0, 6), dims, h.config.rope.theta, neighbours);
-      EXPECT_LT(distance(qkv.view({3, 8, 12}).slice(1, 0, 6), expected), 1e-6) << dims;
+      EXPECT_LT(largest_difference(qkv.view({3, 8, 12}).slice(1, 0, 6), expected), 1e-6) << dims;
       EXPECT_TRUE(h.cached(true).equal(qkv.view({3, 8, 12}).slice(1, 4, 6))) << dims;
       EXPECT_TRUE(h.cached(false).equal(before.slice(1, 6))) << dims;
     }
@@ -154,8 +153,8 @@ TEST(PrepareHeads, QueriesAndKeysAreNormalisedBeforeTheyTurn) {
         arguments.query_norm = {.kind = norm, .weight = data(query_weight)};
         arguments.key_norm = {.kind = norm, .weight = data(key_weight)};
         prepare_heads(arguments, set);
-        EXPECT_LT(distance(qkv.view({3, 8, 12}).slice(1, 0, 4), turned(queries, 12, h.config.rope.theta)), 5e-6);
-        EXPECT_LT(distance(h.cached(true), turned(keys, 12, h.config.rope.theta)), 5e-6);
+        EXPECT_LT(largest_difference(qkv.view({3, 8, 12}).slice(1, 0, 4), turned(queries, 12, h.config.rope.theta)), 5e-6);
+        EXPECT_LT(largest_difference(h.cached(true), turned(keys, 12, h.config.rope.theta)), 5e-6);
         EXPECT_TRUE(h.cached(false).equal(values));
       }
 }

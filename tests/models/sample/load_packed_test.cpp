@@ -11,13 +11,11 @@
 #include "base/json/json.h"
 #include "models/kernels/quantised_rows.h"
 #include "models/memory/tensor_memory.h"
-#include "tests/source_folder.h"
+#include "tests/models/golden_models.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::models::load_packed_test {
 namespace {
-
-std::string golden(const char* name) { return std::string(tests::source_folder()) + "/tests/golden/models/" + name; }
 
 void expect_same(const at::Tensor& ours, const at::Tensor& theirs) {
   ASSERT_EQ(ours.defined(), theirs.defined());
@@ -61,8 +59,8 @@ TEST(LoadPacked, IsTheModelPacked) {
   for (const char* name : {"llama_tied", "llama_mqa_biases", "gpt2", "gemma2", "phi3_su"}) {
     for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
       const LoadOptions options{.compute = {precision}, .narrow_operands = true};
-      const PackedModel packed = load_packed(golden(name), options);
-      const Transformer whole = load_transformer(golden(name), options);
+      const PackedModel packed = load_packed(golden_model(name), options);
+      const Transformer whole = load_transformer(golden_model(name), options);
       expect_same(packed.weights, PackedWeights(whole.weights(), precision));
       EXPECT_EQ(packed.config.layers, whole.config().layers);
     }
@@ -73,7 +71,7 @@ TEST(LoadPacked, SharesQuantisedMatricesAndTakesBesideThemWhatIsPredicted) {
   const QuantisationOptions options{Quantisation::kInt4, 32};
   for (const char* name : {"llama_tied", "gpt2", "gemma2", "qwen2_moe"}) {
     const PackedModel packed =
-        load_packed(golden(name), {.compute = {Precision::kBfloat16}, .quantisation = options, .narrow_operands = true});
+        load_packed(golden_model(name), {.compute = {Precision::kBfloat16}, .quantisation = options, .narrow_operands = true});
     EXPECT_EQ(packed.weights.bytes(), PackedWeights::bytes_for(packed.config, Precision::kBfloat16, {}, true)) << name;
     Weights shapes;
     int64_t shared = 0;
@@ -109,7 +107,7 @@ TEST(LoadPacked, HoldsBesideWhatIsPackedNoMoreThanALayerOrATable) {
 
 TEST(LoadPacked, RefusesAModelWithoutALanguageModelHead) {
   for (const char* name : {"llama_gqa", "llama_tied"})
-    EXPECT_THROW(load_packed(golden(name), {.head = Head::kValue}), InternalError) << name;
+    EXPECT_THROW(load_packed(golden_model(name), {.head = Head::kValue}), InternalError) << name;
 }
 
 }  // namespace

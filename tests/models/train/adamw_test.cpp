@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "models/kernels/parallel.h"
-#include "tests/source_folder.h"
+#include "tests/golden.h"
 
 namespace sluice::models::adamw_test {
 namespace {
@@ -23,7 +23,7 @@ void expect_near(const at::Tensor& actual, const Json& expected) {
 }
 
 TEST(AdamW, FollowsTorchThroughClippedSteps) {
-  const Json trace = read_json(std::string(tests::source_folder()) + "/tests/golden/models/adamw.json");
+  const Json trace = read_json(golden_path("models/adamw.json"));
   const Json& options = trace["options"];
   const at::Tensor matrix = tensor_of(trace["matrix"]).reshape({3, 5}).set_requires_grad(true);
   const at::Tensor vector = tensor_of(trace["vector"]).set_requires_grad(true);
@@ -45,7 +45,7 @@ TEST(AdamW, FollowsTorchThroughClippedSteps) {
 
 // tests/oracles/transformer_reference.py made it with torch.optim.AdamW and its parameter groups.
 TEST(AdamW, GroupsFollowThoseOfTorch) {
-  const Json trace = read_json(std::string(tests::source_folder()) + "/tests/golden/models/adamw_groups.json");
+  const Json trace = read_json(golden_path("models/adamw_groups.json"));
   const Json& options = trace["options"];
   AdamW::NamedTensors weights;
   for (const auto& [name, shape] : trace["shapes"].items())

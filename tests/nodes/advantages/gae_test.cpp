@@ -1,11 +1,17 @@
 #include "nodes/advantages/gae.h"
 
+#include <cmath>
+
+#include "base/error.h"
 #include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/reference_cases.h"
+#include "tests/temporary_folder.h"
 
 namespace sluice::nodes::gae_test {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -60,10 +66,12 @@ TEST(Gae, SamplesOfOneMicroBatchAreIndependent) {
   EXPECT_THAT(out[columns::kReturns], Near({2, 1, 5}));
 }
 
-TEST(Gae, NanReachesOnlyEarlierActionsOfItsSample) {
-  const NodeHarness<Gae> gae;
-  const auto out = gae.run({GroupOf{sample({0, kNan, 1}, {0, 0, 0}), sample({1}, {0})}});
-  EXPECT_THAT(out[columns::kAdvantages], Near({kNan, kNan, 1, 1}));
+TEST(Gae, RewardOrValueThatIsNotFiniteIsNamed) {
+  const auto failure = [](const Sample& wrong) {
+    return message_of<UserError>([&] { NodeHarness<Gae>().run({GroupOf{sample({1}, {0}), wrong}}); });
+  };
+  EXPECT_THAT(failure(sample({0, kNan, 1}, {0, 0, 0})), HasSubstr("'token_rewards' is nan for action 1 of sample 1 of group 0"));
+  EXPECT_THAT(failure(sample({0}, {-INFINITY})), HasSubstr("'values' is infinite for action 0 of sample 1 of group 0"));
 }
 
 TEST(Gae, NoActionsAtAllIsFine) {

@@ -48,6 +48,10 @@ TEST(Gdpo, SumIsDividedByItsStdOverTheIteration) {
   EXPECT_NEAR(out.metrics().at("advantage/iteration_std"), std, 1e-9);
 }
 
+TEST(Gdpo, AnIterationWithoutSamplesHasNoStd) {
+  EXPECT_FALSE(NodeHarness<Gdpo>(params()).run({}, {}).metrics().contains("advantage/iteration_std"));
+}
+
 // Scores of 0 and 1000 weigh as much as those of 0 and 1: what a sum would leave of the second.
 TEST(Gdpo, ScaleOfAScoreDoesNotMatterAndItsWeightDoes) {
   const std::vector<GroupOf> groups{{scored(0, 1), scored(1000, 0)}};
@@ -101,6 +105,16 @@ TEST(Gdpo, ScoreThatIsNotFiniteIsNamed) {
     advantages(params(), {{scored(1, 1)}, {scored(1, 1), scored(1, std::nanf(""))}});
   });
   EXPECT_THAT(failure, AllOf(HasSubstr("'format' is nan"), HasSubstr("sample 1 of group 1")));
+}
+
+TEST(Gdpo, FullyMaskedSampleDoesNotCountWhateverItsScores) {
+  const auto masked = [](float correct, float format, float mask) {
+    return scored(correct, format).actions(columns::kMask, {mask});
+  };
+  const auto out = advantages(params(), {{masked(1, 1, 1), masked(0, std::nanf(""), 0), masked(0, 1, 1)}});
+  EXPECT_EQ(out[1], 0);
+  EXPECT_GT(out[0], 0);
+  EXPECT_EQ(out[0], -out[2]);
 }
 
 TEST(Gdpo, RefusesSettingsThatDoNotFit) {

@@ -1,8 +1,12 @@
 #include "nodes/advantages/group_relative.h"
 
+#include <cmath>
+
+#include "base/error.h"
 #include "nodes/advantages/grpo.h"
 #include "nodes/advantages/maxrl.h"
 #include "nodes/advantages/opo.h"
+#include "nodes/advantages/pass_at_k.h"
 #include "nodes/advantages/rloo.h"
 #include "tests/nodes/node_harness.h"
 
@@ -12,6 +16,8 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -87,9 +93,26 @@ TEST(GroupRelative, MaskedActionGetsZeroAndTheWeightOfOthersChangesNothing) {
   EXPECT_THAT(out[columns::kAdvantages], ElementsAre(2, 0, 0, -2));
 }
 
-TEST(GroupRelative, NanThatCountsStaysInItsGroup) {
-  const auto out = NodeHarness<Grpo>().run({GroupOf{scored(kNan), scored(1)}, GroupOf{scored(1), scored(1)}});
-  EXPECT_THAT(out[columns::kAdvantages], Near({kNan, kNan, 0, 0}));
+TEST(GroupRelative, ScoreThatIsNotFiniteIsNamed) {
+  const std::vector groups{GroupOf{scored(1), scored(0)}, GroupOf{scored(1, 0), scored(kNan), scored(1)}};
+  const auto expect_named = [&](const auto& node) {
+    EXPECT_THAT([&] { node.run(groups); }, ThrowsMessage<UserError>(HasSubstr("'score' is nan for sample 1 of group 1")));
+  };
+  expect_named(NodeHarness<Grpo>());
+  expect_named(NodeHarness<Grpo>({.std_over = StdOver::kIteration}));
+  expect_named(NodeHarness<Rloo>());
+  expect_named(NodeHarness<MaxRl>());
+  expect_named(NodeHarness<Opo>());
+  expect_named(NodeHarness<PassAtK>({.k = 1}));
+  const std::vector infinite{GroupOf{scored(1), scored(-INFINITY)}};
+  EXPECT_THAT([&] { NodeHarness<Rloo>().run(infinite); }, ThrowsMessage<UserError>(HasSubstr("'score' is infinite")));
+}
+
+TEST(GroupRelative, TokenRewardThatIsNotFiniteIsNamed) {
+  const std::vector group{
+      GroupOf{Sample().actions(columns::kTokenRewards, {0.0f}), Sample().actions(columns::kTokenRewards, {0.0f, 1.0f, kNan})}};
+  EXPECT_THAT([&] { NodeHarness<Rloo>().run(group); },
+              ThrowsMessage<UserError>(HasSubstr("'token_rewards' is nan for action 2 of sample 1 of group 0")));
 }
 
 TEST(GroupRelative, TokenRewardsWinOverTheScore) {

@@ -1,6 +1,6 @@
 #include "nodes/advantages/grpo.h"
 
-#include "nodes/advantages/step_rewards.h"
+#include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/reference_cases.h"
 

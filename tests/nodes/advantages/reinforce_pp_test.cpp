@@ -1,5 +1,6 @@
 #include "nodes/advantages/reinforce_pp.h"
 
+#include "base/error.h"
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/reference_cases.h"
 
@@ -9,6 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -83,6 +85,16 @@ TEST(ReinforcePp, FullyMaskedSampleHasNoPartInTheBaseline) {
 TEST(ReinforcePp, NanUnderAMaskIsHarmless) {
   const auto out = NodeHarness<ReinforcePp>().run(rewarded({1, kNan, 2}).actions(columns::kMask, {1.0f, 0.0f, 1.0f}));
   EXPECT_THAT(out[columns::kAdvantages], Near({-0.7071068, 0, 0.7071068}));
+}
+
+TEST(ReinforcePp, ScoreThatIsNotFiniteIsNamed) {
+  for (const ReinforceBaseline baseline : {ReinforceBaseline::kNone, ReinforceBaseline::kGroupMean}) {
+    ReinforcePpParams params = unwhitened();
+    params.baseline = baseline;
+    const Sample wrong = Sample().value(columns::kScore, kNan).actions(columns::kRolloutLogprobs, {-1});
+    EXPECT_THAT([&] { NodeHarness<ReinforcePp>(params).run(wrong); },
+                ThrowsMessage<UserError>(HasSubstr("'score' is nan for sample 0 of group 0")));
+  }
 }
 
 TEST(ReinforcePp, NothingAtAllIsFine) {

@@ -1,9 +1,10 @@
 #include "nodes/advantages/token_rewards.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "nodes/advantages/adaptive_kl.h"
 #include "nodes/advantages/fixed_kl.h"
-#include "nodes/advantages/step_rewards.h"
 #include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/saved_state.h"
@@ -14,6 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -26,18 +28,11 @@ TokenRewardsParams penalty(double coefficient, KlEstimator estimator = KlEstimat
 
 // Binds as a pipeline does, with the controllers that there are.
 std::vector<std::string> problems(std::vector<std::pair<std::string, engine::Value>> keys) {
-  engine::Registry registry;
-  registry.add<TokenRewards>();
-  registry.add_component<KlController, FixedKl>();
-  registry.add_component<KlController, AdaptiveKl>();
-  engine::Table table;
-  for (auto& [key, value] : keys) table.entries.push_back({key, {}, std::move(value)});
-  Problems problems;
-  engine::BindContext context{registry, problems, "the node"};
-  registry.nodes().begin()->second.bind(table, context);
-  std::vector<std::string> messages;
-  for (const Problem& problem : problems) messages.push_back(problem.message);
-  return messages;
+  const auto add_controllers = [](engine::Registry& registry) {
+    registry.add_component<KlController, FixedKl>();
+    registry.add_component<KlController, AdaptiveKl>();
+  };
+  return NodeHarness<TokenRewards>::problems_beside(add_controllers, std::move(keys));
 }
 
 Sample sample(float score, std::vector<float> policy, std::vector<float> reference) {
@@ -103,6 +98,18 @@ TEST(TokenRewards, MaskedActionGetsNothingAndTheScoreGoesToTheLastOther) {
                        .run({GroupOf{sample(3, {-1, -1, kNan}, {-2, -2, -1}).actions(columns::kMask, {1.0f, 0.5f, 0.0f}),
                                      sample(kNan, {kNan}, {-1}).actions(columns::kMask, {0.0f})}});
   EXPECT_THAT(out[columns::kTokenRewards], Near({-1, 2, 0, 0}));
+}
+
+TEST(TokenRewards, ScoreOrStepThatIsNotFiniteIsNamed) {
+  TokenRewardsParams clipped;
+  clipped.score_clip = {-1, 1};
+  for (const TokenRewardsParams& params : {TokenRewardsParams(), clipped}) {
+    EXPECT_THAT([&] { NodeHarness<TokenRewards>(params).run(sample(INFINITY, {-1}, {-1})); },
+                ThrowsMessage<UserError>(HasSubstr("'score' is infinite for sample 0 of group 0")));
+  }
+  const Sample wrong = sample(1, {-1, -1}, {-1, -1}).actions(columns::kStepRewards, {kNan, INFINITY});
+  EXPECT_THAT([&] { NodeHarness<TokenRewards>().run(wrong); },
+              ThrowsMessage<UserError>(HasSubstr("'step_rewards' is infinite for action 1 of sample 0 of group 0")));
 }
 
 TEST(TokenRewards, NothingAtAllRecordsNoMeans) {

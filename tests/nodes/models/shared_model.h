@@ -75,10 +75,6 @@ inline at::Tensor gradients_of(LanguageModel& model) {
   return trained(model).optimizer().parameters().gradient_buffer().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true);
 }
 
-inline double relative_distance(const at::Tensor& a, const at::Tensor& b) {
-  return (a - b).norm().item().toDouble() / b.norm().item().toDouble();
-}
-
 // A different slope for each number, so that none stands for another.
 inline at::Tensor loss_of(const std::vector<at::Tensor>& outputs) {
   at::Tensor loss = at::zeros({});

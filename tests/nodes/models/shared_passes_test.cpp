@@ -8,15 +8,16 @@
 #include <vector>
 
 #include "nodes/forward/forward.h"
+#include "tests/models/tensors.h"
 #include "tests/nodes/models/shared_model.h"
 
 // A model whose passes two ranks compute, of which one leads, against one that a rank has alone.
 namespace sluice::nodes::shared_passes_test {
 namespace {
 
+using models::relative_distance;
 using testing::gradients_of;
 using testing::loss_of;
-using testing::relative_distance;
 using testing::Samples;
 using testing::SharedModel;
 using testing::TinyFolder;

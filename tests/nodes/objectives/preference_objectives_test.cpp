@@ -104,6 +104,25 @@ TEST(Hinge, APairThatIsFarEnoughApartTeachesNothing) {
   EXPECT_THAT(vector(inputs.chosen.policy.grad()), Pointwise(DoubleNear(1e-12), Vector{0, -1}));
 }
 
+template <class T, class P>
+void expect_beta_of_the_iteration() {
+  const engine::ScheduledNumber falling({.shape = engine::ScheduleShape::kLinear, .from = 0.9, .to = 0.1, .iterations = 2}, {},
+                                        false);
+  PreferenceInputs inputs = pairs(kChosen, kRejected);
+  inputs.iteration = 1;  // halfway
+  const PreferenceTerms scheduled = T(P{.beta = falling}).compute(inputs), constant = T(P{.beta = 0.5}).compute(inputs);
+  EXPECT_THAT(vector(scheduled.losses), Pointwise(DoubleNear(1e-12), vector(constant.losses)));
+  EXPECT_THAT(vector(scheduled.chosen_rewards), Pointwise(DoubleNear(1e-12), vector(constant.chosen_rewards)));
+  EXPECT_THAT(vector(scheduled.rejected_rewards), Pointwise(DoubleNear(1e-12), vector(constant.rejected_rewards)));
+}
+
+TEST(PreferenceObjectives, HaveTheBetaOfTheIterationOfTheirPairs) {
+  expect_beta_of_the_iteration<Dpo, DpoParams>();
+  expect_beta_of_the_iteration<Ipo, IpoParams>();
+  expect_beta_of_the_iteration<Simpo, SimpoParams>();
+  expect_beta_of_the_iteration<Hinge, HingeParams>();
+}
+
 TEST(PreferenceMetrics, AreMeansOverThePairs) {
   const PreferenceInputs inputs = pairs(kChosen, kRejected);
   const auto metrics = preference_metrics(inputs, Dpo({.beta = 0.5}).compute(inputs));

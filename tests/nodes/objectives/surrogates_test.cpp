@@ -63,6 +63,16 @@ TEST(PpoClip, GradientIsThatOfTheClippedSurrogate) {
   expect_gradient_is_numeric(loss<PpoClip>(clips(0.2, 0.2, 1.5), Vector(6, 0.0), advantages), logprobs);
 }
 
+TEST(PpoClip, DualClipIsThatOfTheIterationOfTheSamples) {
+  PpoClipParams params;
+  params.dual_clip = {{.shape = engine::ScheduleShape::kLinear, .from = 4, .to = 2, .iterations = 2}, {}, false};
+  ObjectiveInputs inputs = one_sample(tensor({std::log(10)}), {0}, {-1});
+  for (const auto& [iteration, bound] : {std::pair(0, 4.0), std::pair(1, 3.0), std::pair(2, 2.0)}) {
+    inputs.iteration = iteration;
+    EXPECT_NEAR(PpoClip(params).compute(inputs).loss_sum.item().toDouble(), bound, 1e-12);
+  }
+}
+
 TEST(PpoClip, UpperAndLowerBoundAreSeparate) {
   const Vector logprobs{std::log(3), std::log(0.2), 0};
   const auto result = loss<PpoClip>(clips(0.1, 0.5), {0, 0, 0}, {1, -1, 1})(tensor(logprobs));

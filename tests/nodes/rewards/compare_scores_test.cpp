@@ -1,5 +1,8 @@
 #include "nodes/rewards/compare_scores.h"
 
+#include <cmath>
+
+#include "base/error.h"
 #include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 
@@ -18,6 +21,14 @@ TEST(CompareScores, AccuracyIsTheShareOfPairsThatAreOrderedAlike) {
   const auto found = metrics_of({{sample(1, 3), sample(0, -1)}, {sample(2, 0), sample(1, 1), sample(0, -2)}});
   EXPECT_NEAR(found.at("reward/reward_accuracy"), 3.0 / 4, 1e-12);
   EXPECT_NEAR(found.at("reward/reward_margin"), (4 - 1 + 2 + 3) / 4.0, 1e-12);
+}
+
+TEST(CompareScores, ScoreThatIsNotFiniteIsNamed) {
+  EXPECT_THAT(
+      [] {
+        metrics_of({{sample(1, 3), sample(0, std::nanf(""))}});
+      },
+      ::testing::ThrowsMessage<UserError>(::testing::HasSubstr("'reward' is nan for sample 1 of group 0")));
 }
 
 TEST(CompareScores, EqualRewardsCountHalf) {

@@ -1,5 +1,7 @@
 #include "nodes/rewards/filter_groups.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
@@ -10,6 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
 
 Sample scored(float score) { return Sample().actions(columns::kValues, {0}).value(columns::kScore, score); }
 
@@ -25,6 +28,14 @@ std::vector<int64_t> dropped(const FilterGroupsParams& params, std::initializer_
 
 TEST(FilterGroups, DropsGroupsWhoseScoresAreAllEqual) {
   EXPECT_THAT(dropped({}, {{1, 1}, {0, 1}, {0, 0}, {0.5f, 0.5f}}), ElementsAre(0, 2, 3));
+}
+
+TEST(FilterGroups, ScoreThatIsNotFiniteIsNamed) {
+  EXPECT_THAT(
+      [] {
+        dropped({}, {{1, 0}, {1, std::nanf("")}});
+      },
+      ThrowsMessage<UserError>(HasSubstr("'score' is nan for sample 1 of group 1")));
 }
 
 TEST(FilterGroups, KeepsThemWhereOnlyTheMeanCounts) {

@@ -6,8 +6,8 @@
 
 #include "models/folder/folder.h"
 #include "nodes/forward/values.h"
+#include "tests/models/golden_models.h"
 #include "tests/nodes/tiny_model.h"
-#include "tests/source_folder.h"
 
 namespace sluice::nodes::reward_model_test {
 namespace {
@@ -31,7 +31,7 @@ RewardModelParams params(RewardLevel level = RewardLevel::kSample) { return {.mo
 // The logits of AutoModelForSequenceClassification (transformers 5.23.0, float32) on the same folder, score.weight 0.01 * (0, 1,
 // ...).
 TEST(RewardModel, ScoresAreTheLogitsOfTransformers) {
-  const std::filesystem::path folder = std::string(tests::source_folder()) + "/tests/golden/models/llama_tied";
+  const std::filesystem::path folder = models::golden_model("llama_tied");
   auto transformer = models::load_transformer(folder, {.head = models::Head::kValue});
   float* head = transformer.weights().value_head.data_ptr<float>();
   for (int64_t h = 0; h < transformer.weights().value_head.numel(); ++h) head[h] = 0.01f * static_cast<float>(h);

@@ -1,5 +1,7 @@
 #include "nodes/sinks/evaluate_samples.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
@@ -29,6 +31,14 @@ TEST(PassAt, IsTheChanceOfARightOneAmongThoseDrawn) {
   EXPECT_EQ(pass_at(5, 0, 5), 0);
   EXPECT_EQ(pass_at(5, 1, 5), 1);
   EXPECT_EQ(pass_at(5, 4, 2), 1);
+}
+
+TEST(EvaluateSamples, ScoreThatIsNotFiniteIsNamed) {
+  EXPECT_THAT(
+      [] {
+        metrics_of({.k = {1}}, {{sample("1", 1), sample("2", std::nanf(""))}});
+      },
+      ThrowsMessage<UserError>(HasSubstr("'score' is nan for sample 1 of group 0")));
 }
 
 TEST(EvaluateSamples, PassAtKIsTheMeanOverTheGroups) {

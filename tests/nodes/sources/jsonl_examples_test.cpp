@@ -116,6 +116,22 @@ TEST_F(JsonlExamplesTest, PromptAndCompletionMayBothBeConversations) {
               HasSubstr("the completion is a list of messages, but the prompt is a text"));
 }
 
+// The template writes nothing between two turns of the assistant.
+TEST_F(JsonlExamplesTest, OfTurnsThatTouchThoseOfTheCompletionAreLearned) {
+  write_file_atomically(folder_.path() / "chat_template.jinja",
+                        "{% for m in messages %}{% if m.role == 'user' %}u:{{ m.content }};{% else %}"
+                        "{% generation %}{{ m.content }};{% endgeneration %}{% endif %}{% endfor %}");
+  JsonlExamples source = open(R"({"prompt": [{"role": "user", "content": "1"}, {"role": "assistant", "content": "a"}], )"
+                              R"("completion": [{"role": "assistant", "content": "b"}, {"role": "user", "content": "2"}, )"
+                              R"({"role": "assistant", "content": "c"}]})"
+                              "\n",
+                              {.max_tokens = 32});
+  engine::Group group;
+  ASSERT_TRUE(source.next_group(group));
+  EXPECT_EQ(group.read(columns::kPrompt)[0], "u:1;a;");
+  EXPECT_THAT(group.layout.action_tokens, ElementsAre(6, 7, 12, 13));  // of "u:1;a;b;u:2;c;"
+}
+
 TEST_F(JsonlExamplesTest, AConversationInWhichTheAssistantIsSilentIsRefused) {
   write_file_atomically(folder_.path() / "chat_template.jinja", kTemplate);
   EXPECT_THAT(error("{\"m\": [{\"role\": \"user\", \"content\": \"1\"}]}\n", {.messages_field = "m", .max_tokens = 32}),

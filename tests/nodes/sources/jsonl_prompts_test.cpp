@@ -118,6 +118,16 @@ TEST_F(JsonlPromptsTest, TextThatANodeCannotUseIsRefused) {
   EXPECT_NO_THROW(open({.columns = {"domain"}}));
 }
 
+TEST_F(JsonlPromptsTest, AFieldIsNoColumnThatNodesExchange) {
+  write_rows(1);
+  for (const std::string name : {"score", "margin", "step_rewards"}) {
+    const engine::Array columns{{.data = name, .where = {}, .base = {}}};
+    EXPECT_THAT(NodeHarness<JsonlPrompts>::problems(
+                    {{"path", {path_.string()}}, {"groups_per_iteration", {int64_t{1}}}, {"columns", {columns}}}),
+                ElementsAre("a column \"" + name + "\" has a meaning of its own for nodes"));
+  }
+}
+
 TEST_F(JsonlPromptsTest, LabelThatAScorerCannotUseIsRefused) {
   write(R"({"prompt": "p", "label": "72"}
 {"prompt": "p", "label": "many"}

@@ -100,9 +100,9 @@ TEST_F(PreferencePairsTest, WithoutAPromptItIsTheCommonBeginning) {
 }
 
 TEST_F(PreferencePairsTest, MarginIsReadWhereItIsNamed) {
-  EXPECT_EQ(
-      first("{\"prompt\": \"1\", \"chosen\": \"a\", \"rejected\": \"b\", \"m\": 0.5}\n", {.margin_field = "m"}).read(kMargin)[0],
-      0.5f);
+  EXPECT_EQ(first("{\"prompt\": \"1\", \"chosen\": \"a\", \"rejected\": \"b\", \"m\": 0.5}\n", {.margin_field = "m"})
+                .read(columns::kMargin)[0],
+            0.5f);
   EXPECT_THAT(error("{\"prompt\": \"1\", \"chosen\": \"a\", \"rejected\": \"b\", \"m\": \"far\"}\n", {.margin_field = "m"}),
               HasSubstr("data.jsonl:1:1: error: the margin \"far\" is not a number"));
   EXPECT_THAT(error("{\"prompt\": \"1\", \"chosen\": \"a\", \"rejected\": \"b\", \"m\": 1e39}\n", {.margin_field = "m"}),

@@ -11,6 +11,7 @@
 #include "nodes/objectives/preference/dpo.h"
 #include "nodes/objectives/preference/simpo.h"
 #include "tests/nodes/tiny_model.h"
+#include "tests/nodes/train/pairs.h"
 #include "tests/nodes/train/with_reference.h"
 
 namespace sluice::nodes::train_dpo_test {
@@ -19,16 +20,16 @@ namespace {
 using testing::all_weights;
 using ::testing::FloatNear;
 using testing::floats;
-using testing::group_of;
 using ::testing::HasSubstr;
 using testing::metric;
 using testing::Models;
+using testing::pairs;
 using ::testing::Pointwise;
 using testing::run_node;
+using testing::scored;
 using ::testing::ThrowsMessage;
 using testing::tiny_model;
 using testing::TinyFolder;
-using testing::TinySample;
 using testing::with_reference;
 
 engine::Component<PreferenceObjective> dpo(double beta) {
@@ -37,19 +38,6 @@ engine::Component<PreferenceObjective> dpo(double beta) {
 
 TrainDpoParams params_of(engine::Component<PreferenceObjective> objective = dpo(0.5)) {
   return {.model = "actor", .objective = std::move(objective)};
-}
-
-engine::Group scored(const std::vector<TinySample>& samples, const std::vector<float>& scores) {
-  engine::Group group = group_of(samples);
-  std::ranges::copy(scores, group.write(columns::kScore).begin());
-  return group;
-}
-
-// Two pairs, one of them among three samples, and a group without one.
-std::vector<engine::Group> pairs() {
-  return {scored({{{5, 17, 42, 8, 11, 90}, 3}, {{5, 17, 42, 33}, 1}}, {0, 1}),
-          scored({{{60, 61, 7, 7}, 2}, {{60, 61, 13, 2, 81}, 3}, {{60, 61, 9}, 1}}, {3, 2, -1}),
-          scored({{{71, 3, 19}, 1}, {{71, 3, 44}, 1}}, {1, 1})};
 }
 
 class TrainDpoTest : public ::testing::Test {

@@ -47,7 +47,7 @@ at::Tensor first_two() { return tensor({1, 1, 0, 0}).gt(0); }
 // What the formulas of TRL (KTOTrainer) give in PyTorch; the last with a baseline far above all samples.
 TEST(KtoLoss, IsThatOfTrl) {
   const auto losses = [](const KtoLoss& loss, double baseline) {
-    return vector(kto_losses(loss, tensor(kLogRatios), first_two(), baseline));
+    return vector(kto_losses(loss, tensor(kLogRatios), first_two(), baseline, 0));
   };
   EXPECT_THAT(losses({.beta = 0.5}, 0.2),
               Pointwise(DoubleNear(1e-9), Vector{0.4625701547, 0.6456563062, 0.3543436938, 0.6570104627}));
@@ -57,14 +57,21 @@ TEST(KtoLoss, IsThatOfTrl) {
               Pointwise(DoubleNear(1e-9), Vector{1.2449186624, 1.5545997223, 0.1113500694, 0.25}));
 }
 
+TEST(KtoLoss, HasTheBetaOfTheIteration) {
+  const engine::ScheduledNumber falling({.shape = engine::ScheduleShape::kLinear, .from = 0.9, .to = 0.1, .iterations = 2}, {},
+                                        false);
+  EXPECT_THAT(vector(kto_losses({.beta = falling}, tensor(kLogRatios), first_two(), 0.2, 1)),
+              Pointwise(DoubleNear(1e-12), vector(kto_losses({.beta = 0.5}, tensor(kLogRatios), first_two(), 0.2, 0))));
+}
+
 TEST(KtoLoss, GradientIsNumeric) {
   constexpr double kStep = 1e-6;
   const KtoLoss loss{.beta = 0.7, .desirable_weight = 1.5};
   const auto sum = [&](const Vector& ratios) {
-    return kto_losses(loss, tensor(ratios), first_two(), 0.3).sum().item().toDouble();
+    return kto_losses(loss, tensor(ratios), first_two(), 0.3, 0).sum().item().toDouble();
   };
   const at::Tensor ratios = tensor(kLogRatios).requires_grad_(true);
-  kto_losses(loss, ratios, first_two(), 0.3).sum().backward();
+  kto_losses(loss, ratios, first_two(), 0.3, 0).sum().backward();
   for (size_t i = 0; i < kLogRatios.size(); ++i) {
     Vector up = kLogRatios, down = kLogRatios;
     up[i] += kStep, down[i] -= kStep;
@@ -150,6 +157,26 @@ TEST_F(TrainKtoTest, ARowAloneHasNoBaseline) {
   const auto one = trainable(0), two = trainable(0, 2);
   for (const auto& [model, reference] : {std::pair(one, two), std::pair(two, one)})
     EXPECT_EQ(metric(train(model, with_reference({labelled(own, own, 1)}, reference)), "preference/baseline"), 0);
+}
+
+// Of the other mismatched sample all actions weigh 0: the one that is left is still another row's completion.
+TEST_F(TrainKtoTest, OneMismatchedSampleThatCountsIsTheBaseline) {
+  const auto one = trainable(0), two = trainable(0, 2);
+  double sum_of_baselines = 0;
+  for (const auto& [model, reference] : {std::pair(one, two), std::pair(two, one)}) {
+    auto groups = with_reference({rows()[0], rows()[1]}, reference);
+    std::ranges::copy(std::vector<float>{1, 1, 1, 1}, groups[0].write(columns::kMask).begin());
+    std::ranges::copy(std::vector<float>{1, 1, 0, 0, 0}, groups[1].write(columns::kMask).begin());
+    const auto ratio = [&] {  // of the fourth action, the first mismatched sample
+      const auto logprob = [&](const auto& of) {
+        return floats(run_node<Logprobs>(LogprobsParams{.model = "actor"}, {{"actor", of}}, groups), "reference_logprobs")[3];
+      };
+      return static_cast<double>(logprob(model)) - logprob(reference);
+    }();
+    EXPECT_NEAR(metric(train(model, groups), "preference/baseline"), std::max(0.0, ratio), 1e-5);
+    sum_of_baselines += std::max(0.0, ratio);
+  }
+  EXPECT_GT(sum_of_baselines, 0.01);
 }
 
 TEST_F(TrainKtoTest, NeitherMicroBatchesNorPassesChangeTheStep) {

@@ -417,6 +417,21 @@ TEST(TrainPpo, WhitenedAdvantagesHaveNoMean) {
   }
 }
 
+// Their weights add up to less than 1, so that Bessel's variance is none, as in `whiten` of the nodes in front.
+TEST(TrainPpo, WhitenedAdvantagesThatWeighLittleKeepTheirScale) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 0);
+  TrainPpoParams params = ppo(/*with_critic=*/false);
+  params.whiten_advantages = true;
+  std::vector<Group> groups = experience(pair);
+  std::vector<float> mask(actions_of(groups), 0.0f);
+  mask[0] = 0.25f, mask[1] = 0.5f;
+  fill(groups, columns::kMask, mask);
+  const auto out = run_node<TrainPpo>(params, pair.models(), groups);
+  EXPECT_GT(metric(out.metrics, "policy/grad_norm"), 1e-3);
+  EXPECT_LT(metric(out.metrics, "policy/grad_norm"), 30);
+}
+
 TEST(TrainPpo, ItIsABarrierOnlyWithMoreThanOneStepAnIteration) {
   TrainPpoParams params = ppo();
   EXPECT_EQ(needs_of<TrainPpo>(params).scope, engine::Scope::kMicroBatch);

@@ -6,8 +6,8 @@
 
 #include "nodes/columns/columns.h"
 #include "nodes/scorers/reward_model.h"
-#include "nodes/sources/preference_pairs.h"
 #include "tests/nodes/tiny_model.h"
+#include "tests/nodes/train/pairs.h"
 
 namespace sluice::nodes::train_reward_test {
 namespace {
@@ -15,27 +15,14 @@ namespace {
 using testing::all_weights;
 using ::testing::FloatNear;
 using testing::floats;
-using testing::group_of;
 using testing::metric;
+using testing::pairs;
 using ::testing::Pointwise;
 using testing::run_node;
+using testing::scored;
 using testing::tiny_model;
 using testing::TinyFolder;
 using testing::TinySample;
-
-engine::Group scored(const std::vector<TinySample>& samples, const std::vector<float>& scores, std::optional<float> margin = {}) {
-  engine::Group group = group_of(samples);
-  std::ranges::copy(scores, group.write(columns::kScore).begin());
-  if (margin) group.write(kMargin)[0] = *margin;
-  return group;
-}
-
-// Two pairs, one of them among three samples, and a group without one.
-std::vector<engine::Group> pairs(std::optional<float> margin = {}) {
-  return {scored({{{5, 17, 42, 8, 11, 90}, 3}, {{5, 17, 42, 33}, 1}}, {0, 1}, margin),
-          scored({{{60, 61, 7, 7}, 2}, {{60, 61, 13, 2, 81}, 3}, {{60, 61, 9}, 1}}, {3, 2, -1}, margin),
-          scored({{{71, 3, 19}, 1}, {{71, 3, 44}, 1}}, {1, 1}, margin)};
-}
 
 class TrainRewardTest : public ::testing::Test {
  protected:

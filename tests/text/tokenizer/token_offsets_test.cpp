@@ -38,7 +38,7 @@ TEST_P(AssistantMask, IsThatOfTransformers) {
   EXPECT_LE(without_places, GetParam() == std::string("gpt2") ? 0 : cases / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Real, AssistantMask, ::testing::Values("gpt2", "qwen2"));
+INSTANTIATE_TEST_SUITE_P(Real, AssistantMask, ::testing::Values("gpt2", "qwen2", "phi-3-mini"));
 
 TEST(TokensInRanges, TokensThatHoldPartOfARangeAreInIt) {
   const Tokenizer tokenizer = load_json(small_tokenizer());
@@ -64,6 +64,32 @@ TEST(TokensInRanges, WordPieceTokensHaveTheirPlaces) {
       "pre_tokenizer": {"type": "BertPreTokenizer"}, "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true}})"));
   const std::vector<ByteRange> ranges{{1, 2}, {4, 5}};
   EXPECT_THAT(*tokens_in_ranges(tokenizer, "ab  a.", tokenizer.encode("ab  a."), ranges), ElementsAre(0, 1, 1, 0));
+}
+
+// As those of Phi-3: <end> takes in the line break behind it, and a text begins with a space that is not there.
+json tokenizer_with_taken_space() {
+  return json::parse(R"({"model": {"type": "BPE", "merges": [["\u2581", "a"]],
+      "vocab": {"a": 0, "b": 1, "\u2581": 2, "\u2581a": 3}},
+      "added_tokens": [{"id": 4, "content": "<end>", "rstrip": true, "special": true},
+                       {"id": 5, "content": "<user>", "rstrip": true, "special": true}],
+      "normalizer": {"type": "Prepend", "prepend": "\u2581"},
+      "decoder": {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}})");
+}
+
+TEST(TokensInRanges, ATokenBehindALineBreakThatWasTakenInIsNotOfTheTurnBefore) {
+  const Tokenizer tokenizer = load_json(tokenizer_with_taken_space());
+  const std::string text = "<user>\na<end>\n<user>\na";
+  const std::vector<ByteRange> ranges{{7, 14}};  // up to the line break
+  EXPECT_THAT(tokenizer.encode(text), ElementsAre(5, 3, 4, 5, 3));
+  EXPECT_THAT(*tokens_in_ranges(tokenizer, text, tokenizer.encode(text), ranges), ElementsAre(0, 1, 1, 0, 0));
+}
+
+TEST(TokensInRanges, ASpaceThatWasPutBeforeATextIsOfIt) {
+  const Tokenizer tokenizer = load_json(tokenizer_with_taken_space());
+  const std::string text = "<user>\nb<end>\n<user>\nb";
+  const std::vector<ByteRange> ranges{{7, 14}};
+  EXPECT_THAT(tokenizer.encode(text), ElementsAre(5, 2, 1, 4, 5, 2, 1));
+  EXPECT_THAT(*tokens_in_ranges(tokenizer, text, tokenizer.encode(text), ranges), ElementsAre(0, 1, 1, 1, 0, 0, 0));
 }
 
 TEST(TokensInRanges, TokensOfAnotherTextAreNotPlaced) {

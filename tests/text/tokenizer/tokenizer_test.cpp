@@ -1,6 +1,6 @@
 #include "text/tokenizer/tokenizer.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <thread>
 
@@ -11,6 +11,7 @@
 namespace sluice::text::tokenizer_test {
 namespace {
 
+using ::testing::HasSubstr;
 using Ids = std::vector<int64_t>;
 
 // The ids of the small tokenizer's bytes are the bytes.
@@ -79,6 +80,28 @@ TEST(Tokenizer, EndOfSequenceIsAStringOrAnObjectOrAbsent) {
   EXPECT_EQ(end_with(R"({"eos_token": null})"), std::nullopt);
   EXPECT_EQ(end_with("{}"), std::nullopt);
   EXPECT_EQ(load_json(small_tokenizer()).end_of_sequence(), std::nullopt);
+}
+
+// transformers adds them when it loads the folder: a text would have other ids there.
+TEST(Tokenizer, TokensThatOnlyFilesBesideItNameAreRefused) {
+  const auto load = [](const std::string& config, const std::string& added) {
+    const TemporaryFolder folder;
+    folder.write("tokenizer.json", small_tokenizer().dump());
+    if (!config.empty()) folder.write("tokenizer_config.json", config);
+    folder.write("added_tokens.json", added);
+    return Tokenizer::load(folder.path());
+  };
+  const auto error_with = [&](const std::string& config, const std::string& added) {
+    return message_of<UserError>([&] { load(config, added); });
+  };
+  const std::string known = R"({"added_tokens_decoder": {"97": {"content": "a"}}})",
+                    unknown = R"({"added_tokens_decoder": {"97": {"content": "a"}, "300": {"content": "<new>"}}})";
+  EXPECT_NO_THROW(load(known, R"({"<new>": 300})"));  // of which nothing is read then
+  EXPECT_NO_THROW(load("{}", R"({"a": 97})"));
+  EXPECT_THAT(error_with(unknown, "{}"), HasSubstr("added_tokens_decoder.300.content: token \"<new>\" is not in "));
+  for (const char* config : {"{}", ""})  // with nothing in it, and not there
+    EXPECT_THAT(error_with(config, R"({"<new>": 300})"), HasSubstr("added_tokens.json: <new>: token \"<new>\" is not in "));
+  EXPECT_THAT(error_with(R"({"added_tokens_decoder": []})", "{}"), HasSubstr("an object of id to token was expected here"));
 }
 
 TEST(Tokenizer, IsUsedFromManyThreadsAtOnce) {

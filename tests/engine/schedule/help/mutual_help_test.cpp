@@ -149,10 +149,29 @@ TEST_F(MutualHelpTest, ARankAsksAllOthersInEachRound) {
   EXPECT_EQ(helping.take_count(), 0);
 }
 
+// Ranks that only sample ask so that no rank with slots is forgotten, and each where any of them may be lost.
+TEST(Askers, OfRanksThatOnlySampleForgetNoRankWithSlots) {
+  for (const int owners : {1, 2, 9, 20, 200}) {
+    for (const int samplers : {1, 2, 3, 30}) {
+      World world{.size = owners + samplers, .slots = owners, .owning = owners};
+      std::set<int> asked_by_some;
+      for (world.rank = owners; world.rank < world.size; ++world.rank) {
+        const std::vector<int> some = owners_to_ask(world, Asked::kSome), all = owners_to_ask(world, Asked::kAll);
+        asked_by_some.insert(some.begin(), some.end());
+        EXPECT_EQ(std::set<int>(some.begin(), some.end()).size(), some.size());
+        EXPECT_EQ(std::set<int>(all.begin(), all.end()).size(), static_cast<size_t>(owners));
+      }
+      EXPECT_EQ(asked_by_some.size(), static_cast<size_t>(owners));
+      for (world.rank = 0; world.rank < owners; ++world.rank)
+        EXPECT_EQ(samplers_that_ask(world, Asked::kAll).size(), static_cast<size_t>(samplers));
+    }
+  }
+}
+
 TEST(Helping, AsksEightOfManyRanksAndNeverItself) {
   for (const int size : {2, 5, 9, 10, 64, 1000}) {
     for (const int self : {0, size / 2, size - 1}) {
-      const std::vector<int> owners = owners_to_ask({.rank = self, .size = size});
+      const std::vector<int> owners = ranks_to_ask({.rank = self, .size = size});
       EXPECT_EQ(owners.size(), static_cast<size_t>(std::min(size - 1, 8)));
       EXPECT_EQ(std::set<int>(owners.begin(), owners.end()).size(), owners.size());
       EXPECT_EQ(std::ranges::count(owners, self), 0);

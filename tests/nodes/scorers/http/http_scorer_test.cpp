@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <future>
 #include <thread>
 
 #include "base/error.h"
@@ -193,13 +194,18 @@ TEST(HttpScorer, AnAnswerMayBeCompressed) {
 }
 
 TEST(HttpScorer, TheFirstFailureForGoodEndsTheRest) {
-  const TestServer server([](const Request& request) -> Answer {
-    return request.number == 0 ? Answer{400, "no"} : Answer{200, "1", std::chrono::milliseconds(1500)};
+  constexpr std::chrono::seconds kLong{30};
+  std::promise<void> over;
+  const TestServer server([&, is_over = over.get_future().share()](const Request& request) -> Answer {
+    if (request.number == 0) return {400, "no"};
+    is_over.wait_for(kLong);
+    return {200, "1"};
   });
   HttpScorerParams params = params_for({server.url()}, HttpFormat::kSlime);
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THAT(error(params), HasSubstr("answered 400: no"));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500)) << "requests under way were waited for";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kLong) << "requests under way were waited for";
+  over.set_value();
 }
 
 TEST(HttpScorer, AfterAFailureForGoodNothingIsAsked) {

@@ -227,13 +227,13 @@ TEST(PythonScorer, HangIsKilledAndNamedAndTheNextRequestIsAnswered) {
       "def f(response):\n"
       "  if response == 'hang': time.sleep(1000)\n"
       "  return 1\n");
-  scorer.params.timeout_seconds = 0.5;
+  scorer.params.timeout_seconds = 1;
   scorer.params.on_error = OnError::kValue;
   const auto out = scorer.run({group("", "", {"hang"}), group("", "", {"fine"})}, {1, 1});
   EXPECT_THAT(out[columns::kScore], ElementsAre(0, 1));
   scorer.params.on_error = OnError::kFail;
   EXPECT_THAT(message_of<UserError>([&] { scorer.run({group("", "", {"hang"})}); }),
-              HasSubstr("did not answer within 0.5 s and was killed"));
+              HasSubstr("did not answer within 1.0 s and was killed"));
 }
 
 TEST(PythonScorer, EndOfTheProcessIsNamedWithItsLastWords) {

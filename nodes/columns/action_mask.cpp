@@ -1,4 +1,4 @@
-#include "nodes/advantages/action_mask.h"
+#include "nodes/columns/action_mask.h"
 
 #include "nodes/columns/columns.h"
 
@@ -27,6 +27,13 @@ double ActionMask::total(size_t actions) const {
   double total = 0;
   for (size_t a = 0; a < actions; ++a) total += weight(a);
   return total;
+}
+
+std::vector<bool> counted_samples(const engine::MicroBatch& batch) {
+  const ActionMask mask(batch);
+  std::vector<bool> counted;
+  for (const Range actions : batch.actions_by_sample()) counted.push_back(mask.counts(actions));
+  return counted;
 }
 
 void zero_masked(std::span<float> values, const ActionMask& mask) {

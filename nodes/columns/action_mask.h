@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "engine/contract/columns/micro_batch.h"
 
@@ -34,6 +35,9 @@ class ActionMask {
  private:
   std::span<const float> weights_;
 };
+
+/// Which samples [S] have a part in statistics, as ActionMask::counts() says: all, where no node writes a mask.
+std::vector<bool> counted_samples(const engine::MicroBatch& batch);
 
 /// Zero where the mask is. values[A].
 void zero_masked(std::span<float> values, const ActionMask& mask);
