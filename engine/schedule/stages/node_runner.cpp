@@ -1,25 +1,13 @@
 #include "engine/schedule/stages/node_runner.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "base/error.h"
 #include "engine/contract/columns/contract_breach.h"
 #include "engine/contract/text_bound.h"
-#include "engine/observe/engine_metrics.h"
 
 namespace sluice::engine {
-
-namespace {
-
-// What a rank adds under this name: 1 where it has gradients of the model, else 0.
-std::string gradients_of(const std::string& model) { return "gradients of " + model; }
-
-// What rank 0 adds under this name to the end of an iteration after which the run is saved.
-constexpr const char* kSaved = "saved";
-
-}  // namespace
 
 NodeRunner::NodeRunner(RunState& state, int node, Workload::Part part, const Workload::Models& models)
     : state_(state),
@@ -29,18 +17,9 @@ NodeRunner::NodeRunner(RunState& state, int node, Workload::Part part, const Wor
       index_(node),
       executor_(host_.executor()),
       path_(state.path_of(plan_)),
-      has_totals_(!host_.totals().empty()),
-      has_files_(!host_.files().empty()) {
-  const NodeNeeds& source = state.plan.nodes[static_cast<size_t>(path_.plan.source)].needs;
-  if (plan_.needs.most_draws > 1) {
-    for (int slot = 0; slot < state.world.slots; ++slot)
-      quota_.push_back(state.world.share_of_slot(source.groups_per_iteration, slot));
-    kept_of_.resize(quota_.size());
-  }
+      ranks_(state, host_, models) {
+  if (plan_.needs.drops_groups) filter_.emplace(state, host_);
   for (const std::string& model : host_.published_models()) wait_for_samplers(model);
-  for (const std::string& model : host_.updated_models()) {
-    if (const auto found = models.find(model); found != models.end()) trained_.push_back(*found);
-  }
   for (const ModelNeed& need : plan_.needs.models) {
     if (need.use == ModelUse::kReads && state.trained.contains(need.model))
       prerequisites_.push_back({&state.trained.at(need.model), 0});
@@ -134,7 +113,7 @@ void NodeRunner::process_one(Packet& packet, const PassOn& pass_on) {
   MicroBatch batch = view(packet);
   node_.process(batch);
   std::shared_ptr<BatchState> thin;
-  if (is_filter())
+  if (filter_)
     thin = filtered(batch);
   else
     seal(batch);
@@ -142,7 +121,7 @@ void NodeRunner::process_one(Packet& packet, const PassOn& pass_on) {
                                   .micro_batch = packet.batch->id,
                                   .tokens = static_cast<int64_t>(packet.batch->layout.tokens())});
   settle(batch);
-  if (is_filter()) packet.batch = std::move(thin);
+  if (filter_) packet.batch = std::move(thin);
   state_.traffic.handed_on(index_, packet.batch.get());
   state_.traffic.packet_done(index_);
   pass_on(packet, /*last=*/true);
@@ -153,7 +132,7 @@ void NodeRunner::skip_empty(Packet& packet, const PassOn& pass_on) {
   state_.activity.end_unseen(executor_);
   state_.traffic.done(index_, *packet.batch);
   state_.traffic.packet_done(index_);
-  if (has_quota()) path_.tally.judge(packet.batch->slot, packet.batch->drawn_groups, 0);
+  if (filter_) filter_->tell_of_empty(*packet.batch);
   state_.traffic.handed_on(index_, packet.batch.get());
   pass_on(packet, /*last=*/true);
 }
@@ -170,7 +149,7 @@ bool NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on, const std:
     return false;
   }
   ending_ = false;
-  host_.save(packet.iteration, saved_);
+  host_.save(packet.iteration, ranks_.saves());
   state_.activity.end(executor_, {.iteration = packet.iteration.index, .tokens = held_tokens_, .ends_iteration = true});
   state_.traffic.held(index_, 0);
   host_.announce_end(packet.iteration);
@@ -186,14 +165,14 @@ bool NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on, const std:
 // changed of the weights is brought to all ranks after it. False: it is to be called again, and goes on there.
 bool NodeRunner::go_through_steps(const Iteration& iteration, const std::function<void()>& go_on) {
   const int64_t steps = is_barrier() ? plan_.needs.steps : 0;
-  go_on_from_meeting(iteration);
+  ranks_.go_on_from_meeting(iteration);
   while (true) {
     const bool at_end = step_ == steps;
     if (phase_ == Phase::kAdd) {
       if (!at_end) node_.gather(step_, views_);
       phase_ = Phase::kWork;
-      if (!combine(iteration, at_end ? Reductions::Key::kEnd : step_, go_on)) return false;
-      go_on_from_meeting(iteration);
+      if (!ranks_.combine(iteration, at_end ? Reductions::Key::kEnd : step_, 2 * step_, go_on)) return false;
+      ranks_.go_on_from_meeting(iteration);
     }
     if (phase_ == Phase::kWork) {
       if (at_end)
@@ -201,10 +180,10 @@ bool NodeRunner::go_through_steps(const Iteration& iteration, const std::functio
       else
         node_.process_iteration(step_, views_);
       phase_ = Phase::kBring;
-      if (!bring_weights(go_on)) return false;
-      go_on_from_meeting(iteration);
+      if (!ranks_.bring_weights(2 * step_ + 1, go_on)) return false;
+      ranks_.go_on_from_meeting(iteration);
     }
-    for (const auto& [name, model] : trained_) model->follow();
+    ranks_.follow();
     phase_ = Phase::kAdd;
     if (at_end) break;
     ++step_;
@@ -213,90 +192,11 @@ bool NodeRunner::go_through_steps(const Iteration& iteration, const std::functio
   return true;
 }
 
-// Even numbers are of what is added, odd ones of weights that are brought.
-void NodeRunner::come(int64_t number) {
-  if (state_.world.owners() == 1) return;
-  meeting_ = Meeting{.executor = executor_, .node = index_, .number = number, .came_ns = state_.clock.now_ns()};
-}
-
-void NodeRunner::go_on_from_meeting(const Iteration& iteration) {
-  if (!meeting_) return;
-  meeting_->iteration = iteration.index;
-  meeting_->went_on_ns = state_.clock.now_ns();
-  state_.activity.met(*std::exchange(meeting_, std::nullopt));
-}
-
 void NodeRunner::work_at_the_end(const Iteration& iteration) {
-  if (has_files_ && state_.world.rank == 0) take_lines(iteration);
+  ranks_.take_lines(iteration);
   held_tokens_ = close_held();
-  if (is_filter()) record_filter();
+  if (filter_) filter_->record();
   host_.end(iteration);
-}
-
-// True: totals and gradients are those of all ranks. Else go_on is called when they are: by whichever comes second, the end of
-// the call or the sums. Ranks learn from the totals whether there are gradients, so all of them add them up or none does.
-bool NodeRunner::combine(const Iteration& iteration, int64_t point, const std::function<void()>& go_on) {
-  if (!adds_over_ranks()) return true;
-  Contribution mine = host_.totals().contribution();
-  for (const auto& [name, model] : trained_) mine.push_back(sum_part(gradients_of(name), model->add_up_slots() ? 1 : 0));
-  if (point == Reductions::Key::kEnd && host_.announces_save(iteration)) mine.push_back(sum_part(kSaved, 1));
-  const Reductions::Key key{.iteration = iteration.index, .node = index_, .point = point};
-  if (has_files_ && point == Reductions::Key::kEnd) give_lines(key);
-  exchanging_ = 0;
-  const auto done = [this, go_on] {
-    if (exchanging_.fetch_add(1) == 1) go_on();
-  };
-  const auto take = [this, done](Contribution of_all) {
-    take_decision(of_all);
-    const Contribution told = trained_.empty() ? Contribution() : of_all;
-    host_.totals().set_combined(std::move(of_all));
-    add_up_ranks(told, 0, done);
-  };
-  come(2 * step_);
-  state_.reductions.combine(key, std::move(mine), take);
-  if (exchanging_.fetch_add(1) == 0) return false;
-  if (!state_.is_abandoned(iteration.index)) return true;
-  go_on();  // without the sums, to be dropped
-  return false;
-}
-
-void NodeRunner::take_decision(const Contribution& of_all) {
-  saved_ = std::ranges::find(of_all, kSaved, &Part::name) != of_all.end();
-}
-
-void NodeRunner::give_lines(const Reductions::Key& key) {
-  if (state_.world.rank > 0) state_.reductions.give(key, host_.files().take());
-}
-
-void NodeRunner::take_lines(const Iteration& iteration) {
-  const Reductions::Key key{.iteration = iteration.index, .node = index_, .point = Reductions::Key::kEnd};
-  for (const std::string& lines : state_.reductions.take_given(key)) host_.files().append(lines);
-}
-
-// Of one model after the other, from this one on. A run that is over tells nothing.
-void NodeRunner::add_up_ranks(const Contribution& of_all, size_t model, const std::function<void()>& done) {
-  if (model == trained_.size()) return done();
-  const auto& [name, trained] = trained_[model];
-  const auto part = std::ranges::find(of_all, gradients_of(name), &Part::name);
-  const auto next = [this, of_all, model, done] { add_up_ranks(of_all, model + 1, done); };
-  if (part == of_all.end() || part->numbers.sum.value() == 0) return next();
-  trained->add_up_ranks(next);
-}
-
-// Likewise: true: all ranks have the weights.
-bool NodeRunner::bring_weights(const std::function<void()>& go_on) {
-  if (trained_.empty()) return true;
-  come(2 * step_ + 1);
-  exchanging_ = 0;
-  bring_weights_of(0, [this, go_on] {
-    if (exchanging_.fetch_add(1) == 1) go_on();
-  });
-  return exchanging_.fetch_add(1) == 1;
-}
-
-void NodeRunner::bring_weights_of(size_t model, const std::function<void()>& done) {
-  if (model == trained_.size()) return done();
-  trained_[model].second->bring_weights([this, model, done] { bring_weights_of(model + 1, done); });
 }
 
 void NodeRunner::open_held() {
@@ -358,71 +258,27 @@ void NodeRunner::settle(MicroBatch& batch) {
   BatchState& state = batch.state();
   state_.traffic.done(index_, state);
   for (const int column : plan_.reads) state.release_one_reader(static_cast<size_t>(column));
-  if (is_filter()) {
+  if (filter_) {
     for (const int column : state_.filter_streams.carried_by(index_)) {
       if (std::ranges::find(plan_.reads, column) == plan_.reads.end()) state.release_one_reader(static_cast<size_t>(column));
     }
   }
-  if (!plan_.reads.empty() || is_filter()) state.release_one_token_reader();
+  if (!plan_.reads.empty() || filter_) state.release_one_token_reader();
 }
 
-// The micro-batch that leaves a filter. Of a refilling filter the groups over the quota of their slot are dropped too: the first
-// ones that pass, in the order of their index, are the iteration's, whatever came when.
+// The micro-batch that leaves a filter.
 std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
   const BatchState& state = batch.state();
   tell_observers(batch);
-  const auto slot_of_batch = static_cast<size_t>(state.slot);
-  const int64_t room = has_quota() ? quota_[slot_of_batch] - kept_of_[slot_of_batch] : static_cast<int64_t>(batch.groups());
-  std::vector<uint8_t> keep(batch.groups(), 1);
-  int64_t kept = 0;
-  for (size_t g = 0; g < keep.size(); ++g) {
-    const bool passes = batch.dropped_groups().empty() || batch.dropped_groups()[g] == 0;
-    const bool over = passes && kept == room;
-    keep[g] = passes && !over;
-    kept += keep[g];
-    dropped_ += !passes;
-    surplus_ += over;
-  }
-  kept_ += kept;
-  record_dropped(state.layout, keep);
+  const std::vector<uint8_t> keep = filter_->choose(batch);
   auto thin = state.thinned(keep, state_.column_specs, state_.filter_streams.carried_by(index_),
                             state_.filter_streams.readers_behind(index_));
   for (size_t i = 0; i < plan_.writes.size(); ++i) {
     const auto slot = static_cast<size_t>(plan_.writes[i]);
     thin->store(slot, written(batch, i).selected(state.layout.entries_of(keep, state_.column_specs[slot].extent)));
   }
-  if (has_quota()) {
-    kept_of_[slot_of_batch] += kept;
-    path_.tally.judge(state.slot, state.drawn_groups, kept);
-  }
+  filter_->tell(state, keep);
   return thin;
-}
-
-void NodeRunner::record_dropped(const Layout& layout, const std::vector<uint8_t>& keep) {
-  const auto record = [&](const char* share, size_t all, Extent extent) {
-    size_t kept = 0;
-    for (const Range entries : layout.entries_of(keep, extent)) kept += entries.size();
-    const std::string name = metrics::of_filter(plan_.name, share);
-    host_.metrics().mean(name, 0, static_cast<double>(kept));
-    host_.metrics().mean(name, 1, static_cast<double>(all - kept));
-  };
-  record(metrics::kDroppedSamples, layout.samples(), Extent::kSample);
-  record(metrics::kDroppedTokens, layout.actions(), Extent::kAction);
-}
-
-// Every group that arrived was kept, dropped or over the quota; what the quotas of this rank's slots lack is told as well.
-void NodeRunner::record_filter() {
-  MetricsRecorder& metrics = host_.metrics();
-  metrics.sum(metrics::of_filter(plan_.name, metrics::kGroupsKept), static_cast<double>(kept_));
-  metrics.sum(metrics::of_filter(plan_.name, metrics::kGroupsDropped), static_cast<double>(dropped_));
-  if (has_quota()) {
-    const SlotRange mine = state_.world.mine();
-    const int64_t quota = std::accumulate(quota_.begin() + mine.first, quota_.begin() + mine.last, int64_t{0});
-    metrics.sum(metrics::of_filter(plan_.name, metrics::kGroupsSurplus), static_cast<double>(surplus_));
-    metrics.sum(metrics::of_filter(plan_.name, metrics::kGroupsMissing), static_cast<double>(quota - kept_));
-    std::ranges::fill(kept_of_, 0);
-  }
-  kept_ = dropped_ = surplus_ = 0;
 }
 
 WorkPlace NodeRunner::place(const Packet& packet) const {

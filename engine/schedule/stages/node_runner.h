@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <compare>
 #include <functional>
 #include <memory>
@@ -10,13 +9,16 @@
 #include <vector>
 
 #include "engine/contract/node.h"
+#include "engine/schedule/stages/group_filter.h"
+#include "engine/schedule/stages/rank_exchange.h"
 #include "engine/schedule/stages/stage_host.h"
 #include "engine/schedule/state/run_state.h"
 
 namespace sluice::engine {
 
-/// Drives one ordinary node through the packets that reach it: columns in and out, barriers and what all ranks add in them,
-/// filters, release of columns and credit. Used by the node's executor only.
+/// Drives one ordinary node through the packets that reach it: columns in and out, barriers and their steps, release of columns
+/// and credit. What it drops as a filter, GroupFilter counts; what all ranks do together, RankExchange does. Used by the node's
+/// executor only.
 class NodeRunner {
  public:
   /// `last`: nothing else leaves on account of the packet at hand.
@@ -37,7 +39,7 @@ class NodeRunner {
   int executor() const { return executor_; }
 
   /// It may have to wait for other ranks at the end of an iteration.
-  bool adds_over_ranks() const { return has_totals_ || has_files_ || !trained_.empty(); }
+  bool adds_over_ranks() const { return ranks_.adds(); }
 
   /// What must have been reached before the node may work on an iteration, so that everybody sees exactly the weights that the
   /// sequential program would show: a reader of live weights waits for the step of the iteration before, a trainer for the
@@ -57,8 +59,6 @@ class NodeRunner {
 
  private:
   bool is_barrier() const { return plan_.needs.scope == Scope::kIteration; }
-  bool is_filter() const { return plan_.needs.drops_groups; }
-  bool has_quota() const { return !quota_.empty(); }
   bool is_dropped(const Packet& packet) const { return state_.stopping() || state_.cutoff.drops(packet.iteration.index); }
 
   void fail(const Packet& packet);
@@ -68,15 +68,6 @@ class NodeRunner {
   bool end_iteration(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on);
   bool go_through_steps(const Iteration& iteration, const std::function<void()>& go_on);
   void work_at_the_end(const Iteration& iteration);
-  bool combine(const Iteration& iteration, int64_t point, const std::function<void()>& go_on);
-  void come(int64_t number);
-  void go_on_from_meeting(const Iteration& iteration);
-  void give_lines(const Reductions::Key& key);
-  void take_lines(const Iteration& iteration);
-  void take_decision(const Contribution& of_all);
-  void add_up_ranks(const Contribution& of_all, size_t model, const std::function<void()>& done);
-  bool bring_weights(const std::function<void()>& go_on);
-  void bring_weights_of(size_t model, const std::function<void()>& done);
   void hold(Packet& packet);
   void process_one(Packet& packet, const PassOn& pass_on);
   void skip_empty(Packet& packet, const PassOn& pass_on);
@@ -89,8 +80,6 @@ class NodeRunner {
   void seal(MicroBatch& batch);
   void settle(MicroBatch& batch);
   std::shared_ptr<BatchState> filtered(const MicroBatch& batch);
-  void record_dropped(const Layout& layout, const std::vector<uint8_t>& keep);
-  void record_filter();
   MicroBatch view(const Packet& packet) const { return {*packet.batch, state_.column_specs, plan_.reads, plan_.writes}; }
   WorkPlace place(const Packet& packet) const;
 
@@ -101,10 +90,8 @@ class NodeRunner {
   const int index_;
   const int executor_;
   PathState& path_;
-  const bool has_totals_;
-  const bool has_files_;  // that rank 0 gathers
-  std::vector<std::pair<std::string, std::shared_ptr<Model>>>
-      trained_;  // models that it updates, whose gradients are added, and after them those that average these
+  RankExchange ranks_;
+  std::optional<GroupFilter> filter_;  // of a node that drops groups
   std::vector<Prerequisite> prerequisites_;
   int64_t next_ = 0;               // sequence number of the packet that is due
   std::vector<Packet> held_;       // a barrier's micro-batches of this iteration, empty ones among them
@@ -115,16 +102,7 @@ class NodeRunner {
   enum class Phase { kAdd, kWork, kBring };
   int64_t step_ = 0;           // of a barrier
   Phase phase_ = Phase::kAdd;  // of this step, that comes next
-  std::atomic<int> exchanging_{
-      0};  // of the two halves of what ranks do together, calling and being called back, those that are done
-  std::optional<Meeting> meeting_;  // that this rank has come to
-  bool saved_ = false;              // the run is saved after the iteration, as rank 0 says
   int64_t held_tokens_ = 0;
-
-  // Of a filter, in this iteration.
-  std::vector<int64_t> quota_;    // groups that are wanted, by slot of the run; empty: all that pass
-  std::vector<int64_t> kept_of_;  // likewise, that were kept
-  int64_t kept_ = 0, dropped_ = 0, surplus_ = 0;
 };
 
 }  // namespace sluice::engine
