@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include "base/text/strings.h"
-#include "engine/observe/guess_metrics.h"
 #include "nodes/columns/columns.h"
 #include "nodes/models/special_in_text.h"
 #include "nodes/rollout/generate.h"
-#include "nodes/rollout/generate_limits.h"
+#include "nodes/rollout/generate_options.h"
+#include "nodes/rollout/rollout_metrics.h"
 
 // What `generate` says of itself.
 namespace sluice::nodes {
@@ -84,17 +84,6 @@ void find_speculation_contradictions(const GenerateParams& params, engine::Findi
 }
 
 }  // namespace
-
-std::vector<std::string> all_turn_ends(const GenerateParams& params) {
-  std::vector<std::string> ends = params.turn_ends;
-  if (!params.has_environment() || !params.environment.object) return ends;
-  for (std::string& own : params.environment.object->turn_ends()) ends.push_back(std::move(own));
-  return ends;
-}
-
-int64_t step_tokens(const GenerateParams& params) {
-  return std::max(models::GenerationLimits{}.max_step_tokens, params.max_running_samples);
-}
 
 void Generate::describe(engine::Contract<GenerateParams>& c) {
   using P = GenerateParams;
@@ -188,32 +177,7 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
     refuse_special_in_text(params.model, "stop", params.stop, look);
     refuse_special_in_text(params.model, "turn_ends", params.turn_ends, look);
   });
-  c.metric("rollout/response_length_mean", engine::Metric::kMean, "mean tokens of a response, replies among them");
-  c.metric("rollout/response_length_max", engine::Metric::kMaximum, "tokens of the longest response");
-  c.metric("rollout/truncated", engine::Metric::kMean, "share of the responses that max_new_tokens cut");
-  c.metric("rollout/stopped", engine::Metric::kMean,
-           "share of the responses that a stop string ended, or the end of a last turn");
-  c.metric("rollout/turns_mean", engine::Metric::kMean, "mean turns of the policy in a response, with an environment");
-  c.metric("reward/environment_score", engine::Metric::kMoments,
-           "mean and standard deviation over the responses of the environment's rewards");
-  c.metrics_of(&P::environment);
-  c.metric("rollout/dropped_prompts", engine::Metric::kSum,
-           "groups that were dropped because of their prompt, with prompt_too_long = \"drop\"");
-  c.metric("engine/weight_updates", engine::Metric::kSum,
-           "times that samples which run went on with newer weights, with [schedule] update = \"immediately\"");
-  c.metric("rollout/policy_lag_mean", engine::Metric::kMean,
-           "mean over the actions of how many versions older than the trainer's the weights were that sampled it, with "
-           "[schedule] update = \"immediately\"");
-  c.metric("engine/preempted_samples", engine::Metric::kSum,
-           "samples that lost their credit to older ones, where it is taken on demand");
-  c.metric("engine/recomputed_tokens", engine::Metric::kSum, "tokens of these that are to be read again");
-  const auto guesses = [](const P& params) { return params.speculation != Speculation::kNone; };
-  c.metric_if(guesses, engine::metrics::kGuessedSteps, engine::Metric::kSum,
-              "steps of samples in which tokens may be guessed, with speculation");
-  c.metric_if(guesses, engine::metrics::kDraftedTokens, engine::Metric::kSum, "tokens that were guessed in them");
-  c.metric_if(guesses, engine::metrics::kKeptDrafts, engine::Metric::kSum,
-              "of these, those that were sampled: each saved a step of its sample");
-  c.metric("memory/kv_used_bytes_max", engine::Metric::kMaximum, "most bytes of the KV pool that running samples used at a time");
+  RolloutMetrics::describe(c);
 }
 
 }  // namespace sluice::nodes
