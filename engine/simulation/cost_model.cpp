@@ -5,7 +5,7 @@
 
 #include "base/text/strings.h"
 #include "engine/checkpoint/checkpoint_schedule.h"
-#include "engine/simulation/simulated_nodes.h"
+#include "engine/simulation/length_draws.h"
 #include "engine/simulation/simulated_time.h"
 
 namespace sluice::engine {

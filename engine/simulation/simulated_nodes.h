@@ -12,19 +12,6 @@
 
 namespace sluice::engine {
 
-/// The most tokens of a sample of a path, by the contract of whatever makes it.
-class SampleBounds {
- public:
-  SampleBounds(const Plan& plan, const PlanPath& path);
-
-  int64_t prompt() const;
-  int64_t response(int64_t prompt) const;
-
- private:
-  int64_t sample_ = 0;    // prompt and response
-  int64_t response_ = 0;  // 0: what the prompt leaves
-};
-
 /// Nodes that do no work but move the same groups, tokens and columns as the real ones: prompts and responses have lengths
 /// drawn from those that were measured, filters keep the share that was kept, columns hold zeros and empty strings. What is
 /// drawn depends only on the seed of the pipeline, iteration, group and sample, so two settings of one pipeline are compared on
