@@ -17,7 +17,7 @@
 #include "cli/terminal/terminal.h"
 #include "dsl/parse.h"
 #include "engine/checkpoint/checkpoints_place.h"
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_set.h"
 #include "engine/contract/registry.h"
 #include "engine/contract/run_folder.h"
 #include "engine/contract/settings.h"

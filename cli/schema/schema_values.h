@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_info.h"
 
 namespace sluice::cli {
 

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "engine/contract/columns/column.h"
 #include "engine/contract/columns/text_check.h"
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_set.h"
 #include "engine/contract/world/metric_spec.h"
 
 namespace sluice::engine {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/files/file_system.h"
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_set.h"
 #include "engine/contract/params/scheduled_number.h"
 #include "engine/contract/settings.h"
 #include "engine/contract/world/common_memory.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/contract/columns/token_budget.h"
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_set.h"
 
 namespace sluice::engine {
 

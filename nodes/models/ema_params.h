@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_set.h"
 
 namespace sluice::nodes {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_values.h"
 #include "engine/contract/params/scheduled_number.h"
 #include "nodes/rollout/environments/environment.h"
 #include "nodes/sources/row_source.h"

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/text/strings.h"
+#include "engine/contract/params/param_values.h"
 #include "engine/contract/spec/plain_name.h"
 
 namespace sluice::engine {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_table.h"
 #include "engine/contract/world/device_kind.h"
 #include "engine/contract/world/metric_spec.h"
 

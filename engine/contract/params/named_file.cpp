@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/error.h"
+#include "engine/contract/params/param_values.h"
 
 namespace sluice::engine {
 namespace {

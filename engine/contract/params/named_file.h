@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_table.h"
 
 namespace sluice::engine {
 

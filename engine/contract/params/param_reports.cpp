@@ -25,6 +25,11 @@ void report_kind(BindContext& context, const Value& value, const ParamInfo& info
   report_expected(context, "wrong-type", value, info, "this is " + kind_name(value));
 }
 
+std::string number_text(double value) {
+  const std::string text = real_text(value);
+  return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+}
+
 std::string quoted_list(const std::vector<std::string>& names) {
   std::vector<std::string> parts;
   for (const std::string& name : names) parts.push_back(sluice::quoted(name));

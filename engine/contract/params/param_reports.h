@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_table.h"
 
 // How what reads values says that one is wrong.
 namespace sluice::engine::detail {
@@ -17,6 +17,9 @@ void report_expected(BindContext& context, const char* kind, const Value& value,
 
 /// Likewise, of a value of another type.
 void report_kind(BindContext& context, const Value& value, const ParamInfo& info);
+
+/// As TOML; one without a fraction without its point.
+std::string number_text(double value);
 
 /// "a", "b"
 std::string quoted_list(const std::vector<std::string>& names);

@@ -7,8 +7,9 @@
 #include "engine/contract/params/foreign_names.h"
 #include "engine/contract/params/known_names.h"
 #include "engine/contract/params/param_reports.h"
+#include "engine/contract/params/param_values.h"
 
-// read_component() of params.h.
+// read_component() of param_values.h.
 namespace sluice::engine::detail {
 namespace {
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_set.h"
 #include "engine/contract/params/scheduled_number.h"
 
 namespace sluice::engine {

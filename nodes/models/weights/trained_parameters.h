@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_set.h"
 #include "models/adapters/lora.h"
 #include "models/config/config.h"
 #include "models/config/output_head.h"

@@ -1,4 +1,4 @@
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_set.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "tests/engine/spec_builder.h"
 #include "tests/golden.h"
 
-namespace sluice::engine::testing::params_test {
+namespace sluice::engine::testing::param_set_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -290,4 +290,4 @@ TEST_F(Params, NamesTheOwnerWhereThereIsNoPlaceToPointAt) {
 }
 
 }  // namespace
-}  // namespace sluice::engine::testing::params_test
+}  // namespace sluice::engine::testing::param_set_test

@@ -1,5 +1,6 @@
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_values.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -10,171 +11,7 @@
 #include "engine/contract/params/known_names.h"
 #include "engine/contract/params/param_reports.h"
 
-namespace sluice::engine {
-
-using detail::quoted_list;
-using detail::report;
-
-namespace {
-
-std::string number_text(double value) {
-  const std::string text = real_text(value);
-  return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
-}
-
-std::string range_text(const ParamInfo& info) {
-  const std::string low =
-      info.minimum ? (info.minimum_excluded ? " above " : " from ") + number_text(*info.minimum) : std::string();
-  if (!info.maximum) return low;
-  if (std::isinf(*info.maximum)) return low + ", or inf";
-  return low + (info.minimum_excluded || !info.minimum ? " up to " : " to ") + number_text(*info.maximum);
-}
-
-std::string example_text(const ParamInfo& info) {
-  switch (info.kind) {
-    case ParamKind::kBoolean:
-      return "true";
-    case ParamKind::kInteger:
-      return info.unit == "tokens" ? "2048" : number_text(info.minimum.value_or(1));  // one token holds nothing
-    case ParamKind::kReal:
-    case ParamKind::kScheduled:
-      return real_text(info.maximum.value_or(1.0));
-    case ParamKind::kChoice:
-      return sluice::quoted(info.choices.empty() ? "" : info.choices.front());
-    case ParamKind::kReals:
-      return "[1.0]";
-    case ParamKind::kStrings:
-      return "[\"...\"]";
-    case ParamKind::kTable:
-      return "{ ... }";
-    case ParamKind::kTables:
-      return "[{ ... }]";
-    case ParamKind::kString:
-    case ParamKind::kPath:
-    case ParamKind::kPaths:
-    case ParamKind::kComponent:
-      return "\"...\"";
-  }
-  return {};
-}
-
-void report_missing(const Table& table, BindContext& context, const ParamInfo& info) {
-  std::string help = "add " + info.name + " = " + example_text(info);
-  help += info.doc.empty() ? " (" + expectation(info) + ")" : ": " + info.doc;
-  report(context, "missing-key", table.where, context.owner + " needs " + info.name, {}, std::move(help));
-}
-
-// Reports a key that no parameter has; returns the parameter that was probably meant.
-std::string report_unknown_key(const Entry& entry, const std::vector<Param>& params, BindContext& context) {
-  std::vector<std::string> known;
-  for (const Param& param : params) known.push_back(param.info.name);
-  KeyHelp help = context.known.help_for_unknown_key(entry.key, known, context.owner);
-  report(context, "unknown-key", entry.key_where, entry.key + " is not a parameter of " + context.owner, std::move(help.caret),
-         std::move(help.help));
-  return help.meant;
-}
-
-// A component that is not written still has to be made: `default_text` is its quoted type.
-void bind_default_component(void* params, const Table& table, BindContext& context, const Param& param) {
-  if (param.info.kind != ParamKind::kComponent || param.info.default_text.empty()) return;
-  const std::string type = param.info.default_text.substr(1, param.info.default_text.size() - 2);
-  param.bind(params, Value{type, table.where, {}}, context, param.info);
-}
-
-// Under a key with a typing error stands a component that is not read: it gets no type, as one that is not known.
-void leave_unmade(void* params, const Table& table, BindContext& context, const Param& param) {
-  if (param.info.kind != ParamKind::kComponent) return;
-  Problems said_of_the_key;
-  BindContext silent{context.known, said_of_the_key, context.owner};
-  param.bind(params, Value{std::string(), table.where, {}}, silent, param.info);
-}
-
-}  // namespace
-
-std::string expectation(const ParamInfo& info) {
-  switch (info.kind) {
-    case ParamKind::kBoolean:
-      return "true or false";
-    case ParamKind::kInteger:
-      return "an integer" + range_text(info) + (info.or_auto ? ", or \"auto\"" : "");
-    case ParamKind::kReal:
-      return "a number" + range_text(info);
-    case ParamKind::kScheduled:
-      return "a number" + range_text(info) + ", or a schedule";
-    case ParamKind::kString:
-      return "a string";
-    case ParamKind::kChoice:
-      return "one of " + quoted_list(info.choices);
-    case ParamKind::kPath:
-      return "a path";
-    case ParamKind::kPaths:
-      return "a path or an array of paths";
-    case ParamKind::kReals:
-      return "an array of numbers" + range_text(info);
-    case ParamKind::kStrings:
-      return info.choices.empty() ? "an array of strings" : "an array of " + quoted_list(info.choices) + ", each once at most";
-    case ParamKind::kTable:
-      return "a table";
-    case ParamKind::kTables:
-      return "an array of tables";
-    case ParamKind::kComponent:
-      return "the name of its " + info.component + ", or a table with type and parameters";
-  }
-  return {};
-}
-
-void ParamTable::bind(void* params, const Table& table, BindContext& context) const {
-  std::set<std::string> meant;  // by keys with a typing error: they are not missing
-  for (const Entry& entry : table.entries) {
-    const Param* param = find(entry.key);
-    if (param == nullptr)
-      meant.insert(report_unknown_key(entry, params_, context));
-    else
-      param->bind(params, entry.value, context, param->info);
-  }
-  for (const Param& param : params_) {
-    const bool written = table.find(param.info.name) != nullptr || meant.contains(param.info.name);
-    const Value* preset = context.preset.value_of(param.info.name, !written);
-    if (meant.contains(param.info.name) && table.find(param.info.name) == nullptr) leave_unmade(params, table, context, param);
-    if (written) continue;
-    if (preset != nullptr)
-      param.bind(params, *preset, context, param.info);
-    else if (param.info.required)
-      report_missing(table, context, param.info);
-    else
-      bind_default_component(params, table, context, param);
-  }
-}
-
-const Param* ParamTable::find(std::string_view name) const {
-  for (const Param& param : params_) {
-    if (param.info.name == name) return &param;
-  }
-  return nullptr;
-}
-
-std::vector<ParamInfo> ParamTable::infos() const {
-  std::vector<ParamInfo> infos;
-  for (const Param& param : params_) infos.push_back(param.info);
-  return infos;
-}
-
-std::vector<ParamText> ParamTable::texts(const void* params) const {
-  std::vector<ParamText> texts;
-  for (const Param& param : params_) {
-    std::string text = param.text(params);
-    if (!text.empty()) texts.push_back({.name = param.info.name, .text = std::move(text), .harmless = param.info.harmless});
-  }
-  return texts;
-}
-
-Param& ParamTable::add(Param param) {
-  SLUICE_CHECK(find(param.info.name) == nullptr, "parameter " + param.info.name + " is declared twice");
-  params_.push_back(std::move(param));
-  return params_.back();
-}
-
-namespace detail {
+namespace sluice::engine::detail {
 
 bool takes_number(const ParamInfo& info, double number) {
   if (!std::isfinite(number) && number != info.maximum) return false;
@@ -413,5 +250,4 @@ std::string to_text(const std::vector<double>& value) {
 
 std::string to_text(const std::vector<std::string>& value) { return "[" + quoted_list(value) + "]"; }
 
-}  // namespace detail
-}  // namespace sluice::engine
+}  // namespace sluice::engine::detail
