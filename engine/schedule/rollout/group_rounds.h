@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/contract/contract.h"
+#include "engine/contract/node_needs.h"
 #include "engine/contract/world/world.h"
 #include "engine/schedule/state/filter_tally.h"
 
