@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "nodes/forward/passes.h"
 #include "nodes/forward/ragged.h"
 #include "nodes/train/sample_pairs.h"
 
@@ -54,21 +53,13 @@ std::vector<Ranking> rankings_by_score(const Layout& layout, std::span<const flo
   return rankings;
 }
 
-RankingPasses passes_of_rankings(const Layout& layout, const std::vector<Ranking>& rankings, int64_t limit) {
-  RankingPasses passes;
-  std::vector<Ranking> fitting;
-  std::vector<int64_t> tokens;  // of those
+UnitPasses<Ranking> passes_of_rankings(const Layout& layout, const std::vector<Ranking>& rankings, int64_t limit) {
+  std::vector<int64_t> tokens;  // of all samples of each
   for (const Ranking& ranking : rankings) {
-    int64_t all = 0;
+    int64_t& all = tokens.emplace_back(0);
     for (const size_t sample : ranking.samples) all += layout.token_offsets[sample + 1] - layout.token_offsets[sample];
-    (all <= limit ? fitting : passes.apart).push_back(ranking);
-    if (all <= limit) tokens.push_back(all);
   }
-  for (const std::vector<size_t>& pass : cut_into_passes(tokens, limit)) {
-    auto& together = passes.together.emplace_back();
-    for (const size_t place : pass) together.push_back(fitting[place]);
-  }
-  return passes;
+  return passes_of_units(rankings, tokens, limit);
 }
 
 RankedSamples::RankedSamples(const std::vector<Ranking>& rankings) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/contract/columns/layout.h"
+#include "nodes/train/unit_passes.h"
 
 namespace sluice::nodes {
 
@@ -42,12 +43,7 @@ std::vector<Ranking> rankings_by_score(const engine::Layout& layout, std::span<c
                                        Comparison comparison);
 
 /// How rankings are computed in passes of at most `limit` tokens.
-struct RankingPasses {
-  std::vector<std::vector<Ranking>> together;  // passes of whole rankings, cut as cut_into_passes() does
-  std::vector<Ranking> apart;                  // rankings that do not fit one pass: each sample is a pass of its own
-};
-
-RankingPasses passes_of_rankings(const engine::Layout& layout, const std::vector<Ranking>& rankings, int64_t limit);
+UnitPasses<Ranking> passes_of_rankings(const engine::Layout& layout, const std::vector<Ranking>& rankings, int64_t limit);
 
 /// The samples of rankings as a batch of their own: N samples, ascending, of P pairs.
 struct RankedSamples {

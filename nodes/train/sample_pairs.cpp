@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "nodes/forward/passes.h"
 #include "nodes/forward/ragged.h"
 #include "nodes/train/weighed_actions.h"
 
@@ -44,21 +43,11 @@ std::vector<SamplePair> pairs_with_actions(const Layout& layout, std::span<const
   });
 }
 
-PairPasses passes_of_pairs(const Layout& layout, const std::vector<SamplePair>& pairs, int64_t limit) {
+UnitPasses<SamplePair> passes_of_pairs(const Layout& layout, const std::vector<SamplePair>& pairs, int64_t limit) {
   const auto tokens_of = [&](size_t sample) { return layout.token_offsets[sample + 1] - layout.token_offsets[sample]; };
-  PairPasses passes;
-  std::vector<SamplePair> fitting;
-  std::vector<int64_t> tokens;  // of those
-  for (const SamplePair& pair : pairs) {
-    const int64_t both = tokens_of(pair.chosen) + tokens_of(pair.rejected);
-    (both <= limit ? fitting : passes.apart).push_back(pair);
-    if (both <= limit) tokens.push_back(both);
-  }
-  for (const std::vector<size_t>& pass : cut_into_passes(tokens, limit)) {
-    auto& together = passes.together.emplace_back();
-    for (const size_t place : pass) together.push_back(fitting[place]);
-  }
-  return passes;
+  std::vector<int64_t> tokens;  // of both samples
+  for (const SamplePair& pair : pairs) tokens.push_back(tokens_of(pair.chosen) + tokens_of(pair.rejected));
+  return passes_of_units(pairs, tokens, limit);
 }
 
 PairedSamples::PairedSamples(const std::vector<SamplePair>& pairs) {

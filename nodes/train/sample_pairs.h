@@ -8,6 +8,7 @@
 
 #include "engine/contract/columns/layout.h"
 #include "nodes/objectives/preference/preference_objective.h"
+#include "nodes/train/unit_passes.h"
 
 namespace sluice::nodes {
 
@@ -27,12 +28,7 @@ std::vector<SamplePair> pairs_with_actions(const engine::Layout& layout, std::sp
                                            std::span<const float> mask);
 
 /// How pairs are computed in passes of at most `limit` tokens.
-struct PairPasses {
-  std::vector<std::vector<SamplePair>> together;  // passes of whole pairs, cut as cut_into_passes() does
-  std::vector<SamplePair> apart;                  // pairs that do not fit one pass: each sample is a pass of its own
-};
-
-PairPasses passes_of_pairs(const engine::Layout& layout, const std::vector<SamplePair>& pairs, int64_t limit);
+UnitPasses<SamplePair> passes_of_pairs(const engine::Layout& layout, const std::vector<SamplePair>& pairs, int64_t limit);
 
 /// The samples of pairs as a batch of their own: 2P samples, ascending, with A' actions.
 class PairedSamples {

@@ -62,9 +62,9 @@ void TrainDpo::process(engine::MicroBatch& batch) {
   model_->enter_slot(batch.slot());
 
   double loss_sum = 0;
-  const PairPasses passes = passes_of_pairs(layout, pairs, pass_tokens_);
+  const UnitPasses<SamplePair> passes = passes_of_pairs(layout, pairs, pass_tokens_);
   for (const std::vector<SamplePair>& pass : passes.together) {
-    if (batch.is_last() && passes.apart.empty() && &pass == &passes.together.back()) model_->expect_last_backward();
+    if (batch.is_last() && passes.is_last(pass)) model_->expect_last_backward();
     const PairedSamples paired(pass);
     loss_sum += accumulate_gradient(loss_of(batch, paired, mask, logprobs_of(batch, paired.samples())), "loss");
   }

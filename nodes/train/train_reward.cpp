@@ -81,9 +81,9 @@ void TrainReward::process(engine::MicroBatch& batch) {
   model_->enter_slot(batch.slot());
 
   double loss_sum = 0;
-  const RankingPasses passes = passes_of_rankings(batch.layout(), rankings, pass_tokens_);
+  const UnitPasses<Ranking> passes = passes_of_rankings(batch.layout(), rankings, pass_tokens_);
   for (const std::vector<Ranking>& pass : passes.together) {
-    if (batch.is_last() && passes.apart.empty() && &pass == &passes.together.back()) model_->expect_last_backward();
+    if (batch.is_last() && passes.is_last(pass)) model_->expect_last_backward();
     const RankedSamples ranked(pass);
     loss_sum += accumulate_gradient(loss_of(batch, ranked, rewards_of(batch, ranked.samples, ranked.counted)), "loss");
   }
