@@ -47,14 +47,6 @@ double step_optimizer(TrainedModel& model, double count) {
   return norm;
 }
 
-void finish_iteration(TrainedModel& model, double count, const engine::Iteration& iteration, engine::MetricsRecorder& metrics,
-                      const std::string& group) {
-  if (count > 0)
-    metrics.value(group + "/grad_norm", step_optimizer(model, count));
-  else
-    warn_of_no_step(model, iteration);
-}
-
 void warn_of_no_step(const TrainedModel& model, const engine::Iteration& iteration) {
   log_warning("iteration " + std::to_string(iteration.index) + ": model " + model.name() +
               " was not trained, because nothing was left to learn from");

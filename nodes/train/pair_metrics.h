@@ -5,6 +5,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
+#include "nodes/train/optimizer_step.h"
 
 namespace sluice::nodes {
 
@@ -26,7 +27,7 @@ void describe_pair_metrics(engine::Contract<P>& c, const std::string& group, con
   c.metric("preference/rejected_reward_mean", engine::Metric::kMean, "mean reward of the rejected samples");
   c.metric("preference/pairs", engine::Metric::kSum, "pairs of the iteration");
   c.metric("preference/groups_without_pair", engine::Metric::kSum, "groups that have no two samples with different scores");
-  c.metric(group + "/grad_norm", engine::Metric::kValue, "norm of all gradients before clipping");
+  describe_gradient_norm(c, group);
 }
 
 /// How much a mean over pairs counts each of so many of their samples.

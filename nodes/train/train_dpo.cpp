@@ -5,10 +5,8 @@
 #include "nodes/columns/score_columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
-#include "nodes/models/model_parts.h"
 #include "nodes/objectives/checked_losses.h"
 #include "nodes/train/gradient_in_parts.h"
-#include "nodes/train/optimizer_step.h"
 #include "nodes/train/pair_metrics.h"
 
 namespace sluice::nodes {
@@ -38,19 +36,11 @@ void TrainDpo::describe(engine::Contract<TrainDpoParams>& c) {
   c.metric("preference/chosen_logprob_mean", engine::Metric::kMean,
            "mean log-probability of a chosen sample, all of its actions together");
   c.metric("preference/rejected_logprob_mean", engine::Metric::kMean, "the same of the rejected samples");
-  describe_learning_rate(c, "policy");
-  RouterMetrics::describe(c, "model");
+  IterationStep::describe(c, "policy");
 }
 
 TrainDpo::TrainDpo(const TrainDpoParams& params, engine::NodeResources& resources)
-    : params_(params),
-      model_(trained_model(resources, params.model)),
-      pass_tokens_(resources.pass_tokens),
-      metrics_(*resources.metrics),
-      totals_(*resources.totals),
-      router_metrics_(*model_, RouterMetrics::kGroup, resources) {}
-
-void TrainDpo::begin_iteration(const engine::Iteration& iteration) { begin_training(*model_, iteration, metrics_, "policy"); }
+    : params_(params), metrics_(*resources.metrics), step_(params.model, "policy", kPairTotal, resources) {}
 
 void TrainDpo::process(engine::MicroBatch& batch) {
   const engine::Layout& layout = batch.layout();
@@ -59,29 +49,27 @@ void TrainDpo::process(engine::MicroBatch& batch) {
   const std::vector<SamplePair> pairs = pairs_with_actions(layout, scores, mask);
   const double count = record_pairs(metrics_, pairs.size(), batch.groups());
   if (pairs.empty()) return;
-  model_->enter_slot(batch.slot());
+  step_.enter(batch);
 
   double loss_sum = 0;
-  const UnitPasses<SamplePair> passes = passes_of_pairs(layout, pairs, pass_tokens_);
+  const UnitPasses<SamplePair> passes = passes_of_pairs(layout, pairs, step_.pass_tokens());
   for (const std::vector<SamplePair>& pass : passes.together) {
-    if (batch.is_last() && passes.is_last(pass)) model_->expect_last_backward();
     const PairedSamples paired(pass);
-    loss_sum += accumulate_gradient(loss_of(batch, paired, mask, logprobs_of(batch, paired.samples())), "loss");
+    const at::Tensor logprobs = logprobs_of(batch, paired.samples(), batch.is_last() && passes.is_last(pass));
+    loss_sum += accumulate_gradient(loss_of(batch, paired, mask, logprobs), "loss");
   }
   for (const SamplePair& pair : passes.apart) {
     const PairedSamples paired({pair});
     loss_sum += accumulate_in_parts(
-        2, [&](size_t i) { return logprobs_of(batch, std::span(paired.samples()).subspan(i, 1)); },
+        2, [&](size_t i) { return logprobs_of(batch, std::span(paired.samples()).subspan(i, 1), /*is_last=*/false); },
         [&](const at::Tensor& logprobs) { return loss_of(batch, paired, mask, logprobs); }, "loss");
   }
-  metrics_.mean("policy/loss", loss_sum / count, count);
-  router_metrics_.record_passes();
-  totals_.add(kPairTotal, count);
+  step_.record(loss_sum, count);
 }
 
-at::Tensor TrainDpo::logprobs_of(const engine::MicroBatch& batch, std::span<const size_t> samples) {
-  router_metrics_.expect(counted_of_pairs(samples.size()));
-  return policy_logprobs(model_->forward(), some_samples({batch.read(columns::kTokens)}, batch.layout(), samples),
+at::Tensor TrainDpo::logprobs_of(const engine::MicroBatch& batch, std::span<const size_t> samples, bool is_last) {
+  step_.begin_pass(counted_of_pairs(samples.size()), is_last);
+  return policy_logprobs(step_.forward(), some_samples({batch.read(columns::kTokens)}, batch.layout(), samples),
                          params_.temperature.at(batch.iteration()));
 }
 
@@ -105,8 +93,8 @@ at::Tensor TrainDpo::losses(const PreferenceInputs& inputs) {
 }
 
 void TrainDpo::end_iteration(const engine::Iteration& iteration) {
-  router_metrics_.record_step();
-  finish_iteration(*model_, totals_.sum_of_all(kPairTotal), iteration, metrics_, "policy");
+  step_.make();
+  step_.end(iteration);
 }
 
 }  // namespace sluice::nodes

@@ -1,14 +1,12 @@
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/trained_model.h"
 #include "nodes/objectives/preference/preference_objective.h"
-#include "nodes/train/router_metrics.h"
+#include "nodes/train/iteration_step.h"
 #include "nodes/train/sample_pairs.h"
 
 namespace sluice::nodes {
@@ -46,13 +44,13 @@ class TrainDpo final : public engine::Node {
 
   TrainDpo(const TrainDpoParams& params, engine::NodeResources& resources);
 
-  void begin_iteration(const engine::Iteration& iteration) override;
+  void begin_iteration(const engine::Iteration& iteration) override { step_.begin(iteration); }
   void process(engine::MicroBatch& batch) override;
-  void end_iteration(const engine::Iteration&) override;
+  void end_iteration(const engine::Iteration& iteration) override;
 
  private:
-  // Of the actions of `samples`: [A'].
-  at::Tensor logprobs_of(const engine::MicroBatch& batch, std::span<const size_t> samples);
+  // Of the actions of `samples`, a pass: [A'].
+  at::Tensor logprobs_of(const engine::MicroBatch& batch, std::span<const size_t> samples, bool is_last);
 
   // The sum over pairs whose actions have these log-probabilities [A'].
   at::Tensor loss_of(const engine::MicroBatch& batch, const PairedSamples& paired, std::span<const float> mask,
@@ -60,11 +58,8 @@ class TrainDpo final : public engine::Node {
   at::Tensor losses(const PreferenceInputs& inputs);
 
   const TrainDpoParams params_;
-  const std::shared_ptr<TrainedModel> model_;
-  const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
-  engine::Totals& totals_;
-  RouterMetrics router_metrics_;
+  IterationStep step_;
 };
 
 }  // namespace sluice::nodes

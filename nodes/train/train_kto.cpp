@@ -12,8 +12,6 @@
 #include "nodes/forward/forward.h"
 #include "nodes/forward/passes.h"
 #include "nodes/forward/ragged.h"
-#include "nodes/models/model_parts.h"
-#include "nodes/train/optimizer_step.h"
 #include "nodes/train/weighed_actions.h"
 
 namespace sluice::nodes {
@@ -66,27 +64,19 @@ void TrainKto::describe(engine::Contract<TrainKtoParams>& c) {
                      "1.0 for both, or more for what there is less of");
   });
   c.metric("policy/loss", engine::Metric::kMean, "mean loss of a sample");
-  c.metric("policy/grad_norm", engine::Metric::kValue, "norm of all gradients before clipping");
+  describe_gradient_norm(c, "policy");
   c.metric("preference/baseline", engine::Metric::kValue, "mean log ratio of the mismatched samples, at least 0");
   c.metric("preference/accuracy", engine::Metric::kMean, "share of the samples whose log ratio is on their side of the baseline");
   c.metric("preference/desirable_reward_mean", engine::Metric::kMean, "beta times the log ratio of a desirable sample");
   c.metric("preference/undesirable_reward_mean", engine::Metric::kMean, "the same of the others");
-  describe_learning_rate(c, "policy");
-  RouterMetrics::describe(c, "model");
+  IterationStep::describe(c, "policy");
 }
 
 TrainKto::TrainKto(const TrainKtoParams& params, engine::NodeResources& resources)
     : params_(params),
-      model_(trained_model(resources, params.model)),
-      pass_tokens_(resources.pass_tokens),
       metrics_(*resources.metrics),
       totals_(*resources.totals),
-      router_metrics_(*model_, RouterMetrics::kGroup, resources) {}
-
-void TrainKto::begin_iteration(const engine::Iteration& iteration) {
-  begin_training(*model_, iteration, metrics_, "policy");
-  learned_ = 0;
-}
+      step_(params.model, "policy", kLearnedTotal, resources) {}
 
 void TrainKto::gather(int64_t step, std::span<engine::MicroBatch> batches) {
   if (step == 0) {
@@ -106,19 +96,11 @@ void TrainKto::process_iteration(int64_t step, std::span<engine::MicroBatch>) {
     baseline_ = is_row_alone ? 0 : std::max(0.0, totals_.of_all(kMismatchedTotal).mean());
     return;
   }
-  router_metrics_.record_step();
-  learned_ = totals_.sum_of_all(kLearnedTotal);
-  if (learned_ == 0) return;
-  metrics_.value("preference/baseline", baseline_);
-  metrics_.value("policy/grad_norm", step_optimizer(*model_, learned_));
-}
-
-void TrainKto::end_iteration(const engine::Iteration& iteration) {
-  if (learned_ == 0) warn_of_no_step(*model_, iteration);
+  if (step_.make()) metrics_.value("preference/baseline", baseline_);
 }
 
 TrainKto::Passes TrainKto::passes(const engine::MicroBatch& batch, std::span<const size_t> samples) const {
-  return passes_of(batch.layout(), samples_that_count(batch.layout(), ActionMask(batch).weights(), samples), pass_tokens_);
+  return passes_of(batch.layout(), samples_that_count(batch.layout(), ActionMask(batch).weights(), samples), step_.pass_tokens());
 }
 
 void TrainKto::add_to_baseline(const engine::MicroBatch& batch) {
@@ -132,34 +114,31 @@ void TrainKto::add_to_baseline(const engine::MicroBatch& batch) {
 
 void TrainKto::accumulate(const engine::MicroBatch& batch, const Passes& passes, bool is_last) {
   const auto scores = finite_scores(batch, columns::kScore.name);  // [S]
-  model_->enter_slot(batch.slot());
+  step_.enter(batch);
   for (const std::vector<size_t>& pass : passes) {
-    if (is_last && &pass == &passes.back()) model_->expect_last_backward();
-    router_metrics_.expect(std::vector<double>(pass.size(), 1.0));
+    step_.begin_pass(std::vector<double>(pass.size(), 1.0), is_last && &pass == &passes.back());
     std::vector<double> of_pass;
     for (const size_t sample : pass) of_pass.push_back(scores[sample]);
     const at::Tensor desirable = at::tensor(of_pass, at::kDouble).gt(0);  // [S']
     const at::Tensor ratios = log_ratios(batch, pass);                    // [S']
     const double loss_sum =
         accumulate_gradient(kto_losses(params_, ratios, desirable, baseline_, batch.iteration()).sum(), "loss");
-    record(ratios.detach(), desirable, params_.beta.at(batch.iteration()), loss_sum);
-    router_metrics_.record_passes();
-    totals_.add(kLearnedTotal, static_cast<double>(pass.size()));
+    step_.record(loss_sum, static_cast<double>(pass.size()));
+    record(ratios.detach(), desirable, params_.beta.at(batch.iteration()));
   }
 }
 
 at::Tensor TrainKto::log_ratios(const engine::MicroBatch& batch, std::span<const size_t> samples) {
   const engine::Layout& layout = batch.layout();
-  const at::Tensor logprobs = policy_logprobs(model_->forward(), some_samples({batch.read(columns::kTokens)}, layout, samples),
+  const at::Tensor logprobs = policy_logprobs(step_.forward(), some_samples({batch.read(columns::kTokens)}, layout, samples),
                                               params_.temperature.at(batch.iteration()));
   const at::Tensor reference = action_tensor(batch.read(columns::kReferenceLogprobs), layout, samples);
   const WeighedActions actions(layout, samples, ActionMask(batch).weights());
   return actions.sums(logprobs).sub(actions.sums(reference));
 }
 
-void TrainKto::record(const at::Tensor& log_ratios, const at::Tensor& desirable, double beta, double loss_sum) {
+void TrainKto::record(const at::Tensor& log_ratios, const at::Tensor& desirable, double beta) {
   const auto count = static_cast<double>(log_ratios.numel());
-  metrics_.mean("policy/loss", loss_sum / count, count);
   const auto mean = [](const at::Tensor& x) { return x.to(at::kDouble).mean().item().toDouble(); };
   metrics_.mean("preference/accuracy", mean(log_ratios.gt(baseline_).eq(desirable)), count);
   const auto rewards_of = [&](const char* name, const at::Tensor& which) {

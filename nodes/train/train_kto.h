@@ -1,15 +1,13 @@
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/trained_model.h"
 #include "nodes/objectives/preference/kto.h"
-#include "nodes/train/router_metrics.h"
+#include "nodes/train/iteration_step.h"
 
 namespace sluice::nodes {
 
@@ -44,11 +42,11 @@ class TrainKto final : public engine::Node {
 
   TrainKto(const TrainKtoParams& params, engine::NodeResources& resources);
 
-  void begin_iteration(const engine::Iteration& iteration) override;
+  void begin_iteration(const engine::Iteration& iteration) override { step_.begin(iteration); }
   void process(engine::MicroBatch&) override {}  // a barrier
   void gather(int64_t step, std::span<engine::MicroBatch> batches) override;
   void process_iteration(int64_t step, std::span<engine::MicroBatch> batches) override;
-  void end_iteration(const engine::Iteration& iteration) override;
+  void end_iteration(const engine::Iteration& iteration) override { step_.end(iteration); }
 
  private:
   // Samples of a micro-batch, cut into passes.
@@ -60,16 +58,13 @@ class TrainKto final : public engine::Node {
 
   // log policy - log reference of each of `samples`: [S'] double.
   at::Tensor log_ratios(const engine::MicroBatch& batch, std::span<const size_t> samples);
-  void record(const at::Tensor& log_ratios, const at::Tensor& desirable, double beta, double loss_sum);
+  void record(const at::Tensor& log_ratios, const at::Tensor& desirable, double beta);
 
   const TrainKtoParams params_;
-  const std::shared_ptr<TrainedModel> model_;
-  const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
   engine::Totals& totals_;
-  RouterMetrics router_metrics_;
+  IterationStep step_;
   double baseline_ = 0;
-  double learned_ = 0;  // samples of the step, of all ranks
 };
 
 }  // namespace sluice::nodes

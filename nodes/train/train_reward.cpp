@@ -9,9 +9,7 @@
 #include "nodes/columns/score_columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
-#include "nodes/models/model_parts.h"
 #include "nodes/train/gradient_in_parts.h"
-#include "nodes/train/optimizer_step.h"
 #include "nodes/train/pair_metrics.h"
 
 namespace sluice::nodes {
@@ -57,56 +55,44 @@ void TrainReward::describe(engine::Contract<TrainRewardParams>& c) {
                    "compare = \"all_pairs\", or remove it");
   });
   describe_pair_metrics(c, "reward_model", "share of the pairs whose chosen sample has the higher reward");
-  describe_learning_rate(c, "reward_model");
-  RouterMetrics::describe(c, "model");
+  IterationStep::describe(c, "reward_model");
 }
 
 TrainReward::TrainReward(const TrainRewardParams& params, engine::NodeResources& resources)
-    : params_(params),
-      model_(trained_model(resources, params.model)),
-      pass_tokens_(resources.pass_tokens),
-      metrics_(*resources.metrics),
-      totals_(*resources.totals),
-      router_metrics_(*model_, RouterMetrics::kGroup, resources) {}
-
-void TrainReward::begin_iteration(const engine::Iteration& iteration) {
-  begin_training(*model_, iteration, metrics_, "reward_model");
-}
+    : params_(params), metrics_(*resources.metrics), step_(params.model, "reward_model", kPairTotal, resources) {}
 
 void TrainReward::process(engine::MicroBatch& batch) {
   const std::vector<Ranking> rankings =
       rankings_by_score(batch.layout(), finite_scores(batch, columns::kScore.name), ActionMask(batch).weights(), params_.compare);
   record_rankings(metrics_, rankings, batch.groups());
   if (rankings.empty()) return;
-  model_->enter_slot(batch.slot());
+  step_.enter(batch);
 
   double loss_sum = 0;
-  const UnitPasses<Ranking> passes = passes_of_rankings(batch.layout(), rankings, pass_tokens_);
+  const UnitPasses<Ranking> passes = passes_of_rankings(batch.layout(), rankings, step_.pass_tokens());
   for (const std::vector<Ranking>& pass : passes.together) {
-    if (batch.is_last() && passes.is_last(pass)) model_->expect_last_backward();
     const RankedSamples ranked(pass);
-    loss_sum += accumulate_gradient(loss_of(batch, ranked, rewards_of(batch, ranked.samples, ranked.counted)), "loss");
+    const at::Tensor rewards = rewards_of(batch, ranked.samples, ranked.counted, batch.is_last() && passes.is_last(pass));
+    loss_sum += accumulate_gradient(loss_of(batch, ranked, rewards), "loss");
   }
   for (const Ranking& ranking : passes.apart) {
     const RankedSamples ranked({ranking});
     loss_sum += accumulate_in_parts(
         ranked.samples.size(),
         [&](size_t i) {
-          return rewards_of(batch, std::span(ranked.samples).subspan(i, 1), std::span(ranked.counted).subspan(i, 1));
+          return rewards_of(batch, std::span(ranked.samples).subspan(i, 1), std::span(ranked.counted).subspan(i, 1),
+                            /*is_last=*/false);
         },
         [&](const at::Tensor& rewards) { return loss_of(batch, ranked, rewards); }, "loss");
   }
-  const auto count = static_cast<double>(rankings.size());
-  metrics_.mean("reward_model/loss", loss_sum / count, count);
-  router_metrics_.record_passes();
-  totals_.add(kPairTotal, count);
+  step_.record(loss_sum, static_cast<double>(rankings.size()));
 }
 
 at::Tensor TrainReward::rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen,
-                                   std::span<const double> counted) {
-  router_metrics_.expect({counted.begin(), counted.end()});
+                                   std::span<const double> counted, bool is_last) {
+  step_.begin_pass({counted.begin(), counted.end()}, is_last);
   const RaggedSamples samples = some_samples({batch.read(columns::kTokens)}, batch.layout(), chosen);
-  return token_values(model_->forward(), samples, last_tokens(samples.sample_offsets));
+  return token_values(step_.forward(), samples, last_tokens(samples.sample_offsets));
 }
 
 at::Tensor TrainReward::loss_of(const engine::MicroBatch& batch, const RankedSamples& ranked, const at::Tensor& rewards) {
@@ -130,8 +116,8 @@ void TrainReward::record(const at::Tensor& chosen, const at::Tensor& rejected) {
 }
 
 void TrainReward::end_iteration(const engine::Iteration& iteration) {
-  router_metrics_.record_step();
-  finish_iteration(*model_, totals_.sum_of_all(kPairTotal), iteration, metrics_, "reward_model");
+  step_.make();
+  step_.end(iteration);
 }
 
 }  // namespace sluice::nodes

@@ -1,15 +1,13 @@
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/trained_model.h"
+#include "nodes/train/iteration_step.h"
 #include "nodes/train/rankings.h"
-#include "nodes/train/router_metrics.h"
 
 namespace sluice::nodes {
 
@@ -48,24 +46,22 @@ class TrainReward final : public engine::Node {
 
   TrainReward(const TrainRewardParams& params, engine::NodeResources& resources);
 
-  void begin_iteration(const engine::Iteration& iteration) override;
+  void begin_iteration(const engine::Iteration& iteration) override { step_.begin(iteration); }
   void process(engine::MicroBatch& batch) override;
-  void end_iteration(const engine::Iteration&) override;
+  void end_iteration(const engine::Iteration& iteration) override;
 
  private:
-  // Of the samples `chosen`, each of which the loss counts so much: [N].
-  at::Tensor rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen, std::span<const double> counted);
+  // Of the samples `chosen`, a pass, each of which the loss counts so much: [N].
+  at::Tensor rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen, std::span<const double> counted,
+                        bool is_last);
 
   // The sum over rankings, whose samples have these rewards [N].
   at::Tensor loss_of(const engine::MicroBatch& batch, const RankedSamples& ranked, const at::Tensor& rewards);
   void record(const at::Tensor& chosen, const at::Tensor& rejected);
 
   const TrainRewardParams params_;
-  const std::shared_ptr<TrainedModel> model_;
-  const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
-  engine::Totals& totals_;
-  RouterMetrics router_metrics_;
+  IterationStep step_;
 };
 
 }  // namespace sluice::nodes

@@ -11,8 +11,6 @@
 #include "nodes/forward/forward.h"
 #include "nodes/forward/passes.h"
 #include "nodes/forward/ragged.h"
-#include "nodes/models/model_parts.h"
-#include "nodes/train/optimizer_step.h"
 
 namespace sluice::nodes {
 namespace {
@@ -56,44 +54,34 @@ void TrainSft::describe(engine::Contract<TrainSftParams>& c) {
   c.total(kWeightTotal);
   c.metric("policy/loss", engine::Metric::kMean,
            "mean cross entropy, in nats: of an action, or over the samples of their own means");
-  c.metric("policy/grad_norm", engine::Metric::kValue, "norm of all gradients before clipping");
-  describe_learning_rate(c, "policy");
-  RouterMetrics::describe(c, "model");
+  describe_gradient_norm(c, "policy");
+  IterationStep::describe(c, "policy");
 }
 
 TrainSft::TrainSft(const TrainSftParams& params, engine::NodeResources& resources)
-    : params_(params),
-      model_(trained_model(resources, params.model)),
-      pass_tokens_(resources.pass_tokens),
-      metrics_(*resources.metrics),
-      totals_(*resources.totals),
-      router_metrics_(*model_, RouterMetrics::kGroup, resources) {}
-
-void TrainSft::begin_iteration(const engine::Iteration& iteration) { begin_training(*model_, iteration, metrics_, "policy"); }
+    : params_(params), step_(params.model, "policy", kWeightTotal, resources) {}
 
 void TrainSft::process(engine::MicroBatch& batch) {
   const Learned learned = learned_of(batch, params_.loss);
   if (learned.samples.empty()) return;
-  model_->enter_slot(batch.slot());
+  step_.enter(batch);
   double loss_sum = 0;
-  const std::vector<std::vector<size_t>> passes = passes_of(batch.layout(), learned.samples, pass_tokens_);
+  const std::vector<std::vector<size_t>> passes = passes_of(batch.layout(), learned.samples, step_.pass_tokens());
   for (const std::vector<size_t>& pass : passes) {
-    if (batch.is_last() && &pass == &passes.back()) model_->expect_last_backward();
+    const bool is_last = batch.is_last() && &pass == &passes.back();
+    step_.begin_pass(counted_actions(batch.layout(), learned.weights, pass), is_last);
     const RaggedSamples samples = some_samples({batch.read(columns::kTokens)}, batch.layout(), pass);
-    router_metrics_.expect(counted_actions(batch.layout(), learned.weights, pass));
     const at::Tensor weights = action_tensor(learned.weights, batch.layout(), pass);  // [A']
-    const at::Tensor logprobs = policy_logprobs(model_->forward(), samples, 1.0);     // [A']
+    const at::Tensor logprobs = policy_logprobs(step_.forward(), samples, 1.0);       // [A']
     const at::Tensor counted = at::where(weights.ne(0), logprobs, at::zeros({}, logprobs.options()));
     loss_sum += accumulate_gradient(counted.mul(weights).sum().neg(), "loss");
-    router_metrics_.record_passes();
   }
-  metrics_.mean("policy/loss", loss_sum / learned.count, learned.count);
-  totals_.add(kWeightTotal, learned.count);
+  step_.record(loss_sum, learned.count);
 }
 
 void TrainSft::end_iteration(const engine::Iteration& iteration) {
-  router_metrics_.record_step();
-  finish_iteration(*model_, totals_.sum_of_all(kWeightTotal), iteration, metrics_, "policy");
+  step_.make();
+  step_.end(iteration);
 }
 
 }  // namespace sluice::nodes

@@ -1,14 +1,12 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/trained_model.h"
-#include "nodes/train/router_metrics.h"
+#include "nodes/train/iteration_step.h"
 
 namespace sluice::nodes {
 
@@ -47,17 +45,13 @@ class TrainSft final : public engine::Node {
 
   TrainSft(const TrainSftParams& params, engine::NodeResources& resources);
 
-  void begin_iteration(const engine::Iteration& iteration) override;
+  void begin_iteration(const engine::Iteration& iteration) override { step_.begin(iteration); }
   void process(engine::MicroBatch& batch) override;
-  void end_iteration(const engine::Iteration&) override;
+  void end_iteration(const engine::Iteration& iteration) override;
 
  private:
   const TrainSftParams params_;
-  const std::shared_ptr<TrainedModel> model_;
-  const int64_t pass_tokens_;
-  engine::MetricsRecorder& metrics_;
-  engine::Totals& totals_;
-  RouterMetrics router_metrics_;
+  IterationStep step_;
 };
 
 }  // namespace sluice::nodes
