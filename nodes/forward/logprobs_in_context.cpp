@@ -10,7 +10,7 @@
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
 #include "nodes/models/model_parts.h"
-#include "nodes/sources/conversation.h"
+#include "nodes/prompts/conversation.h"
 
 namespace sluice::nodes {
 

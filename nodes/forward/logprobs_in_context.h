@@ -9,8 +9,8 @@
 #include "engine/contract/node.h"
 #include "nodes/models/model_text.h"
 #include "nodes/models/passes/forward_model.h"
-#include "nodes/sources/conversation.h"
-#include "nodes/sources/prompt_template.h"
+#include "nodes/prompts/conversation.h"
+#include "nodes/prompts/prompt_template.h"
 
 namespace sluice::nodes {
 

@@ -10,7 +10,7 @@
 #include "engine/contract/params/param_values.h"
 #include "engine/contract/params/scheduled_number.h"
 #include "nodes/rollout/environments/environment.h"
-#include "nodes/sources/row_source.h"
+#include "nodes/prompts/too_long.h"
 
 namespace sluice::nodes {
 

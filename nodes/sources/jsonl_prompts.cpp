@@ -12,7 +12,7 @@
 #include "base/text/strings.h"
 #include "nodes/columns/columns.h"
 #include "nodes/models/model_parts.h"
-#include "nodes/sources/conversation.h"
+#include "nodes/prompts/conversation.h"
 #include "nodes/sources/row_look.h"
 #include "nodes/sources/unknown_characters.h"
 

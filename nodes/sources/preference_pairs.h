@@ -12,7 +12,7 @@
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 #include "nodes/models/model_text.h"
-#include "nodes/sources/conversation.h"
+#include "nodes/prompts/conversation.h"
 #include "nodes/sources/prompt_reader.h"
 #include "nodes/sources/row_cursor.h"
 #include "nodes/sources/row_source.h"

@@ -8,8 +8,8 @@
 #include "base/json/json.h"
 #include "data/jsonl_reader.h"
 #include "engine/contract/contract.h"
-#include "nodes/sources/conversation.h"
-#include "nodes/sources/prompt_template.h"
+#include "nodes/prompts/conversation.h"
+#include "nodes/prompts/prompt_template.h"
 
 namespace sluice::nodes {
 

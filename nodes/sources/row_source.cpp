@@ -1,6 +1,7 @@
 #include "nodes/sources/row_source.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text/strings.h"

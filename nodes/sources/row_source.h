@@ -1,26 +1,18 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "data/dataset.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
+#include "nodes/prompts/too_long.h"
 
 namespace sluice::nodes {
-
-/// What to do with a row that has more tokens than its limit.
-enum class TooLong { kRefuse, kDrop };
-
-constexpr std::array<std::pair<TooLong, const char*>, 2> enum_names(TooLong) {
-  return {{{TooLong::kRefuse, "refuse"}, {TooLong::kDrop, "drop"}}};
-}
 
 /// The parameters by which a source says where its rows come from: members `path` (paths) and `weights` (numbers) of P.
 template <class P>

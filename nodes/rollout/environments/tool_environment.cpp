@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/text/strings.h"
+#include "nodes/prompts/conversation.h"
 #include "nodes/rollout/environments/tool_servers.h"
 #include "nodes/rollout/environments/tool_turns.h"
-#include "nodes/sources/conversation.h"
 #include "text/tool_calls/find_format.h"
 
 namespace sluice::nodes {

@@ -9,8 +9,8 @@
 #include "base/text/strings.h"
 #include "nodes/columns/column_json.h"
 #include "nodes/columns/columns.h"
+#include "nodes/prompts/conversation.h"
 #include "nodes/scorers/http/answer_json.h"
-#include "nodes/sources/conversation.h"
 
 namespace sluice::nodes {
 namespace {

@@ -6,13 +6,13 @@
 #include "base/json/json.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
+#include "nodes/prompts/prompt_template.h"
 #include "nodes/scorers/failed_samples.h"
 #include "nodes/scorers/http/http_client.h"
 #include "nodes/scorers/http/http_params.h"
 #include "nodes/scorers/http/verdict.h"
 #include "nodes/scorers/scored_samples.h"
 #include "nodes/scorers/scorer.h"
-#include "nodes/sources/prompt_template.h"
 
 namespace sluice::nodes {
 

@@ -1,4 +1,4 @@
-#include "nodes/sources/prompt_template.h"
+#include "nodes/prompts/prompt_template.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "nodes/sources/conversation.h"
+#include "nodes/prompts/conversation.h"
 
 #include <algorithm>
 #include <array>
