@@ -2,8 +2,8 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/advantages/whitening.h"
 #include "nodes/columns/action_mask.h"
+#include "nodes/statistics/whitening.h"
 
 namespace sluice::nodes {
 

@@ -5,9 +5,9 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/advantages/moments.h"
 #include "nodes/columns/action_mask.h"
 #include "nodes/columns/weighted_scores.h"
+#include "nodes/statistics/moments.h"
 
 namespace sluice::nodes {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nodes/advantages/moments.h"
+#include "nodes/statistics/moments.h"
 
 namespace sluice::nodes {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nodes/advantages/moments.h"
 #include "nodes/columns/columns.h"
+#include "nodes/statistics/moments.h"
 
 namespace sluice::nodes {
 

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "nodes/advantages/group_relative.h"
-#include "nodes/advantages/moments.h"
+#include "nodes/statistics/moments.h"
 
 namespace sluice::nodes {
 

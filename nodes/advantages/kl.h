@@ -4,7 +4,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/advantages/kl_estimator.h"
+#include "nodes/statistics/kl_estimator.h"
 
 namespace sluice::nodes {
 

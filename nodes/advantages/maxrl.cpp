@@ -1,7 +1,7 @@
 #include "nodes/advantages/maxrl.h"
 
 #include "base/error.h"
-#include "nodes/advantages/moments.h"
+#include "nodes/statistics/moments.h"
 
 namespace sluice::nodes {
 

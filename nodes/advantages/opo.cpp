@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "nodes/advantages/moments.h"
+#include "nodes/statistics/moments.h"
 
 namespace sluice::nodes {
 

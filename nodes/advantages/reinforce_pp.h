@@ -1,7 +1,7 @@
 #pragma once
 
 #include "nodes/advantages/group_relative.h"
-#include "nodes/advantages/whitening.h"
+#include "nodes/statistics/whitening.h"
 
 namespace sluice::nodes {
 

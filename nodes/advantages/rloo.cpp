@@ -1,6 +1,6 @@
 #include "nodes/advantages/rloo.h"
 
-#include "nodes/advantages/moments.h"
+#include "nodes/statistics/moments.h"
 
 namespace sluice::nodes {
 

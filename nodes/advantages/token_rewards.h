@@ -6,8 +6,8 @@
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 #include "nodes/advantages/kl_controller.h"
-#include "nodes/advantages/kl_estimator.h"
 #include "nodes/columns/action_mask.h"
+#include "nodes/statistics/kl_estimator.h"
 
 namespace sluice::nodes {
 

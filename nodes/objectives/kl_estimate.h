@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "nodes/advantages/kl_estimator.h"
+#include "nodes/statistics/kl_estimator.h"
 
 namespace sluice::nodes {
 

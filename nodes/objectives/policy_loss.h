@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "engine/contract/contract.h"
-#include "nodes/advantages/kl_estimator.h"
 #include "nodes/objectives/importance_correction.h"
 #include "nodes/objectives/kept_actions.h"
 #include "nodes/objectives/objective.h"
 #include "nodes/objectives/rejection.h"
+#include "nodes/statistics/kl_estimator.h"
 
 namespace sluice::nodes {
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "nodes/advantages/kl_estimator.h"
 #include "nodes/objectives/kept_actions.h"
 #include "nodes/objectives/objective.h"
+#include "nodes/statistics/kl_estimator.h"
 
 namespace sluice::nodes {
 

@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "base/error.h"
-#include "nodes/advantages/whitening.h"
 #include "nodes/columns/action_mask.h"
 #include "nodes/columns/columns.h"
 #include "nodes/forward/passes.h"
 #include "nodes/models/model_parts.h"
 #include "nodes/objectives/action_draws.h"
 #include "nodes/objectives/kept_actions.h"
+#include "nodes/statistics/whitening.h"
 #include "nodes/train/optimizer_step.h"
 #include "nodes/train/ppo_minibatches.h"
 #include "nodes/train/train_ppo_totals.h"

@@ -8,11 +8,11 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/advantages/moments.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
 #include "nodes/models/trained_model.h"
 #include "nodes/objectives/objective.h"
+#include "nodes/statistics/moments.h"
 #include "nodes/train/on_policy.h"
 #include "nodes/train/policy_metrics.h"
 #include "nodes/train/ppo_minibatches.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/contract/contract.h"
-#include "nodes/advantages/moments.h"
+#include "nodes/statistics/moments.h"
 
 namespace sluice::nodes {
 

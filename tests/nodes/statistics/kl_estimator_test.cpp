@@ -1,4 +1,4 @@
-#include "nodes/advantages/kl_estimator.h"
+#include "nodes/statistics/kl_estimator.h"
 
 #include <cmath>
 

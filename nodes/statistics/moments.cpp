@@ -1,4 +1,4 @@
-#include "nodes/advantages/moments.h"
+#include "nodes/statistics/moments.h"
 
 #include <algorithm>
 

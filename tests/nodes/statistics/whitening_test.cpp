@@ -1,4 +1,4 @@
-#include "nodes/advantages/whitening.h"
+#include "nodes/statistics/whitening.h"
 
 #include <gtest/gtest.h>
 
