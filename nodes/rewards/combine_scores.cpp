@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/text/strings.h"
+#include "nodes/columns/score_metrics.h"
 #include "nodes/rewards/made_scores.h"
-#include "nodes/scorers/scorer.h"
 
 namespace sluice::nodes {
 namespace {

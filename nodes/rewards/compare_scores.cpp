@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "nodes/columns/score_columns.h"
+#include "nodes/columns/score_metrics.h"
 #include "nodes/rewards/made_scores.h"
-#include "nodes/scorers/scorer.h"
 
 namespace sluice::nodes {
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text/strings.h"
 #include "nodes/columns/score_columns.h"
+#include "nodes/columns/score_metrics.h"
 
 namespace sluice::nodes {
 

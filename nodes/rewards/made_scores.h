@@ -9,7 +9,6 @@
 #include "engine/contract/world/metrics.h"
 #include "nodes/columns/action_mask.h"
 #include "nodes/columns/columns.h"
-#include "nodes/scorers/scorer.h"
 
 // What nodes have that make scores out of scores. A sample that the mask takes out of losses and statistics has a part in none of
 // what they record: its score may be a mean that stands for one which nobody could give.

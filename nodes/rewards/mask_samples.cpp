@@ -8,7 +8,6 @@
 #include "nodes/columns/dropped_samples.h"
 #include "nodes/columns/finish.h"
 #include "nodes/columns/score_columns.h"
-#include "nodes/scorers/scorer.h"
 
 namespace sluice::nodes {
 

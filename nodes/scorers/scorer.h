@@ -8,7 +8,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 #include "nodes/columns/columns.h"
+#include "nodes/columns/score_metrics.h"
 
 namespace sluice::nodes {
 
@@ -63,17 +63,6 @@ void check_label(const std::string& label);
 /// Reports under `key` what is wrong with a regular expression.
 void check_pattern(const std::string& key, const std::string& pattern, engine::Findings& findings);
 
-/// A metric of the scores in a column: "reward/score_answered", or with no `what` "reward/score".
-std::string score_metric(const std::string& column, const std::string& what = {});
-
-/// Records mean and std of `scores`[S] of a column and, of groups of several samples, zero_variance: the share of the groups
-/// all of whose scores are equal. `groups`[S]: the group of each, ascending.
-void record_scores(engine::MetricsRecorder& metrics, const std::string& column, std::span<const float> scores,
-                   std::span<const size_t> groups);
-
-/// The group of each sample.
-std::vector<size_t> group_of_samples(const engine::Layout& layout);
-
 /// The texts of a micro-batch that are to be scored, and the places of their scores. A view: valid during `process`.
 class ScoredTexts {
  public:
@@ -103,31 +92,6 @@ class ScoredTexts {
   std::set<size_t> left_out_;
   std::string name_;
 };
-
-/// The column of the scores that a node writes.
-template <class P>
-std::string written_scores(const P& params) {
-  if constexpr (std::is_base_of_v<ScorerParams, P>)
-    return params.score_column().name;
-  else
-    return params.writes;
-}
-
-/// Declares score_metric(column, what).
-template <class P>
-void describe_score_metric(engine::Contract<P>& c, const std::string& what, engine::Metric kind, const std::string& doc) {
-  c.metrics(score_metric("COLUMN", what), kind, doc,
-            [what](const P& params) { return std::vector{score_metric(written_scores(params), what)}; });
-}
-
-/// Declares the metrics of record_scores().
-template <class P>
-void describe_scores(engine::Contract<P>& c) {
-  describe_score_metric(c, "", engine::Metric::kMoments,
-                        "mean and standard deviation of the scores, of COLUMN \"score\" by default");
-  describe_score_metric(c, "zero_variance", engine::Metric::kMean,
-                        "share of the groups all of whose samples have the same score");
-}
 
 template <class P>
 void describe_scorer(engine::Contract<P>& c) {
