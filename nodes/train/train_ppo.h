@@ -1,7 +1,6 @@
 #pragma once
 
-#include <memory>
-#include <optional>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,14 +8,14 @@
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 #include "nodes/forward/forward.h"
-#include "nodes/forward/ragged.h"
-#include "nodes/models/trained_model.h"
 #include "nodes/objectives/objective.h"
 #include "nodes/statistics/moments.h"
+#include "nodes/train/actor_critic.h"
 #include "nodes/train/on_policy.h"
-#include "nodes/train/policy_metrics.h"
+#include "nodes/train/ppo_calendar.h"
+#include "nodes/train/ppo_gradients.h"
 #include "nodes/train/ppo_minibatches.h"
-#include "nodes/train/router_metrics.h"
+#include "nodes/train/ppo_pass.h"
 
 namespace sluice::nodes {
 
@@ -82,6 +81,9 @@ struct TrainPpoParams {
   ObjectiveNeeds needs() const { return objective.object->needs(); }
   int looks() const { return objective.object->looks(); }
   bool is_barrier() const { return takes_several_steps() || whiten_advantages || looks() > 0; }
+  PpoCalendar calendar() const {
+    return {.epochs = epochs, .mini_batches = mini_batches, .looks = looks(), .whitens = whiten_advantages};
+  }
   bool reads_old_column() const { return needs().old_logprobs && !recompute_old_logprobs; }
   bool reads_old_values() const { return has_critic() && value_objective.object->reads_old_values(); }
 };
@@ -99,88 +101,43 @@ class TrainPpo final : public engine::Node {
   void end_iteration(const engine::Iteration& iteration) override;
 
  private:
-  // What a pass works on: some samples of a micro-batch on their way through the models.
-  struct Part {
-    const engine::MicroBatch& batch;
-    std::vector<size_t> chosen;         // samples
-    RaggedSamples samples;              // of those
-    std::span<const float> recomputed;  // [A] of the whole micro-batch; empty unless they were
-  };
-
-  // Of a barrier: optimizer step k trains on mini-batch k, counted over all epochs. Each takes as many steps of the engine as the
-  // objective has looks, and one more. Where advantages are whitened there is one in front, since the moments of a mini-batch are
-  // added up while the one before it is trained on.
-  struct Stage {
-    int64_t mini_batch = -1;
-    int look = 0;  // that is due; the number of looks where the mini-batch is trained on
-  };
-  Stage stage_of(int64_t step) const;
-  bool trains(const Stage& stage) const { return stage.look == looks_; }
-  bool whitens_next(const Stage& stage) const;
-  bool is_mini_batch(int64_t mini_batch) const;
   ChosenGroups groups_of(int64_t mini_batch, std::span<engine::MicroBatch> batches) const;
   void add_advantages(std::span<engine::MicroBatch> batches, const ChosenGroups& groups);
   void take_moments();
   std::vector<float> old_logprobs_of(const engine::MicroBatch& batch) const;
 
   // A look of the objective at the mini-batch: what this rank adds to it, and what it finds.
-  void look_at_mini_batch(const Stage& stage, std::span<engine::MicroBatch> batches, const ChosenGroups& groups);
+  void look_at_mini_batch(int look, std::span<engine::MicroBatch> batches, const ChosenGroups& groups);
   void find(int look);
-  at::Tensor logprobs_now(const Part& part) const;
+  at::Tensor logprobs_now(const PpoPass& pass) const;
 
   void train_on(std::span<engine::MicroBatch> batches, const ChosenGroups& groups);
 
   // What the samples `chosen` of a micro-batch are computed in.
   std::vector<std::vector<size_t>> passes(const engine::MicroBatch& batch, std::span<const size_t> chosen) const;
   SampleColumns columns_of(const engine::MicroBatch& batch) const;
-  Part part_of(const engine::MicroBatch& batch, std::vector<size_t> pass, std::span<const float> recomputed) const;
+  PpoPass pass_of(const engine::MicroBatch& batch, std::vector<size_t> chosen, std::span<const float> recomputed) const;
 
   // Adds the gradients of the samples `chosen` of a micro-batch, pass by pass. `is_last`: no other is added to in this step.
   void accumulate(const engine::MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed,
                   bool is_last);
-  void expect_last_backward();
-  void accumulate_pass(const Part& part);
-  void accumulate_both(const Part& part);  // of one model
-  void accumulate_actor(const Part& part);
-  void accumulate_critic(const Part& part);
-  bool trains_two_models() const;  // not one, with two heads or alone
-  bool wants_entropy() const;
-  double temperature() const { return params_.temperature.at(iteration_); }
-  ObjectiveInputs objective_inputs(const Part& part, const PolicyOutputs& outputs) const;
-  std::vector<double> counted_by_policy(const Part& part) const;
-  std::vector<double> counted_by_critic(const Part& part) const;
-  ObjectiveResult policy_loss(const Part& part, const PolicyOutputs& outputs);
-  ObjectiveResult value_loss(const Part& part, const at::Tensor& values);
-  void record_loss(const char* name, const char* count, double loss_sum, const ObjectiveResult& result);
-  at::Tensor column(const Part& part, const engine::ColumnSpec& spec) const;  // undefined if no node writes it
-  at::Tensor advantages(const Part& part) const;
-  at::Tensor old_logprobs(const Part& part, const at::Tensor& logprobs) const;
-  at::Tensor draws(const Part& part) const;
-  void add_policy_metrics(const Part& part, const PolicyOutputs& outputs);
+  double temperature() const { return params_.temperature.at(step_.iteration); }
 
   // The optimizer step for what was accumulated since the last one.
   void make_step();
 
   const TrainPpoParams params_;
-  const std::shared_ptr<TrainedModel> actor_;
-  const std::shared_ptr<TrainedModel> critic_;  // null: none; may be the actor
   const int64_t pass_tokens_;
   const uint64_t seed_;
-  const int looks_;
+  const PpoCalendar calendar_;
   engine::MetricsRecorder& metrics_;
   engine::Totals& totals_;
-  PolicyMetrics policy_metrics_;
-  RouterMetrics router_metrics_;
-  std::optional<RouterMetrics> critic_router_metrics_;  // of a critic that is another model
+  ActorCritic models_;
+  PpoGradients gradients_;
 
-  int64_t iteration_ = 0;
+  PpoStep step_;
   std::vector<std::vector<float>> recomputed_;  // old log-probabilities of each micro-batch of a barrier
-  int64_t epoch_ = 0;                           // of a barrier
   std::vector<at::Tensor> looked_at_;           // log-probabilities of each pass of the mini-batch that is looked at
-  std::vector<double> found_;                   // by the looks at it
-  double advantage_mean_ = 0;                   // of the step; 0 and 1 unless advantages are whitened
-  double advantage_scale_ = 1;
-  int64_t steps_ = 0;  // of this iteration
 };
 
 }  // namespace sluice::nodes

@@ -2,6 +2,8 @@
 
 #include "nodes/columns/columns.h"
 #include "nodes/train/optimizer_step.h"
+#include "nodes/train/policy_metrics.h"
+#include "nodes/train/router_metrics.h"
 #include "nodes/train/train_ppo.h"
 #include "nodes/train/train_ppo_totals.h"
 
@@ -130,7 +132,7 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.total(kActorCount);
   c.total_if(has_critic, kCriticCount);
   c.total_if([](const P& p) { return p.whiten_advantages; }, kAdvantageTotal);
-  c.steps([](const P& p) { return p.epochs * p.mini_batches * (p.looks() + 1) + (p.whiten_advantages ? 1 : 0); });
+  c.steps([](const P& p) { return p.calendar().steps(); });
 }
 
 }  // namespace sluice::nodes
