@@ -137,9 +137,7 @@ LearnedConversation learned_completion(const ModelText& model, const Json& promp
   const bool spoke_before =
       std::ranges::any_of(prompt, [](const Json& message) { return message.value("role", "") == "assistant"; });
   const size_t given = spoke_before ? rendered_with_mask(model, prompt, extras).parts.size() : 0;
-  Json messages = prompt;
-  for (const Json& message : completion) messages.push_back(message);
-  return learned_from(model, messages, extras, given);
+  return learned_from(model, joined(prompt, completion), extras, given);
 }
 
 LearnedConversation learned_text(const ModelText& model, const std::string& prompt, const std::string& completion,
@@ -159,9 +157,7 @@ Answered answered(Json prompt, Json completion) {
   if (completion.is_array())
     throw UserError("the completion is a list of messages, but the prompt is a text",
                     "write both in one form, or chat = true: then the prompt is the user's turn");
-  Json turn = Json::array();
-  turn.push_back({{"role", "assistant"}, {"content", std::move(completion)}});
-  return {std::move(prompt), std::move(turn)};
+  return {std::move(prompt), one_turn("assistant", std::move(completion))};
 }
 
 LearnedConversation learned_answer(const ModelText& model, const Answered& pair, const ChatExtras& extras,
@@ -172,6 +168,17 @@ LearnedConversation learned_answer(const ModelText& model, const Answered& pair,
 
 void check_conversation(const ModelText& model, const Json& messages, const ChatExtras& extras) {
   rendered_with_mask(model, messages, extras);
+}
+
+Json one_turn(const std::string& role, Json content) {
+  Json messages = Json::array();
+  messages.push_back({{"role", role}, {"content", std::move(content)}});
+  return messages;
+}
+
+Json joined(Json messages, const Json& more) {
+  for (const Json& message : more) messages.push_back(message);
+  return messages;
 }
 
 Json* last_user_message(Json& messages) {

@@ -61,6 +61,10 @@ LearnedConversation learned_answer(const ModelText& model, const Answered& pair,
 /// What the template refuses in a conversation, as the functions above do, without the tokenizer.
 void check_conversation(const ModelText& model, const Json& messages, const ChatExtras& extras);
 
+/// A conversation of one message; and two of them, one behind the other.
+Json one_turn(const std::string& role, Json content);
+Json joined(Json messages, const Json& more);
+
 /// The last message of the user; null: there is none, or `messages` is no conversation.
 Json* last_user_message(Json& messages);
 

@@ -117,10 +117,8 @@ LearnedConversation ExampleRows::example(const std::vector<Json>& values) const 
 
 void ExampleRows::check(const std::vector<Json>& values) const {
   if (reads_messages()) return check_conversation(model_, reader_.read(values), chat_extras_);
-  Answered pair = answer(values);
-  if (!pair.prompt.is_array()) return;
-  for (Json& message : pair.completion) pair.prompt.push_back(std::move(message));
-  check_conversation(model_, pair.prompt, chat_extras_);
+  const Answered pair = answer(values);
+  if (pair.prompt.is_array()) check_conversation(model_, joined(pair.prompt, pair.completion), chat_extras_);
 }
 
 std::optional<std::string> ExampleRows::plain_prompt(const std::vector<Json>& values) const {

@@ -46,19 +46,6 @@ std::optional<int64_t> end_of_texts(const PreferencePairsParams& params, const M
   return model.end_of_sequence("set add_end_of_sequence = false");
 }
 
-// A text as a list of one message.
-Json said_by_assistant(const Json& text) {
-  Json messages = Json::array();
-  messages.push_back({{"role", "assistant"}, {"content", data::text_of(text)}});
-  return messages;
-}
-
-Json joined(const Json& prompt, const Json& completion) {
-  Json messages = prompt;
-  for (const Json& message : completion) messages.push_back(message);
-  return messages;
-}
-
 // The completion with what `longer` has beyond `prompt`, which it begins with, in front of it.
 Json with_rest_of(const Json& prompt, const Json& longer, const Json& completion) {
   if (prompt.is_string())
@@ -209,7 +196,7 @@ data::PreferencePair PairRows::row(const std::vector<Json>& values, size_t other
     throw UserError("ranked_fields need a prompt, and this row has none", "name its field: prompt_field");
   if (reader_.format().chats() && !chosen.is_array() && !rejected.is_array()) {
     if (prompt.is_null()) throw UserError("chat = true needs a prompt, and this row has none", "name its field, or chat = false");
-    chosen = said_by_assistant(chosen), rejected = said_by_assistant(rejected);
+    for (Json* completion : {&chosen, &rejected}) *completion = one_turn("assistant", data::text_of(*completion));
   } else if (reader_.format().chats() && !of_prompt.empty() && !of_prompt.front().is_array()) {
     prompt = nullptr;
   }

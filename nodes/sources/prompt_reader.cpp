@@ -83,9 +83,7 @@ Json PromptReader::read(std::span<const Json> values) const {
   if (is_missing) return {};
   std::string text = format_.prefix + text_of(values.first(prompt_fields_)) + format_.suffix;
   if (!format_.chats()) return text;
-  Json messages = Json::array();
-  messages.push_back({{"role", "user"}, {"content", std::move(text)}});
-  return with_system(std::move(messages), values);
+  return with_system(one_turn("user", std::move(text)), values);
 }
 
 Json PromptReader::with_system(Json messages, std::span<const Json> values) const {

@@ -25,10 +25,8 @@ std::string shown(const std::string& text) {
 
 // Nothing where the template refuses it: then there is no example.
 std::optional<std::string> as_chat(const std::filesystem::path& folder, const std::string& prompt) {
-  Json messages = Json::array();
-  messages.push_back({{"role", "user"}, {"content", prompt}});
   try {
-    return text::ChatTemplate::load(folder).render(messages, {.add_generation_prompt = true});
+    return text::ChatTemplate::load(folder).render(one_turn("user", prompt), {.add_generation_prompt = true});
   } catch (const UserError&) {
     return std::nullopt;
   }
