@@ -8,16 +8,9 @@
 #include "nodes/columns/columns.h"
 #include "nodes/models/model_parts.h"
 #include "nodes/sources/row_look.h"
-#include "nodes/sources/unknown_characters.h"
 
 namespace sluice::nodes {
 namespace {
-
-// The id after completions that are texts, if there is to be one.
-std::optional<int64_t> end_of_texts(const JsonlExamplesParams& params, const ModelText& model) {
-  if (!params.add_end_of_sequence || prompt_format(params).uses_template()) return std::nullopt;
-  return model.end_of_sequence("set add_end_of_sequence = false");
-}
 
 void find_contradictions_of_examples(const JsonlExamplesParams& params, engine::Findings& findings) {
   const PromptFormat format = prompt_format(params);
@@ -35,25 +28,18 @@ void find_contradictions_of_examples(const JsonlExamplesParams& params, engine::
 
 // Before a run: all rows as the run will see them, or the first without the tokenizer.
 void look_at_examples(const JsonlExamplesParams& params, engine::DataLook& look) {
-  const PromptFormat format = prompt_format(params);
-  if (!has_needed_template(format, params.model, look)) return;
+  if (!has_needed_template(prompt_format(params), params.model, look)) return;
   const ModelText model(params.model, look.folder_of(params.model));
   const ExampleRows examples(params, model, look.all() ? end_of_texts(params, model) : std::nullopt);
-  data::Dataset rows(rows_to_look_at(params, look), examples.fields());
-  UnknownCharacters unknown(params.model, look);
-  RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) -> std::optional<RowCheck::Fault> {
+  RowLook rows(params, examples.fields(), look);
+  rows.check([&](data::Dataset::RowId id) -> std::optional<RowCheck::Fault> {
     const std::vector<Json> values = rows.values(id);
-    unknown.look_at(values, rows, id);
+    rows.note_unknown(values, id);
     examples.check(values);
     if (!look.all()) return std::nullopt;
     return examples.fault_of(examples.example(values));
   });
-  if (const auto prompt = examples.plain_prompt(rows.values({0, 0})))
-    warn_of_skipped_template(format, params.model, *prompt, look);
-  warn_of_skipped_fields(format, examples.fields(), rows_to_look_at(params, look), look);
-  warn_of_quoted_arguments(rows, params.model, look);
-  unknown.warn(look);
-  warn_of_few_rows(rows, draws_of(params), look);
+  rows.warn(examples.plain_prompt(rows.first_values()));
 }
 
 }  // namespace
@@ -142,18 +128,16 @@ std::optional<RowCheck::Fault> ExampleRows::fault_of(const LearnedConversation& 
 }
 
 JsonlExamples::JsonlExamples(const JsonlExamplesParams& params, engine::NodeResources& resources)
-    : metrics_(resources.metrics),
-      model_(model_text(resources, params.model)),
+    : model_(model_text(resources, params.model)),
       examples_(params, *model_, end_of_texts(params, *model_)),
-      rows_(dataset_options(params, resources), examples_.fields()),
-      check_(params.too_long) {
-  check_.run(rows_, [this](data::Dataset::RowId id) { return examples_.fault_of(examples_.example(rows_.values(id))); });
+      rows_(params, examples_.fields(), resources) {
+  rows_.check([this](const std::vector<Json>& values) { return examples_.fault_of(examples_.example(values)); });
 }
 
 bool JsonlExamples::next_group(engine::Group& group) {
-  const auto row = cursor_.draw(rows_);
-  if (!row) return false;
-  LearnedConversation next = examples_.example(rows_.values(*row));
+  const auto values = rows_.draw();
+  if (!values) return false;
+  LearnedConversation next = examples_.example(*values);
   group.layout.add_sample(static_cast<int64_t>(next.tokens.size()), next.actions);
   group.layout.end_group();
   group.write(columns::kPrompt)[0] = std::move(next.prompt);

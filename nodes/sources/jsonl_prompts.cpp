@@ -14,7 +14,6 @@
 #include "nodes/models/model_parts.h"
 #include "nodes/prompts/conversation.h"
 #include "nodes/sources/row_look.h"
-#include "nodes/sources/unknown_characters.h"
 
 namespace sluice::nodes {
 namespace {
@@ -55,25 +54,19 @@ void check_prompt_columns(const JsonlPromptsParams& params, engine::Findings& fi
 
 // Before a run: all rows as the run will see them, or the first without counting tokens.
 void look_at_prompts(const JsonlPromptsParams& params, engine::DataLook& look) {
-  const PromptFormat format = prompt_format(params);
-  if (!has_needed_template(format, params.model, look)) return;
+  if (!has_needed_template(prompt_format(params), params.model, look)) return;
   const auto model = params.model.empty() ? nullptr : std::make_shared<ModelText>(params.model, look.folder_of(params.model));
   const PromptRows prompts(params, model, look.text_checks(), look.all() ? look.prompt_limit() : std::nullopt);
-  data::Dataset rows(rows_to_look_at(params, look), prompts.fields());
-  UnknownCharacters unknown(params.model, look);
-  RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) {
+  RowLook rows(params, prompts.fields(), look);
+  rows.check([&](data::Dataset::RowId id) {
     const PromptRows::Prompt prompt = prompts.prompt(rows.values(id));
-    unknown.look_at(prompt.text, rows, id);
+    rows.note_unknown(prompt.text, id);
     if (look.all()) return prompts.fault_of(prompt);
     prompts.look_at_texts(prompt);
     return std::optional<RowCheck::Fault>();
   });
-  prompts.refuse_if_all_are_left_out(rows);
-  warn_of_skipped_template(format, params.model, prompts.prompt(rows.values({0, 0})).text, look);
-  warn_of_skipped_fields(format, prompts.fields(), rows_to_look_at(params, look), look);
-  warn_of_quoted_arguments(rows, params.model, look);
-  unknown.warn(look);
-  warn_of_few_rows(rows, draws_of(params), look);
+  prompts.refuse_if_all_are_left_out(rows.rows());
+  rows.warn(prompts.prompt(rows.first_values()).text);
 }
 
 }  // namespace
@@ -201,20 +194,18 @@ std::optional<RowCheck::Fault> PromptRows::longer_than_allowed(const Prompt& pro
 }
 
 JsonlPrompts::JsonlPrompts(const JsonlPromptsParams& params, engine::NodeResources& resources)
-    : metrics_(resources.metrics),
-      prompts_(params, params.model.empty() ? nullptr : model_text(resources, params.model), resources.text_checks,
+    : prompts_(params, params.model.empty() ? nullptr : model_text(resources, params.model), resources.text_checks,
                resources.prompt_limit),
-      rows_(dataset_options(params, resources), prompts_.fields()),
-      check_(params.too_long) {
+      rows_(params, prompts_.fields(), resources) {
   if (!prompts_.checks()) return;
-  check_.run(rows_, [this](data::Dataset::RowId id) { return prompts_.fault_of(prompts_.prompt(rows_.values(id))); });
-  prompts_.refuse_if_all_are_left_out(rows_);
+  rows_.check([this](const std::vector<Json>& values) { return prompts_.fault_of(prompts_.prompt(values)); });
+  prompts_.refuse_if_all_are_left_out(rows_.all());
 }
 
 bool JsonlPrompts::next_group(engine::Group& group) {
-  const auto id = cursor_.draw(rows_);
-  if (!id) return false;
-  PromptRows::Prompt next = prompts_.prompt(rows_.values(*id));
+  const auto values = rows_.draw();
+  if (!values) return false;
+  PromptRows::Prompt next = prompts_.prompt(*values);
   group.layout.end_group();
   group.write(columns::kPrompt)[0] = std::move(next.text);
   if (prompts_.has_labels()) group.write(columns::kLabel)[0] = std::move(next.label);

@@ -11,8 +11,8 @@
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 #include "nodes/models/model_text.h"
+#include "nodes/sources/drawn_rows.h"
 #include "nodes/sources/prompt_reader.h"
-#include "nodes/sources/row_cursor.h"
 #include "nodes/sources/row_source.h"
 #include "nodes/sources/taken_prompts.h"
 
@@ -126,17 +126,14 @@ class JsonlPrompts final : public engine::Source {
 
   JsonlPrompts(const JsonlPromptsParams& params, engine::NodeResources& resources);
 
-  void begin_iteration(const engine::Iteration&) override { check_.record(metrics_); }
+  void begin_iteration(const engine::Iteration&) override { rows_.record(); }
   bool next_group(engine::Group& group) override;
-  void save(engine::StateWriter& state) const override { cursor_.save(rows_, state); }
-  void load(const engine::StateReader& state) override { cursor_.load(rows_, state); }
+  void save(engine::StateWriter& state) const override { rows_.save(state); }
+  void load(const engine::StateReader& state) override { rows_.load(state); }
 
  private:
-  engine::MetricsRecorder* metrics_;
   PromptRows prompts_;
-  data::Dataset rows_;
-  RowCursor cursor_;
-  RowCheck check_;
+  DrawnRows rows_;
 };
 
 }  // namespace sluice::nodes

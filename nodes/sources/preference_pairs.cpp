@@ -10,7 +10,6 @@
 #include "nodes/columns/columns.h"
 #include "nodes/models/model_parts.h"
 #include "nodes/sources/row_look.h"
-#include "nodes/sources/unknown_characters.h"
 
 namespace sluice::nodes {
 namespace {
@@ -39,11 +38,6 @@ std::optional<RowCheck::Fault> fault_of_sample(const LearnedConversation& sample
   if (sample.actions.front() == 0)
     return RowCheck::Fault{"the prompt has no tokens", "the first token of a sample cannot be learned; give a prompt"};
   return std::nullopt;
-}
-
-std::optional<int64_t> end_of_texts(const PreferencePairsParams& params, const ModelText& model) {
-  if (!params.add_end_of_sequence || prompt_format(params).chats()) return std::nullopt;
-  return model.end_of_sequence("set add_end_of_sequence = false");
 }
 
 // The completion with what `longer` has beyond `prompt`, which it begins with, in front of it.
@@ -113,26 +107,20 @@ class EqualCompletions {
 
 // Before a run: all rows as the run will see them, or the first without the tokenizer.
 void look_at_pairs(const PreferencePairsParams& params, engine::DataLook& look) {
-  const PromptFormat format = prompt_format(params);
-  if (!has_needed_template(format, params.model, look)) return;
+  if (!has_needed_template(prompt_format(params), params.model, look)) return;
   const ModelText model(params.model, look.folder_of(params.model));
   const PairRows pairs(params, model, look.all() ? end_of_texts(params, model) : std::nullopt);
-  data::Dataset rows(rows_to_look_at(params, look), pairs.fields());
-  UnknownCharacters unknown(params.model, look);
+  RowLook rows(params, pairs.fields(), look);
   EqualCompletions equal;
-  RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) -> std::optional<RowCheck::Fault> {
+  rows.check([&](data::Dataset::RowId id) -> std::optional<RowCheck::Fault> {
     const std::vector<Json> values = rows.values(id);
-    unknown.look_at(values, rows, id);
-    equal.look_at(std::span(values).first(pairs.completion_fields()), rows, id);
+    rows.note_unknown(values, id);
+    equal.look_at(std::span(values).first(pairs.completion_fields()), rows.rows(), id);
     pairs.check(values);
     if (!look.all()) return std::nullopt;
     return pairs.fault_of(pairs.pair(values));
   });
-  if (const auto prompt = pairs.plain_prompt(rows.values({0, 0}))) warn_of_skipped_template(format, params.model, *prompt, look);
-  warn_of_skipped_fields(format, pairs.fields(), rows_to_look_at(params, look), look);
-  warn_of_quoted_arguments(rows, params.model, look);
-  unknown.warn(look);
-  warn_of_few_rows(rows, draws_of(params), look);
+  rows.warn(pairs.plain_prompt(rows.first_values()));
   equal.warn(look);
 }
 
@@ -258,18 +246,16 @@ std::optional<RowCheck::Fault> PairRows::fault_of(const Pair& pair) const {
 
 PreferencePairs::PreferencePairs(const PreferencePairsParams& params, engine::NodeResources& resources)
     : has_margin_(!params.margin_field.empty()),
-      metrics_(resources.metrics),
       model_(model_text(resources, params.model)),
       pairs_(params, *model_, end_of_texts(params, *model_)),
-      rows_(dataset_options(params, resources), pairs_.fields()),
-      check_(params.too_long) {
-  check_.run(rows_, [this](data::Dataset::RowId id) { return pairs_.fault_of(pairs_.pair(rows_.values(id))); });
+      rows_(params, pairs_.fields(), resources) {
+  rows_.check([this](const std::vector<Json>& values) { return pairs_.fault_of(pairs_.pair(values)); });
 }
 
 bool PreferencePairs::next_group(engine::Group& group) {
-  const auto row = cursor_.draw(rows_);
-  if (!row) return false;
-  PairRows::Pair next = pairs_.pair(rows_.values(*row));
+  const auto values = rows_.draw();
+  if (!values) return false;
+  PairRows::Pair next = pairs_.pair(*values);
   for (const LearnedConversation& sample : next.completions)
     group.layout.add_sample(static_cast<int64_t>(sample.tokens.size()), sample.actions);
   group.layout.end_group();

@@ -13,8 +13,8 @@
 #include "engine/contract/node.h"
 #include "nodes/models/model_text.h"
 #include "nodes/prompts/conversation.h"
+#include "nodes/sources/drawn_rows.h"
 #include "nodes/sources/prompt_reader.h"
-#include "nodes/sources/row_cursor.h"
 #include "nodes/sources/row_source.h"
 
 namespace sluice::nodes {
@@ -122,19 +122,16 @@ class PreferencePairs final : public engine::Source {
 
   PreferencePairs(const PreferencePairsParams& params, engine::NodeResources& resources);
 
-  void begin_iteration(const engine::Iteration&) override { check_.record(metrics_); }
+  void begin_iteration(const engine::Iteration&) override { rows_.record(); }
   bool next_group(engine::Group& group) override;
-  void save(engine::StateWriter& state) const override { cursor_.save(rows_, state); }
-  void load(const engine::StateReader& state) override { cursor_.load(rows_, state); }
+  void save(engine::StateWriter& state) const override { rows_.save(state); }
+  void load(const engine::StateReader& state) override { rows_.load(state); }
 
  private:
   bool has_margin_;
-  engine::MetricsRecorder* metrics_;
   std::shared_ptr<const ModelText> model_;
   PairRows pairs_;
-  data::Dataset rows_;
-  RowCursor cursor_;
-  RowCheck check_;
+  DrawnRows rows_;
 };
 
 }  // namespace sluice::nodes

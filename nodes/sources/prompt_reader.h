@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 #include "base/json/json.h"
 #include "data/jsonl_reader.h"
 #include "engine/contract/contract.h"
+#include "nodes/models/model_text.h"
 #include "nodes/prompts/conversation.h"
 #include "nodes/prompts/prompt_template.h"
 
@@ -89,6 +91,13 @@ PromptFormat prompt_format(const P& params) {
   if constexpr (requires { params.messages_field; }) format.messages_field = params.messages_field;
   if constexpr (requires { params.prefix; }) format.prefix = params.prefix, format.suffix = params.suffix;
   return format;
+}
+
+/// The id after completions that are texts, where P::add_end_of_sequence asks for one.
+template <class P>
+std::optional<int64_t> end_of_texts(const P& params, const ModelText& model) {
+  if (!params.add_end_of_sequence || prompt_format(params).uses_template()) return std::nullopt;
+  return model.end_of_sequence("set add_end_of_sequence = false");
 }
 
 /// Reports keys that contradict each other or have no effect.

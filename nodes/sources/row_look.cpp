@@ -131,69 +131,83 @@ bool has_needed_template(const PromptFormat& format, const std::string& model, e
   return false;
 }
 
-void warn_of_skipped_template(const PromptFormat& format, const std::string& model, const std::string& prompt,
-                              engine::DataLook& look) {
-  const std::string name = model.empty() ? look.sampled_model() : model;
-  const std::filesystem::path folder = look.folder_of(name);
-  if (format.chat || format.uses_template() || folder.empty() || !text::ChatTemplate::is_in(folder)) return;
+void RowLook::warn(const std::optional<std::string>& first_prompt) const {
+  if (first_prompt) warn_of_skipped_template(*first_prompt);
+  warn_of_skipped_fields();
+  warn_of_quoted_arguments();
+  unknown_.warn(look_);
+  warn_of_few_rows();
+}
+
+// Where `prompt`, the first one, is sent as it is although nobody said so and the model has a chat template.
+void RowLook::warn_of_skipped_template(const std::string& prompt) const {
+  const std::string name = model_.empty() ? look_.sampled_model() : model_;
+  const std::filesystem::path folder = look_.folder_of(name);
+  if (format_.chat || format_.uses_template() || folder.empty() || !text::ChatTemplate::is_in(folder)) return;
   std::vector<std::string> notes{"the first one, as it is now: " + shown(prompt)};
   if (const auto chat = as_chat(folder, prompt)) notes.push_back("with chat = true: " + shown(*chat));
-  const std::string with_model = model.empty() ? " with model = " + sluice::quoted(name) : std::string();
-  look.warning(key_of(format), "prompts are sent as they are, without the chat template that model '" + name + "' has", notes,
-               "chat = true" + with_model + ", or chat = false if that is meant");
+  const std::string with_model = model_.empty() ? " with model = " + sluice::quoted(name) : std::string();
+  look_.warning(key_of(format_), "prompts are sent as they are, without the chat template that model '" + name + "' has", notes,
+                "chat = true" + with_model + ", or chat = false if that is meant");
 }
 
-void warn_of_few_rows(const data::Dataset& rows, const Draws& draws, engine::DataLook& look) {
-  const bool knows_all = look.all() || rows.rows() < kFirstRows;
-  if (!knows_all || draws.mixed) return;
-  const auto count = static_cast<int64_t>(rows.rows()), groups = draws.groups_per_iteration;
-  const std::string has = plural(count, "row");
-  if (look.measures() && draws.epochs != 1 && groups > count && groups % count != 0)
-    look.warning("groups_per_iteration",
-                 "a measurement takes " + std::to_string(groups) + " of " + has + ": some count oftener than others", {},
-                 "groups_per_iteration <= " + std::to_string(count) + ", or epochs = 1");
-  if (look.measures() || draws.epochs == 0 || !look.all()) return;  // a file may be a stand-in for the one that will be there
-  const int64_t lasts = count * draws.epochs / groups;
-  if (lasts >= look.iterations()) return;
-  look.warning("epochs",
-               "the data end after " + std::string(look.refills() ? "at most " : "") + std::to_string(lasts) + " of " +
-                   plural(look.iterations(), "iteration") + ": schedules and measurements do not come to their end",
-               {has + ", " + plural(draws.epochs, "epoch") + ", " + plural(groups, "group") + " an iteration"},
-               "iterations = " + std::to_string(std::max<int64_t>(1, lasts)) + " in [pipeline], or epochs = 0");
+// Where something belongs to the prompts of the first rows that nothing would read: an "input" where the prompt is "instruction"
+// alone, as Alpaca's rows have it; images, videos or sounds.
+void RowLook::warn_of_skipped_fields() const {
+  data::DatasetOptions first_rows = options_;
+  first_rows.most_rows = kFirstRows;
+  if (const auto media = first_media(first_rows, fields_)) {
+    look_.warning("path", "rows have \"" + media->field + "\", which no prompt would have: models here read text alone",
+                  {"the first one: " + media->where.source->name + ":" + std::to_string(media->where.line)},
+                  "leave such rows out; or that field, where the prompts mean the same without it");
+  }
+  const bool reads_several = !format_.prompt_fields.empty() || !format_.prompt_template.empty() || format_.reads_messages();
+  if (reads_several || format_.prompt_field != "instruction") return;
+  const std::optional<std::string> input = first_input(first_rows);
+  if (!input) return;
+  look_.warning("prompt_field", "rows have an \"input\" beside their \"instruction\", which no prompt would have",
+                {"the first one: " + shown(*input)},
+                "prompt_fields = [\"instruction\", \"input\"] puts both into the prompt; drop prompt_field");
 }
 
-void warn_of_quoted_arguments(const data::Dataset& rows, const std::string& model, engine::DataLook& look) {
-  const std::filesystem::path folder = look.folder_of(model.empty() ? look.sampled_model() : model);
+// Where the first rows have tool calls whose arguments are a text, as servers of OpenAI's form give them, and the template of the
+// model writes them as one: quoted, which no model does.
+void RowLook::warn_of_quoted_arguments() const {
+  const std::filesystem::path folder = look_.folder_of(model_.empty() ? look_.sampled_model() : model_);
   if (folder.empty()) return;
-  for (size_t source = 0; source < rows.sources(); ++source) {
-    for (size_t row = 0; row < std::min(rows.rows(source), kFirstRows); ++row) {
-      for (const Json& messages : rows.values({source, row})) {
+  for (size_t source = 0; source < rows_.sources(); ++source) {
+    for (size_t row = 0; row < std::min(rows_.rows(source), kFirstRows); ++row) {
+      for (const Json& messages : rows_.values({source, row})) {
         const std::optional<std::string> arguments = arguments_in_text(messages);
         if (!arguments) continue;
         if (!are_quoted(folder, messages, *arguments)) return;  // so are those of all others
-        return look.warning("model", "the arguments of tool calls are texts, and the chat template writes them quoted",
-                            {"the first ones: " + shown(*arguments) + ", written as " + shown(Json(*arguments).dump())},
-                            "write arguments as JSON objects, as transformers wants them: {\"arguments\": {...}}");
+        return look_.warning("model", "the arguments of tool calls are texts, and the chat template writes them quoted",
+                             {"the first ones: " + shown(*arguments) + ", written as " + shown(Json(*arguments).dump())},
+                             "write arguments as JSON objects, as transformers wants them: {\"arguments\": {...}}");
       }
     }
   }
 }
 
-void warn_of_skipped_fields(const PromptFormat& format, const std::vector<data::JsonlField>& read, data::DatasetOptions rows,
-                            engine::DataLook& look) {
-  rows.most_rows = kFirstRows;
-  if (const auto media = first_media(rows, read)) {
-    look.warning("path", "rows have \"" + media->field + "\", which no prompt would have: models here read text alone",
-                 {"the first one: " + media->where.source->name + ":" + std::to_string(media->where.line)},
-                 "leave such rows out; or that field, where the prompts mean the same without it");
-  }
-  const bool reads_several = !format.prompt_fields.empty() || !format.prompt_template.empty() || format.reads_messages();
-  if (reads_several || format.prompt_field != "instruction") return;
-  const std::optional<std::string> input = first_input(rows);
-  if (!input) return;
-  look.warning("prompt_field", "rows have an \"input\" beside their \"instruction\", which no prompt would have",
-               {"the first one: " + shown(*input)},
-               "prompt_fields = [\"instruction\", \"input\"] puts both into the prompt; drop prompt_field");
+// Where the rows are fewer than a run has groups for: its data end early, or some count oftener than others where a path
+// measures. Of long files, of which only the beginning is known, nothing is told.
+void RowLook::warn_of_few_rows() const {
+  const bool knows_all = look_.all() || rows_.rows() < kFirstRows;
+  if (!knows_all || draws_.mixed) return;
+  const auto count = static_cast<int64_t>(rows_.rows()), groups = draws_.groups_per_iteration;
+  const std::string has = plural(count, "row");
+  if (look_.measures() && draws_.epochs != 1 && groups > count && groups % count != 0)
+    look_.warning("groups_per_iteration",
+                  "a measurement takes " + std::to_string(groups) + " of " + has + ": some count oftener than others", {},
+                  "groups_per_iteration <= " + std::to_string(count) + ", or epochs = 1");
+  if (look_.measures() || draws_.epochs == 0 || !look_.all()) return;  // a file may be a stand-in for the one that will be there
+  const int64_t lasts = count * draws_.epochs / groups;
+  if (lasts >= look_.iterations()) return;
+  look_.warning("epochs",
+                "the data end after " + std::string(look_.refills() ? "at most " : "") + std::to_string(lasts) + " of " +
+                    plural(look_.iterations(), "iteration") + ": schedules and measurements do not come to their end",
+                {has + ", " + plural(draws_.epochs, "epoch") + ", " + plural(groups, "group") + " an iteration"},
+                "iterations = " + std::to_string(std::max<int64_t>(1, lasts)) + " in [pipeline], or epochs = 0");
 }
 
 }  // namespace sluice::nodes

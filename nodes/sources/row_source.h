@@ -28,17 +28,6 @@ int64_t longest_text(const std::vector<std::filesystem::path>& paths);
 /// Reports paths that name no file, and weights that do not fit them.
 void check_paths(const std::vector<std::filesystem::path>& paths, const std::vector<double>& weights, engine::Findings& findings);
 
-/// Compressed files are unpacked in the run folder, outside of a run where RowFile says.
-template <class P>
-data::DatasetOptions dataset_options(const P& params, const engine::NodeResources& resources) {
-  return {.paths = params.path,
-          .weights = params.weights,
-          .shuffle = params.shuffle,
-          .epochs = params.epochs,
-          .seed = resources.seed,
-          .scratch = resources.run_folder.path};
-}
-
 /// Checks rows one by one before the run. With TooLong::kDrop a row that is over its limit is left out, else it is a problem that
 /// shows its line; any other fault always is. Throws one UserError with up to 20 problems.
 class RowCheck {

@@ -7,16 +7,9 @@
 #include "nodes/columns/columns.h"
 #include "nodes/models/model_parts.h"
 #include "nodes/sources/row_look.h"
-#include "nodes/sources/unknown_characters.h"
 
 namespace sluice::nodes {
 namespace {
-
-// The id after completions that are texts, if there is to be one.
-std::optional<int64_t> end_of_completions(const UnpairedPreferencesParams& params, const ModelText& model) {
-  if (!params.add_end_of_sequence || prompt_format(params).chats()) return std::nullopt;
-  return model.end_of_sequence("set add_end_of_sequence = false");
-}
 
 void find_contradictions_of_labels(const UnpairedPreferencesParams& params, engine::Findings& findings) {
   if (params.prompt_field.empty())
@@ -34,25 +27,18 @@ void find_contradictions_of_labels(const UnpairedPreferencesParams& params, engi
 
 // Before a run: all rows as the run will see them, or the first without the tokenizer.
 void look_at_labels(const UnpairedPreferencesParams& params, engine::DataLook& look) {
-  const PromptFormat format = prompt_format(params);
-  if (!has_needed_template(format, params.model, look)) return;
+  if (!has_needed_template(prompt_format(params), params.model, look)) return;
   const ModelText model(params.model, look.folder_of(params.model));
-  const LabelledRows labelled(params, model, look.all() ? end_of_completions(params, model) : std::nullopt);
-  data::Dataset rows(rows_to_look_at(params, look), labelled.fields());
-  UnknownCharacters unknown(params.model, look);
-  RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) -> std::optional<RowCheck::Fault> {
+  const LabelledRows labelled(params, model, look.all() ? end_of_texts(params, model) : std::nullopt);
+  RowLook rows(params, labelled.fields(), look);
+  rows.check([&](data::Dataset::RowId id) -> std::optional<RowCheck::Fault> {
     const std::vector<Json> values = rows.values(id);
-    unknown.look_at(values, rows, id);
+    rows.note_unknown(values, id);
     labelled.examples().check(LabelledRows::example(values));
     if (!look.all()) return std::nullopt;
-    return labelled.fault_of(values, rows.values({0, 0}));
+    return labelled.fault_of(values, rows.first_values());
   });
-  if (const auto prompt = labelled.examples().plain_prompt(LabelledRows::example(rows.values({0, 0}))))
-    warn_of_skipped_template(format, params.model, *prompt, look);
-  warn_of_skipped_fields(format, labelled.fields(), rows_to_look_at(params, look), look);
-  warn_of_quoted_arguments(rows, params.model, look);
-  unknown.warn(look);
-  warn_of_few_rows(rows, draws_of(params), look);
+  rows.warn(labelled.examples().plain_prompt(LabelledRows::example(rows.first_values())));
 }
 
 }  // namespace
@@ -110,37 +96,34 @@ LearnedConversation LabelledRows::mismatched(const std::vector<Json>& prompt, co
 }
 
 UnpairedPreferences::UnpairedPreferences(const UnpairedPreferencesParams& params, engine::NodeResources& resources)
-    : metrics_(resources.metrics),
-      groups_per_iteration_(params.groups_per_iteration),
+    : groups_per_iteration_(params.groups_per_iteration),
       model_(model_text(resources, params.model)),
-      labelled_(params, *model_, end_of_completions(params, *model_)),
-      rows_(dataset_options(params, resources), labelled_.fields()),
-      check_(params.too_long) {
-  check_.run(rows_,
-             [&, first = rows_.values({0, 0})](data::Dataset::RowId id) { return labelled_.fault_of(rows_.values(id), first); });
+      labelled_(params, *model_, end_of_texts(params, *model_)),
+      rows_(params, labelled_.fields(), resources) {
+  const std::vector<Json> first = rows_.all().values({0, 0});
+  rows_.check([&](const std::vector<Json>& values) { return labelled_.fault_of(values, first); });
 }
 
 // The last row of the data has none after it, where it ends within an iteration.
-data::Dataset::RowId UnpairedPreferences::other_of(int64_t group) {
+std::vector<Json> UnpairedPreferences::other_of(int64_t group) {
   const int64_t place = group % groups_per_iteration_;
-  const uint64_t first = cursor_.drawn() - 1 - static_cast<uint64_t>(place);
+  const uint64_t first = rows_.drawn() - 1 - static_cast<uint64_t>(place);
   const bool is_last = place + 1 == groups_per_iteration_;
-  const auto behind = is_last ? std::nullopt : rows_.row_at(cursor_.drawn());
-  return behind ? *behind : *rows_.row_at(first);
+  const auto behind = is_last ? std::nullopt : rows_.at(rows_.drawn());
+  return behind ? *behind : *rows_.at(first);
 }
 
 bool UnpairedPreferences::next_group(engine::Group& group) {
-  const auto row = cursor_.draw(rows_);
-  if (!row) return false;
-  const std::vector<Json> values = rows_.values(*row);
-  LearnedConversation own = labelled_.examples().example(LabelledRows::example(values));
-  const LearnedConversation other = labelled_.mismatched(values, rows_.values(other_of(group.index)));
+  const auto values = rows_.draw();
+  if (!values) return false;
+  LearnedConversation own = labelled_.examples().example(LabelledRows::example(*values));
+  const LearnedConversation other = labelled_.mismatched(*values, other_of(group.index));
   for (const LearnedConversation* sample : {&std::as_const(own), &other})
     group.layout.add_sample(static_cast<int64_t>(sample->tokens.size()), sample->actions);
   group.layout.end_group();
   const auto tokens = group.write(columns::kTokens);
   std::ranges::copy(other.tokens, std::ranges::copy(own.tokens, tokens.begin()).out);
-  group.write(columns::kScore)[0] = LabelledRows::is_desirable(values) ? 1.0F : 0.0F;
+  group.write(columns::kScore)[0] = LabelledRows::is_desirable(*values) ? 1.0F : 0.0F;
   group.write(columns::kPrompt)[0] = std::move(own.prompt);
   return true;
 }

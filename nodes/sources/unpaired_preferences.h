@@ -66,22 +66,19 @@ class UnpairedPreferences final : public engine::Source {
 
   UnpairedPreferences(const UnpairedPreferencesParams& params, engine::NodeResources& resources);
 
-  void begin_iteration(const engine::Iteration&) override { check_.record(metrics_); }
+  void begin_iteration(const engine::Iteration&) override { rows_.record(); }
   bool next_group(engine::Group& group) override;
-  void save(engine::StateWriter& state) const override { cursor_.save(rows_, state); }
-  void load(const engine::StateReader& state) override { cursor_.load(rows_, state); }
+  void save(engine::StateWriter& state) const override { rows_.save(state); }
+  void load(const engine::StateReader& state) override { rows_.load(state); }
 
  private:
-  // Whose completion is the mismatched one of a group.
-  data::Dataset::RowId other_of(int64_t group);
+  // The row whose completion is the mismatched one of a group.
+  std::vector<Json> other_of(int64_t group);
 
-  engine::MetricsRecorder* metrics_;
   int64_t groups_per_iteration_;
   std::shared_ptr<const ModelText> model_;
   LabelledRows labelled_;
-  data::Dataset rows_;
-  RowCursor cursor_;
-  RowCheck check_;
+  DrawnRows rows_;
 };
 
 }  // namespace sluice::nodes
