@@ -9,6 +9,7 @@
 #include "base/text/strings.h"
 #include "nodes/columns/columns.h"
 #include "nodes/models/model_parts.h"
+#include "nodes/sources/equal_completions.h"
 #include "nodes/sources/row_look.h"
 
 namespace sluice::nodes {
@@ -77,33 +78,6 @@ void find_contradictions_of_pairs(const PreferencePairsParams& params, engine::F
     findings.error("rejected_field", "chosen_field and rejected_field are the same field", "a pair has two completions");
   check_chat_variables(params.chat_variables, /*uses_template=*/true, findings);  // rows may be conversations whatever is written
 }
-
-// Rows of which two completions are the same text: their scores and their gradients cancel out.
-class EqualCompletions {
- public:
-  void look_at(std::span<const Json> completions, const data::Dataset& rows, data::Dataset::RowId id) {
-    ++rows_;
-    for (size_t i = 1; i < completions.size(); ++i) {
-      if (completions[i].is_null() || std::ranges::find(completions.first(i), completions[i]) == completions.first(i).end())
-        continue;
-      if (equal_++ == 0) first_ = rows.where(id);
-      return;
-    }
-  }
-
-  void warn(engine::DataLook& look) const {
-    if (equal_ == 0) return;
-    const std::string of = equal_ == rows_ ? plural(rows_, "row") : std::to_string(equal_) + " of " + plural(rows_, "row");
-    look.warning("path",
-                 "completions of " + of + (look.all() ? "" : " looked at") + " are the same text: nothing is learned there",
-                 {"the first one: " + first_.source->name + ":" + std::to_string(first_.line)},
-                 "leave them out; or name the fields of the better and the worse completion, if these are others");
-  }
-
- private:
-  int64_t rows_ = 0, equal_ = 0;
-  SourceSpan first_;
-};
 
 // Before a run: all rows as the run will see them, or the first without the tokenizer.
 void look_at_pairs(const PreferencePairsParams& params, engine::DataLook& look) {
