@@ -4,6 +4,7 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "nodes/columns/action_mask.h"
@@ -12,6 +13,7 @@
 #include "nodes/forward/forward.h"
 #include "nodes/forward/passes.h"
 #include "nodes/forward/ragged.h"
+#include "nodes/train/last_filled.h"
 #include "nodes/train/weighed_actions.h"
 
 namespace sluice::nodes {
@@ -85,9 +87,8 @@ void TrainKto::gather(int64_t step, std::span<engine::MicroBatch> batches) {
   }
   std::vector<Passes> all;
   for (const engine::MicroBatch& batch : batches) all.push_back(passes(batch, firsts(batch.layout())));
-  const auto behind = std::find_if_not(all.rbegin(), all.rend(), [](const Passes& one) { return one.empty(); }).base();
-  for (size_t i = 0; i < batches.size(); ++i)
-    accumulate(batches[i], all[i], all.begin() + static_cast<std::ptrdiff_t>(i) + 1 == behind);
+  const std::optional<size_t> last = last_filled(all);
+  for (size_t i = 0; i < batches.size(); ++i) accumulate(batches[i], all[i], /*is_last=*/i == last);
 }
 
 void TrainKto::process_iteration(int64_t step, std::span<engine::MicroBatch>) {

@@ -2,14 +2,15 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "nodes/columns/action_mask.h"
 #include "nodes/columns/columns.h"
 #include "nodes/forward/passes.h"
 #include "nodes/statistics/whitening.h"
+#include "nodes/train/last_filled.h"
 #include "nodes/train/ppo_inputs.h"
 #include "nodes/train/train_ppo_totals.h"
 
@@ -78,12 +79,9 @@ void TrainPpo::make_step() {
 }
 
 void TrainPpo::train_on(std::span<MicroBatch> batches, const ChosenGroups& groups) {
-  const auto is_empty = [](const auto& chosen) { return chosen.empty(); };
-  const auto behind = std::find_if_not(groups.rbegin(), groups.rend(), is_empty).base();  // the last that has some
-  for (size_t i = 0; i < batches.size(); ++i) {
-    const bool is_last = groups.begin() + static_cast<std::ptrdiff_t>(i) + 1 == behind;
-    accumulate(batches[i], samples_of_groups(batches[i].layout(), groups[i]), recomputed_[i], is_last);
-  }
+  const std::optional<size_t> last = last_filled(groups);
+  for (size_t i = 0; i < batches.size(); ++i)
+    accumulate(batches[i], samples_of_groups(batches[i].layout(), groups[i]), recomputed_[i], /*is_last=*/i == last);
 }
 
 ChosenGroups TrainPpo::groups_of(int64_t mini_batch, std::span<MicroBatch> batches) const {
