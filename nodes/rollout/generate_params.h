@@ -9,8 +9,8 @@
 
 #include "engine/contract/params/param_values.h"
 #include "engine/contract/params/scheduled_number.h"
-#include "nodes/rollout/environments/environment.h"
 #include "nodes/prompts/too_long.h"
+#include "nodes/rollout/environments/environment.h"
 
 namespace sluice::nodes {
 
