@@ -93,7 +93,9 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
                                                              drop_behind(last);
                                                            },
                                                        .cut_short_because = [this] { return why_cut_short(); }})),
-      help(parts.links ? std::make_shared<MutualHelp>(plan, *parts.links, help_events()) : nullptr),
+      help(parts.links ? std::make_unique<MutualHelp>(
+                             plan, *parts.links, [this] { notify_intakes(); }, asker_events())
+                       : nullptr),
       returning(samplers_may_be_lost() && state.world.rank == 0 ? std::make_shared<ReturningRanks>(parts.links->mail) : nullptr) {
   end_if_decided();
   for (const PlanModel& model : plan.models) {
@@ -122,7 +124,7 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
 void Driver::Impl::watch_samplers(const std::optional<RankLinks>& links) {
   if (!samplers_may_be_lost() || sampling) return;
   samplers_there.emplace(state, SamplersThere::Parts{.begun = begun,
-                                                     .help = *help,
+                                                     .owner = help->owner(),
                                                      .roll_call = *roll_call,
                                                      .publications = *links->publications,
                                                      .returning = returning,
@@ -131,8 +133,8 @@ void Driver::Impl::watch_samplers(const std::optional<RankLinks>& links) {
   if (returning) returning->listen();
 }
 
-MutualHelp::Events Driver::Impl::help_events() {
-  MutualHelp::Events events{.changed = [this] { notify_intakes(); }};
+GroupAsker::Events Driver::Impl::asker_events() {
+  GroupAsker::Events events;
   events.holds = [this](int64_t bytes) { bytes < 0 ? state.columns.remove(-bytes) : state.columns.add(bytes); };
   events.news = [this](int path, int owner, const OwnerNews& news) { sampling->hear(path, owner, news); };
   events.refused = [this](int path, const OwnersSeen::Offer& offer) {
@@ -196,7 +198,8 @@ void Driver::Impl::start_path(size_t path) {
   state.in_progress.enter();
   const auto emit = [this, path](Packet packet) { graph->emit(static_cast<int>(path), std::move(packet)); };
   if (sampling)
-    head = sampling->worker(static_cast<int>(path), std::move(workload.parts[static_cast<size_t>(*rollout)]), *help, finished);
+    head = sampling->worker(static_cast<int>(path), std::move(workload.parts[static_cast<size_t>(*rollout)]), help->asker(),
+                            finished);
   else
     head = std::make_unique<Intake>(state, intake_parts(path), emit, finished);
 }
@@ -312,7 +315,7 @@ void Driver::Impl::drop_behind(int64_t last) {
   for (auto& [model, milestone] : state.trained) milestone.let_through(last + 1);
   state.coming->drop_behind(last);
   if (roll_call) {
-    help->announce_end_behind(samplers(), last);
+    help->owner().announce_end_behind(samplers(), last);
     roll_call->abandon_behind(last);
   }
   state.reductions.abandon_behind(last);

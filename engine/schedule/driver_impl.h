@@ -37,7 +37,7 @@ struct Driver::Impl {
   Intake::Parts intake_parts(size_t path);
   void start_path(size_t path);
   void notify_intakes();
-  MutualHelp::Events help_events();
+  GroupAsker::Events asker_events();
   bool samplers_may_be_lost() const { return state.plan.expendable().any(); }
   std::vector<int> samplers() const { return samplers_that_ask(state.world, asked_by_samplers(state.plan)); }
   Contribution own_contribution(int64_t iteration);
@@ -76,7 +76,7 @@ struct Driver::Impl {
   int64_t last_end_ns = 0;                       // of an iteration on this rank
   std::atomic<int64_t> most_in_flight{0}, most_column_bytes{0};
   const std::shared_ptr<AgreedEnd> agreed_end;
-  const std::shared_ptr<MutualHelp> help;           // null: this rank makes its own groups
+  const std::unique_ptr<MutualHelp> help;           // null: this rank makes its own groups
   const std::shared_ptr<ReturningRanks> returning;  // of rank 0, where ranks that only sample may be lost; else null
   std::optional<SamplersThere> samplers_there;      // of ranks that train, likewise
 };

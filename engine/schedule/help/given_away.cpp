@@ -4,15 +4,15 @@
 
 namespace sluice::engine {
 
-void GivenAway::give(const MutualHelp::Asker& asker, Group prompt) {
-  take_over_.given_to(prompt.index, asker.rank);
-  help_.give(path_, asker, prompt);
+void GivenAway::give(const GroupOwner::Question& question, Group prompt) {
+  take_over_.given_to(prompt.index, question.rank);
+  owner_.give(path_, question, prompt);
   const int64_t index = prompt.index;
-  given_.emplace(index, Given{std::move(prompt), asker.rank});
+  given_.emplace(index, Given{std::move(prompt), question.rank});
 }
 
-void GivenAway::fetch(int64_t iteration, MutualHelp::Made made, Credit credit) {
-  help_.fetch(path_, iteration, made);
+void GivenAway::fetch(int64_t iteration, GroupOwner::Made made, Credit credit) {
+  owner_.fetch(path_, iteration, made);
   fetching_.emplace(made.group, OnItsWay{std::move(credit), std::move(made.metrics)});
 }
 
@@ -22,7 +22,7 @@ std::optional<GivenAway::Fetched> GivenAway::take_fetched() {
     fetched_.pop_front();
     return first;
   }
-  std::optional<Group> group = help_.take_fetched(path_);
+  std::optional<Group> group = owner_.take_fetched(path_);
   if (!group) return std::nullopt;
   given_.erase(group->index);
   OnItsWay came = std::move(fetching_.extract(group->index).mapped());
@@ -30,7 +30,7 @@ std::optional<GivenAway::Fetched> GivenAway::take_fetched() {
 }
 
 std::optional<GivenAway::Declined> GivenAway::take_declined() {
-  auto declined = help_.take_declined(path_);
+  auto declined = owner_.take_declined(path_);
   if (!declined) return std::nullopt;
   take_over_.drop(declined->group);
   const int slot = given_.extract(declined->group).mapped().prompt.slot;
@@ -38,9 +38,9 @@ std::optional<GivenAway::Declined> GivenAway::take_declined() {
 }
 
 bool GivenAway::learn() {
-  while (auto made = help_.take_made(path_)) take_over_.made_elsewhere(std::move(*made));
+  while (auto made = owner_.take_made(path_)) take_over_.made_elsewhere(std::move(*made));
   const size_t before = again_.size();
-  while (const auto rank = help_.take_lost(path_)) lose(*rank);
+  while (const auto rank = owner_.take_lost(path_)) lose(*rank);
   return again_.size() > before;
 }
 

@@ -8,7 +8,7 @@
 #include "engine/contract/columns/micro_batch.h"
 #include "engine/contract/columns/token_budget.h"
 #include "engine/contract/world/world.h"
-#include "engine/schedule/help/mutual_help.h"
+#include "engine/schedule/help/group_owner.h"
 #include "engine/schedule/help/take_over.h"
 
 namespace sluice::engine {
@@ -20,12 +20,12 @@ namespace sluice::engine {
 class GivenAway {
  public:
   /// All outlive it.
-  GivenAway(MutualHelp& help, int path, TakeOver& take_over) : help_(help), path_(path), take_over_(take_over) {}
+  GivenAway(GroupOwner& owner, int path, TakeOver& take_over) : owner_(owner), path_(path), take_over_(take_over) {}
 
-  void give(const MutualHelp::Asker& asker, Group prompt);
+  void give(const GroupOwner::Question& question, Group prompt);
 
   /// It is taken over: what it takes of the budget is held from now on.
-  void fetch(int64_t iteration, MutualHelp::Made made, Credit credit);
+  void fetch(int64_t iteration, GroupOwner::Made made, Credit credit);
 
   /// One that has come.
   struct Fetched {
@@ -65,7 +65,7 @@ class GivenAway {
 
   void lose(int rank);
 
-  MutualHelp& help_;
+  GroupOwner& owner_;
   const int path_;
   TakeOver& take_over_;
   std::map<int64_t, Given> given_;        // that are not here, by index

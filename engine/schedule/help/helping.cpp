@@ -6,7 +6,7 @@
 
 namespace sluice::engine {
 
-Helping::Helping(MutualHelp& help, int path, World world) : help_(help), path_(path), owners_(ranks_to_ask(world)) {}
+Helping::Helping(GroupAsker& asker, int path, World world) : asker_(asker), path_(path), owners_(ranks_to_ask(world)) {}
 
 void Helping::begin_round(Place place) {
   place_ = place;
@@ -17,11 +17,11 @@ void Helping::ask(Credit credit) {
   asked_ = true;
   asked_in_ = place_;
   credit_ = std::move(credit);
-  help_.ask(path_, owners_[next_], place_);
+  asker_.ask(path_, owners_[next_], place_);
 }
 
 std::optional<Helping::Prompt> Helping::take_prompt() {
-  std::optional<MutualHelp::Answer> answer = help_.take_answer(path_);
+  std::optional<GroupAsker::Answer> answer = asker_.take_answer(path_);
   if (!answer) return std::nullopt;
   asked_ = false;
   Credit credit = std::exchange(credit_, {});
@@ -36,7 +36,7 @@ std::optional<Helping::Prompt> Helping::take_prompt() {
 void Helping::give_back(Group group, Credit credit) {
   const int owner = makes_for_.extract(group.index).mapped();
   ++count_;
-  help_.give_back(path_, owner, group, std::move(credit));
+  asker_.give_back(path_, owner, group, std::move(credit));
 }
 
 }  // namespace sluice::engine

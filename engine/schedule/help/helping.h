@@ -10,7 +10,7 @@
 #include "engine/contract/columns/micro_batch.h"
 #include "engine/contract/columns/token_budget.h"
 #include "engine/contract/world/world.h"
-#include "engine/schedule/help/mutual_help.h"
+#include "engine/schedule/help/group_asker.h"
 #include "engine/schedule/help/place.h"
 
 namespace sluice::engine {
@@ -21,8 +21,8 @@ namespace sluice::engine {
 /// Belongs to the intake of the path. Used by the executor of the source only; take_count() may be called by anybody.
 class Helping {
  public:
-  /// `help` outlives it.
-  Helping(MutualHelp& help, int path, World world);
+  /// `asker` outlives it.
+  Helping(GroupAsker& asker, int path, World world);
 
   /// Another round of groups begins, on all ranks.
   void begin_round(Place place);
@@ -52,7 +52,7 @@ class Helping {
   int64_t take_count() { return count_.exchange(0); }
 
  private:
-  MutualHelp& help_;
+  GroupAsker& asker_;
   const int path_;
   std::vector<int> owners_;  // in the order in which they are asked
   Place place_{.iteration = -1, .round = 0};

@@ -26,7 +26,7 @@ void SamplersThere::lose(int rank, const std::string& why) {
     const auto lost = there_.extract(rank);
     if (lost && lost.mapped().samples_from != kNotYet) ++state_.lost_ranks;
     parts_.publications.lose(rank);
-    parts_.help.lose(rank);
+    parts_.owner.lose(rank);
     if (parts_.returning && lost) parts_.returning->lose(rank, lost.mapped().incarnation);
     none_is_left = !some_sample(state_.log.reported());
   }
@@ -97,7 +97,7 @@ void SamplersThere::let_in(const ReturningRank& rank, int64_t iteration) {
   if (found == there_.end() || found->second.incarnation != rank.incarnation || found->second.samples_from != kNotYet) return;
   found->second.samples_from = first_iteration(iteration);
   parts_.publications.take_back(rank.rank, first_version(iteration));
-  parts_.help.take_back(rank.rank);
+  parts_.owner.take_back(rank.rank);
   --state_.lost_ranks;
   if (!parts_.returning) return;
   parts_.roll_call.join(rank.rank, first_iteration(iteration));

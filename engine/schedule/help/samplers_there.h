@@ -11,7 +11,7 @@
 #include "engine/contract/world/world.h"
 #include "engine/ranks/returning_ranks.h"
 #include "engine/ranks/roll_call.h"
-#include "engine/schedule/help/mutual_help.h"
+#include "engine/schedule/help/group_owner.h"
 #include "engine/schedule/state/run_state.h"
 
 namespace sluice::engine {
@@ -29,7 +29,7 @@ class SamplersThere {
  public:
   struct Parts {
     int64_t begun = 0;  // iterations that were complete before the run
-    MutualHelp& help;
+    GroupOwner& owner;
     RollCall& roll_call;
     Publications& publications;
     std::shared_ptr<ReturningRanks> returning;  // of rank 0; else null

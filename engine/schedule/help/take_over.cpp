@@ -12,7 +12,7 @@ void TakeOver::made_here(Group group, Credit making) {
   complete_.emplace(index, Here{std::move(group), std::move(making)});
 }
 
-void TakeOver::made_elsewhere(MutualHelp::Made made) {
+void TakeOver::made_elsewhere(GroupOwner::Made made) {
   const auto maker = makers_.find(made.group);
   SLUICE_CHECK(maker != makers_.end() && maker->second == made.rank, "rank " + std::to_string(made.rank) + " has made group " +
                                                                          std::to_string(made.group) + ", which it was not given");
@@ -33,7 +33,7 @@ void TakeOver::expect_again(int64_t group) {
 }
 
 int64_t TakeOver::tokens_of(const Complete& complete) {
-  if (const auto* made = std::get_if<MutualHelp::Made>(&complete)) return made->tokens;
+  if (const auto* made = std::get_if<GroupOwner::Made>(&complete)) return made->tokens;
   return static_cast<int64_t>(std::get<Here>(complete).group.layout.tokens());
 }
 
@@ -58,7 +58,7 @@ std::optional<TakeOver::Taken> TakeOver::take() {
   Complete complete = std::move(complete_.extract(index).mapped());
   Credit credit(trained_, *tokens);
   if (auto* here = std::get_if<Here>(&complete)) return Taken{std::move(here->group), std::move(credit)};
-  return Taken{std::get<MutualHelp::Made>(std::move(complete)), std::move(credit)};
+  return Taken{std::get<GroupOwner::Made>(std::move(complete)), std::move(credit)};
 }
 
 void TakeOver::show() {

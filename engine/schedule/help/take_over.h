@@ -10,7 +10,7 @@
 
 #include "engine/contract/columns/micro_batch.h"
 #include "engine/contract/columns/token_budget.h"
-#include "engine/schedule/help/mutual_help.h"
+#include "engine/schedule/help/group_owner.h"
 
 namespace sluice::engine {
 
@@ -29,7 +29,7 @@ class TakeOver {
 
   /// It is complete, here or at another rank.
   void made_here(Group group, Credit making);
-  void made_elsewhere(MutualHelp::Made made);
+  void made_elsewhere(GroupOwner::Made made);
 
   /// Nobody makes it.
   void drop(int64_t group);
@@ -46,7 +46,7 @@ class TakeOver {
   /// Takes it over: a group that was made here goes on with the credit of what is trained, one that was made elsewhere is to be
   /// fetched.
   struct Taken {
-    std::variant<Group, MutualHelp::Made> group;
+    std::variant<Group, GroupOwner::Made> group;
     Credit credit;
   };
   std::optional<Taken> take();
@@ -68,7 +68,7 @@ class TakeOver {
     Group group;
     Credit making;
   };
-  using Complete = std::variant<Here, MutualHelp::Made>;
+  using Complete = std::variant<Here, GroupOwner::Made>;
 
   static int64_t tokens_of(const Complete& complete);
   std::optional<int64_t> next_tokens() const;  // of the next group in order; nothing: it is not complete

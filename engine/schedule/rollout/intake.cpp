@@ -39,8 +39,8 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
       at_(&maker_) {
   if (path_.trained) take_over_.emplace(*path_.trained);
   if (parts_.help != nullptr) {
-    helping_.emplace(*parts_.help, index_, state.world);
-    given_.emplace(*parts_.help, index_, *take_over_);
+    helping_.emplace(parts_.help->asker(), index_, state.world);
+    given_.emplace(parts_.help->owner(), index_, *take_over_);
   }
   path_.version_wanted.reach(path_.plan.version_for(parts_.begun));
 }
@@ -135,7 +135,7 @@ void Intake::take_in() {
   if (in_iteration_ && rounds_.wants_round()) begin_round();
   do {
     admit_what_fits();
-  } while (helping_ && answer_askers());
+  } while (helping_ && answer_questions());
   if (!helping_) return;
   take_prompt();
   if (may_help()) {
@@ -153,20 +153,21 @@ void Intake::admit_what_fits() {
 }
 
 // Who asks gets the group that has no credit here. False: nobody gets one.
-bool Intake::answer_askers() {
+bool Intake::answer_questions() {
   const Place here = helping_->place();
+  GroupOwner& owner = parts_.help->owner();
   if (!in_iteration_) return false;
   if (all_groups_are_in()) {
-    parts_.help->say_none_left(index_, here);
+    owner.say_none_left(index_, here);
     return false;
   }
-  while (const auto asker = parts_.help->asker_up_to(index_, here)) {
-    auto prompt = asker->place == here ? next_to_give(asker->only_again) : std::nullopt;
+  while (const auto question = owner.take_question(index_, here)) {
+    auto prompt = question->place == here ? next_to_give(question->only_again) : std::nullopt;
     if (prompt) {
-      given_->give(*asker, std::move(*prompt));
+      given_->give(*question, std::move(*prompt));
       return true;
     }
-    parts_.help->refuse(index_, *asker);
+    owner.refuse(index_, *question);
   }
   return false;
 }
@@ -313,7 +314,7 @@ void Intake::take_over() {
     if (auto* group = std::get_if<Group>(&taken->group)) {
       hand_on(std::move(*group), std::move(taken->credit));
     } else {
-      given_->fetch(iteration_.index, std::get<MutualHelp::Made>(std::move(taken->group)), std::move(taken->credit));
+      given_->fetch(iteration_.index, std::get<GroupOwner::Made>(std::move(taken->group)), std::move(taken->credit));
     }
   }
   if (given_) tell_of_next_again();
@@ -328,7 +329,7 @@ void Intake::tell_of_next_again() {
 void Intake::make_known_what_others_made() {
   if (given_->learn()) {
     told_again_ = take_over_->next();
-    parts_.help->say_some_left(index_, helping_->place());
+    parts_.help->owner().say_some_left(index_, helping_->place());
     tell_samplers(/*has_groups=*/true);
   }
   while (const auto declined = given_->take_declined()) forget_declined(*declined);
@@ -349,12 +350,12 @@ void Intake::tell_samplers(bool has_groups) {
   if (parts_.tells == nullptr) return;
   const int64_t iteration = iteration_.index + (in_iteration_ ? 0 : 1);
   const int64_t round = in_iteration_ ? rounds_.round() : 0;
-  parts_.tells->announce(parts_.samplers, index_,
-                         {.place = {.iteration = iteration, .round = round},
-                          .has_groups = has_groups,
-                          .has_again = given_ && given_->is_next(),
-                          .is_over = has_finished(),
-                          .ends_early = has_finished() && state_.ends_early()});
+  parts_.tells->owner().announce(parts_.samplers, index_,
+                                 {.place = {.iteration = iteration, .round = round},
+                                  .has_groups = has_groups,
+                                  .has_again = given_ && given_->is_next(),
+                                  .is_over = has_finished(),
+                                  .ends_early = has_finished() && state_.ends_early()});
 }
 
 void Intake::end_iteration() {
@@ -401,7 +402,7 @@ void Intake::hand_on_end() {
 // Of a run that has failed those that sample hear as a failure: that all is done is not so.
 void Intake::leave_run() {
   path_.version_wanted.abandon();
-  if (helping_) parts_.help->leave(index_);
+  if (helping_) parts_.help->owner().leave(index_);
   if (!state_.stopping()) tell_samplers(/*has_groups=*/false);
   state_.progress.finish(index_);
 }

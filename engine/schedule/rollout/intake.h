@@ -85,7 +85,7 @@ class Intake final : public PathHead {
   void draw_group();
   bool admit_group();
   void admit_what_fits();
-  bool answer_askers();
+  bool answer_questions();
   void take_prompt();
   void make_known_what_others_made();
   void forget_declined(const GivenAway::Declined& declined);

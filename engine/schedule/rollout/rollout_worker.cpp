@@ -53,19 +53,19 @@ bool RolloutWorker::may_make_more() const {
 
 // The room that is kept is for what a lost rank was to make; on demand what is there already gives way.
 bool RolloutWorker::has_room() const {
-  if (on_demand_) return may_make_more() && admission_.can_reserve() && !parts_.help.has_given_up_credit(index_);
+  if (on_demand_) return may_make_more() && admission_.can_reserve() && !parts_.asker.has_given_up_credit(index_);
   return parts_.may_be_lost ? admission_.can_reserve_beside() : admission_.can_reserve();
 }
 
 bool RolloutWorker::has_room_again() const {
   if (!on_demand_) return admission_.can_reserve();
-  return may_make_more() && (admission_.can_reserve() || parts_.help.has_credit(index_));
+  return may_make_more() && (admission_.can_reserve() || parts_.asker.has_credit(index_));
 }
 
 bool RolloutWorker::ready() {
   if (has_finished()) return false;
   if (state_.stopping() || parts_.owners.is_over(index_) || parts_.owners.floor(index_) > ended_) return true;
-  return parts_.help.has_answer(index_) || (!rollout_->idle() && !waits_for_credit()) || may_ask();
+  return parts_.asker.has_answer(index_) || (!rollout_->idle() && !waits_for_credit()) || may_ask();
 }
 
 void RolloutWorker::show() {
@@ -87,15 +87,15 @@ void RolloutWorker::take_in() {
 void RolloutWorker::ask() {
   asked_ = next_offer();
   if (!asked_) return;
-  if (!admission_.can_reserve()) parts_.help.give_up_credit(index_);
+  if (!admission_.can_reserve()) parts_.asker.give_up_credit(index_);
   auto credit = admission_.reserve();
   if (!credit) return asked_.reset();
   asked_with_ = std::move(*credit);
-  parts_.help.ask(index_, asked_->owner, asked_->place, asked_->only_again);
+  parts_.asker.ask(index_, asked_->owner, asked_->place, asked_->only_again);
 }
 
 void RolloutWorker::take_answer() {
-  std::optional<MutualHelp::Answer> answer = parts_.help.take_answer(index_);
+  std::optional<GroupAsker::Answer> answer = parts_.asker.take_answer(index_);
   if (!answer) return;
   asked_.reset();
   Credit credit = std::exchange(asked_with_, {});
@@ -103,7 +103,7 @@ void RolloutWorker::take_answer() {
   Group& prompt = *answer->group;
   enter(prompt.iteration);
   if (!rollout_->wants(prompt))
-    return parts_.help.decline(index_, answer->owner, prompt.iteration, prompt.index, maker_.metrics().contribution());
+    return parts_.asker.decline(index_, answer->owner, prompt.iteration, prompt.index, maker_.metrics().contribution());
   owners_of_.emplace(prompt.index, answer->owner);
   admission_.admit(prompt, *rollout_, std::move(credit));
   ++slice_.groups;
@@ -113,13 +113,13 @@ void RolloutWorker::take_answer() {
 void RolloutWorker::bring_out() {
   if (rollout_->idle() || waits_for_credit()) return;
   for (RolloutSink::Finished& finished : step_rollout(&maker_.metrics())) give_back(std::move(finished.group), finished.metrics);
-  if (waits_for_credit()) parts_.help.give_up_credit(index_);
+  if (waits_for_credit()) parts_.asker.give_up_credit(index_);
 }
 
 void RolloutWorker::give_back(Group group, const Contribution& metrics) {
   Credit credit = settle(group);
   ++made_;
-  parts_.help.give_back(index_, owners_of_.extract(group.index).mapped(), group, std::move(credit), metrics);
+  parts_.asker.give_back(index_, owners_of_.extract(group.index).mapped(), group, std::move(credit), metrics);
 }
 
 void RolloutWorker::enter(int64_t iteration) {

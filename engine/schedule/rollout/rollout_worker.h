@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/contract/node.h"
-#include "engine/schedule/help/mutual_help.h"
+#include "engine/schedule/help/group_asker.h"
 #include "engine/schedule/help/owners_seen.h"
 #include "engine/schedule/rollout/path_head.h"
 #include "engine/schedule/rollout/worker_progress.h"
@@ -43,7 +43,7 @@ class RolloutWorker final : public PathHead {
     std::unique_ptr<StageHost> rollout;
     int64_t begun = 0;         // the first iteration that it samples
     bool may_be_lost = false;  // ranks of this role may
-    MutualHelp& help;
+    GroupAsker& asker;
     OwnersSeen& owners;
     WorkerProgress& progress;
   };

@@ -34,7 +34,7 @@ SamplingRank::SamplingRank(RunState& state, Parts parts)
   for (const auto& [name, model] : state.received) model->begin_with_version(*parts.first_version);
 }
 
-std::unique_ptr<PathHead> SamplingRank::worker(int path, Workload::Part rollout, MutualHelp& help,
+std::unique_ptr<PathHead> SamplingRank::worker(int path, Workload::Part rollout, GroupAsker& asker,
                                                std::function<void()> finished) {
   const int node = *state_.plan.paths[static_cast<size_t>(path)].rollout;
   return std::make_unique<RolloutWorker>(
@@ -43,7 +43,7 @@ std::unique_ptr<PathHead> SamplingRank::worker(int path, Workload::Part rollout,
                            .rollout = std::make_unique<StageHost>(state_, node, std::move(rollout)),
                            .begun = begun_,
                            .may_be_lost = state_.plan.expendable().has(state_.world.rank),
-                           .help = help,
+                           .asker = asker,
                            .owners = owners_,
                            .progress = progress_},
       std::move(finished));

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/ranks/roll_call.h"
-#include "engine/schedule/help/mutual_help.h"
+#include "engine/schedule/help/group_asker.h"
 #include "engine/schedule/help/owners_seen.h"
 #include "engine/schedule/rollout/rollout_worker.h"
 #include "engine/schedule/rollout/worker_progress.h"
@@ -35,9 +35,9 @@ class SamplingRank {
   SamplingRank(RunState& state, Parts parts);
 
   /// Of a path that has a rollout. `finished`: nothing will be made on it any more.
-  std::unique_ptr<PathHead> worker(int path, Workload::Part rollout, MutualHelp& help, std::function<void()> finished);
+  std::unique_ptr<PathHead> worker(int path, Workload::Part rollout, GroupAsker& asker, std::function<void()> finished);
 
-  /// What owners say, of MutualHelp::Events.
+  /// What owners say, of GroupAsker::Events.
   void hear(int path, int owner, const OwnerNews& news);
   void be_refused(int path, const OwnersSeen::Offer& offer) { owners_.refused(path, offer); }
   void end_behind(int64_t last);

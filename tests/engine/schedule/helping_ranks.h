@@ -37,8 +37,7 @@ class HelpingRanks : public ::testing::Test {
         const std::lock_guard lock(mutex_);
         changed_.notify_all();
       };
-      ranks_.push_back(std::make_shared<MutualHelp>(*checked_.plan, RankLinks{mail_.rank(rank), parcels_.rank(rank)},
-                                                    MutualHelp::Events{.changed = changed}));
+      ranks_.push_back(std::make_unique<MutualHelp>(*checked_.plan, RankLinks{mail_.rank(rank), parcels_.rank(rank)}, changed));
       ranks_.back()->listen();
     }
   }
@@ -51,12 +50,14 @@ class HelpingRanks : public ::testing::Test {
   }
 
   MutualHelp& rank(size_t index) { return *ranks_[index]; }
+  GroupAsker& asker(size_t index) { return ranks_[index]->asker(); }
+  GroupOwner& owner(size_t index) { return ranks_[index]->owner(); }
 
   // It is gone, and the first rank learns that.
   void lose_rank(int lost) {
     mail_.lose(lost);
     parcels_.lose(lost);
-    rank(0).lose(lost);
+    owner(0).lose(lost);
   }
 
   // What `get` gives at last.
@@ -69,7 +70,7 @@ class HelpingRanks : public ::testing::Test {
     return got;
   }
   auto answer_for(size_t index) {
-    return await([this, index] { return rank(index).take_answer(0); });
+    return await([this, index] { return asker(index).take_answer(0); });
   }
 
   static Group prompt(int64_t iteration, int64_t index) {
@@ -86,7 +87,7 @@ class HelpingRanks : public ::testing::Test {
   ParcelsInOneProcess parcels_{3, 1, 50};
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::shared_ptr<MutualHelp>> ranks_;
+  std::vector<std::unique_ptr<MutualHelp>> ranks_;
 };
 
 }  // namespace sluice::engine::testing

@@ -19,10 +19,10 @@ constexpr Place kPlace{.iteration = 3, .round = 0};
 class GivenAwayTest : public testing::HelpingRanks {
  protected:
   void give(size_t to, int64_t group) {
-    rank(to).ask(kPath, 0, kPlace);
-    const auto asker = await([&] { return rank(0).asker_up_to(kPath, kPlace); });
+    asker(to).ask(kPath, 0, kPlace);
+    const auto question = await([&] { return owner(0).take_question(kPath, kPlace); });
     take_over_.expect(group);
-    given_.give(*asker, prompt(kPlace.iteration, group));
+    given_.give(*question, prompt(kPlace.iteration, group));
     making_.at(to) = std::move(*answer_for(to)->group);
   }
 
@@ -33,7 +33,7 @@ class GivenAwayTest : public testing::HelpingRanks {
     made.layout.add_sample(tokens, 1);
     made.layout.end_group();
     ASSERT_TRUE(others_.try_acquire(tokens));
-    rank(maker).give_back(kPath, 0, made, Credit(others_, tokens));
+    asker(maker).give_back(kPath, 0, made, Credit(others_, tokens));
   }
 
   // The next one is taken over, as soon as rank 0 knows that it is made.
@@ -43,7 +43,7 @@ class GivenAwayTest : public testing::HelpingRanks {
       return take_over_.fits();
     });
     TakeOver::Taken taken = std::move(*take_over_.take());
-    given_.fetch(kPlace.iteration, std::get<MutualHelp::Made>(taken.group), std::move(taken.credit));
+    given_.fetch(kPlace.iteration, std::get<GroupOwner::Made>(taken.group), std::move(taken.credit));
   }
 
   void lose(int lost) {
@@ -54,7 +54,7 @@ class GivenAwayTest : public testing::HelpingRanks {
   TokenBudget trained_{20, [] {}}, others_{100, [] {}};
   std::array<Group, 3> making_;  // by rank
   TakeOver take_over_{trained_};
-  GivenAway given_{rank(0), kPath, take_over_};
+  GivenAway given_{owner(0), kPath, take_over_};
 };
 
 TEST_F(GivenAwayTest, WhatIsMadeComesWithItsCredit) {
@@ -127,7 +127,7 @@ TEST_F(GivenAwayTest, WhatCameBeforeItsMakerWasLostIsKept) {
 TEST_F(GivenAwayTest, WhatIsDeclinedIsNotAwaited) {
   give(1, 5);
   give(2, 6);
-  rank(1).decline(kPath, 0, kPlace.iteration, 5, {});
+  asker(1).decline(kPath, 0, kPlace.iteration, 5, {});
   const auto declined = await([&] { return given_.take_declined(); });
   EXPECT_EQ(declined->group, 5);
   EXPECT_EQ(take_over_.next(), 6);

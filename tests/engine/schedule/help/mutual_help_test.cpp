@@ -14,18 +14,17 @@
 namespace sluice::engine::mutual_help_test {
 namespace {
 
-using Place = MutualHelp::Place;
 using testing::kNumber;
 
 class MutualHelpTest : public testing::HelpingRanks {};
 
 TEST_F(MutualHelpTest, AGroupIsMadeByWhoAsksAndComesBack) {
   const Place place{.iteration = 3, .round = 0};
-  rank(1).ask(0, 0, place);
-  const auto asker = await([&] { return rank(0).asker_up_to(0, place); });
-  EXPECT_EQ(asker->rank, 1);
-  EXPECT_EQ(asker->place, place);
-  rank(0).give(0, *asker, prompt(3, 5));
+  asker(1).ask(0, 0, place);
+  const auto question = await([&] { return owner(0).take_question(0, place); });
+  EXPECT_EQ(question->rank, 1);
+  EXPECT_EQ(question->place, place);
+  owner(0).give(0, *question, prompt(3, 5));
 
   auto answer = answer_for(1);
   EXPECT_EQ(answer->owner, 0);
@@ -39,41 +38,41 @@ TEST_F(MutualHelpTest, AGroupIsMadeByWhoAsksAndComesBack) {
   made.layout = {};
   made.layout.add_sample(7, 3);
   made.layout.end_group();
-  rank(1).give_back(0, 0, made, Credit(budget, 7));
-  const auto told = await([&] { return rank(0).take_made(0); });
+  asker(1).give_back(0, 0, made, Credit(budget, 7));
+  const auto told = await([&] { return owner(0).take_made(0); });
   EXPECT_EQ(told->group, 5);
   EXPECT_EQ(told->rank, 1);
   EXPECT_EQ(told->tokens, 7);
   EXPECT_EQ(budget.in_flight(), 7) << "as long as the owner has no room for it";
-  rank(0).fetch(0, 3, *told);
-  const auto fetched = await([&] { return rank(0).take_fetched(0); });
+  owner(0).fetch(0, 3, *told);
+  const auto fetched = await([&] { return owner(0).take_fetched(0); });
   EXPECT_EQ(fetched->layout.tokens(), 7u);
   EXPECT_EQ(fetched->read(kNumber)[0], 105);
   await([&] { return budget.in_flight() == 0; });
 }
 
 TEST_F(MutualHelpTest, WhoAsksForARoundThatHasNotBegunWaits) {
-  rank(1).ask(0, 0, {.iteration = 1, .round = 1});
-  rank(2).ask(0, 0, {.iteration = 1, .round = 0});
-  const auto first = await([&] { return rank(0).asker_up_to(0, {.iteration = 1, .round = 0}); });
+  asker(1).ask(0, 0, {.iteration = 1, .round = 1});
+  asker(2).ask(0, 0, {.iteration = 1, .round = 0});
+  const auto first = await([&] { return owner(0).take_question(0, {.iteration = 1, .round = 0}); });
   EXPECT_EQ(first->rank, 2);
-  EXPECT_FALSE(rank(0).asker_up_to(0, {.iteration = 1, .round = 0}));
-  const auto second = await([&] { return rank(0).asker_up_to(0, {.iteration = 2, .round = 0}); });
+  EXPECT_FALSE(owner(0).take_question(0, {.iteration = 1, .round = 0}));
+  const auto second = await([&] { return owner(0).take_question(0, {.iteration = 2, .round = 0}); });
   EXPECT_EQ(second->rank, 1);
-  rank(0).refuse(0, *second);
+  owner(0).refuse(0, *second);
   EXPECT_FALSE(answer_for(1)->group);
 }
 
 // Whether the question came before that or comes after it, and also where this rank is over.
 TEST_F(MutualHelpTest, WhereNoneIsLeftWhoAsksIsRefusedAtOnce) {
-  rank(1).ask(0, 0, {.iteration = 1, .round = 0});
+  asker(1).ask(0, 0, {.iteration = 1, .round = 0});
   await([&] { return rank(0).has_news(0, {.iteration = 1, .round = 0}); });
-  rank(0).say_none_left(0, {.iteration = 1, .round = 0});
+  owner(0).say_none_left(0, {.iteration = 1, .round = 0});
   EXPECT_FALSE(answer_for(1)->group);
-  rank(1).ask(0, 0, {.iteration = 0, .round = 3});
+  asker(1).ask(0, 0, {.iteration = 0, .round = 3});
   EXPECT_FALSE(answer_for(1)->group);
-  rank(0).leave(0);
-  rank(1).ask(0, 0, {.iteration = 9, .round = 0});
+  owner(0).leave(0);
+  asker(1).ask(0, 0, {.iteration = 9, .round = 0});
   EXPECT_FALSE(answer_for(1)->group);
 }
 
@@ -82,8 +81,8 @@ TEST_F(MutualHelpTest, CreditOfWhatIsNeverFetchedIsFreeWhenTheRunIsOver) {
   ASSERT_TRUE(budget.try_acquire(7));
   for (int index = 0; index < 3; ++index) rank(static_cast<size_t>(index)).expect_early_ends();
   Group made = prompt(0, 1);
-  rank(1).give_back(0, 0, made, Credit(budget, 7));
-  await([&] { return rank(0).take_made(0); });
+  asker(1).give_back(0, 0, made, Credit(budget, 7));
+  await([&] { return owner(0).take_made(0); });
   rank(1).forget();
   EXPECT_EQ(budget.in_flight(), 0);
 }
@@ -92,42 +91,42 @@ TEST_F(MutualHelpTest, CreditOfWhatIsNotFetchedYetCanBeGivenUp) {
   TokenBudget budget(20, [] {});
   for (const int64_t index : {1, 2}) {
     ASSERT_TRUE(budget.try_acquire(7));
-    rank(1).give_back(0, 0, prompt(0, index), Credit(budget, 7));
+    asker(1).give_back(0, 0, prompt(0, index), Credit(budget, 7));
   }
-  EXPECT_TRUE(rank(1).has_credit(0));
-  EXPECT_FALSE(rank(1).has_given_up_credit(0));
-  rank(1).give_up_credit(0);
+  EXPECT_TRUE(asker(1).has_credit(0));
+  EXPECT_FALSE(asker(1).has_given_up_credit(0));
+  asker(1).give_up_credit(0);
   EXPECT_EQ(budget.in_flight(), 0);
-  EXPECT_FALSE(rank(1).has_credit(0));
+  EXPECT_FALSE(asker(1).has_credit(0));
   for (int group = 0; group < 2; ++group) {
-    EXPECT_TRUE(rank(1).has_given_up_credit(0)) << "as long as one of them is there";
-    rank(0).fetch(0, 0, *await([&] { return rank(0).take_made(0); }));
-    EXPECT_EQ(await([&] { return rank(0).take_fetched(0); })->read(kNumber)[0], 101 + group);
+    EXPECT_TRUE(asker(1).has_given_up_credit(0)) << "as long as one of them is there";
+    owner(0).fetch(0, 0, *await([&] { return owner(0).take_made(0); }));
+    EXPECT_EQ(await([&] { return owner(0).take_fetched(0); })->read(kNumber)[0], 101 + group);
   }
-  await([&] { return !rank(1).has_given_up_credit(0); });
+  await([&] { return !asker(1).has_given_up_credit(0); });
 }
 
 // One after the other, each until it has none left; in the next round again.
 TEST_F(MutualHelpTest, ARankAsksAllOthersInEachRound) {
   TokenBudget budget(20, [] {});
-  Helping helping(rank(1), 0, {.rank = 1, .size = 3, .slots = 3});
+  Helping helping(asker(1), 0, {.rank = 1, .size = 3, .slots = 3});
   EXPECT_TRUE(helping.may_ask());
   for (const int64_t round : {0, 1}) {
     const Place place{.iteration = 4, .round = round};
     helping.begin_round(place);
-    for (const size_t owner : {2, 0}) {
+    for (const size_t other : {2, 0}) {
       for (const bool has_one : {true, false}) {
         ASSERT_TRUE(helping.may_ask());
         ASSERT_TRUE(budget.try_acquire(5));
         helping.ask(Credit(budget, 5));
         EXPECT_FALSE(helping.may_ask());
         EXPECT_TRUE(helping.is_busy());
-        const auto asker = await([&] { return rank(owner).asker_up_to(0, place); });
-        const int64_t index = 10 * round + static_cast<int64_t>(owner);
+        const auto question = await([&] { return owner(other).take_question(0, place); });
+        const int64_t index = 10 * round + static_cast<int64_t>(other);
         if (has_one)
-          rank(owner).give(0, *asker, prompt(4, index));
+          owner(other).give(0, *question, prompt(4, index));
         else
-          rank(owner).refuse(0, *asker);
+          owner(other).refuse(0, *question);
         await([&] { return rank(1).has_news(0, place); });
         auto got = helping.take_prompt();
         ASSERT_EQ(got.has_value(), has_one);
@@ -137,9 +136,9 @@ TEST_F(MutualHelpTest, ARankAsksAllOthersInEachRound) {
         EXPECT_TRUE(helping.is_busy());
         helping.give_back(std::move(got->group), std::move(got->credit));
         EXPECT_FALSE(helping.is_busy());
-        const auto made = await([&] { return rank(owner).take_made(0); });
-        rank(owner).fetch(0, 4, *made);
-        await([&] { return rank(owner).take_fetched(0); });
+        const auto made = await([&] { return owner(other).take_made(0); });
+        owner(other).fetch(0, 4, *made);
+        await([&] { return owner(other).take_fetched(0); });
         await([&] { return budget.in_flight() == 0; });
       }
     }

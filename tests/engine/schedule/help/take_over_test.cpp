@@ -30,7 +30,7 @@ class TakeOverTest : public ::testing::Test {
     if (!taken) return -1;
     credits_.push_back(std::move(taken->credit));
     if (const auto* group = std::get_if<Group>(&taken->group)) return group->index;
-    return std::get<MutualHelp::Made>(taken->group).group;
+    return std::get<GroupOwner::Made>(taken->group).group;
   }
 
   TokenBudget making_{100, [] {}}, trained_{10, [] {}};
