@@ -183,10 +183,8 @@ Intake::Parts Driver::Impl::intake_parts(size_t path) {
   };
   parts.source = host(plan.source, /*rewinds=*/plan.measures());
   if (plan.rollout) parts.rollout = host(*plan.rollout, /*rewinds=*/false);
-  if (state.plan.shares_making(plan)) parts.help = help.get();
-  if (!state.plan.has_roles()) return parts;
-  parts.tells = help.get();
-  parts.samplers = samplers();
+  parts.help = help.get();
+  if (state.plan.has_roles()) parts.samplers = samplers();
   return parts;
 }
 

@@ -38,7 +38,7 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
       follows_(path_.plan.measures()),
       at_(&maker_) {
   if (path_.trained) take_over_.emplace(*path_.trained);
-  if (parts_.help != nullptr) {
+  if (take_over_ && parts_.help != nullptr) {
     helping_.emplace(parts_.help->asker(), index_, state.world);
     given_.emplace(parts_.help->owner(), index_, *take_over_);
   }
@@ -154,9 +154,9 @@ void Intake::admit_what_fits() {
 
 // Who asks gets the group that has no credit here. False: nobody gets one.
 bool Intake::answer_questions() {
+  if (!in_iteration_) return false;
   const Place here = helping_->place();
   GroupOwner& owner = parts_.help->owner();
-  if (!in_iteration_) return false;
   if (all_groups_are_in()) {
     owner.say_none_left(index_, here);
     return false;
@@ -347,15 +347,15 @@ void Intake::forget_declined(const GivenAway::Declined& declined) {
 }
 
 void Intake::tell_samplers(bool has_groups) {
-  if (parts_.tells == nullptr) return;
+  if (parts_.samplers.empty()) return;
   const int64_t iteration = iteration_.index + (in_iteration_ ? 0 : 1);
   const int64_t round = in_iteration_ ? rounds_.round() : 0;
-  parts_.tells->owner().announce(parts_.samplers, index_,
-                                 {.place = {.iteration = iteration, .round = round},
-                                  .has_groups = has_groups,
-                                  .has_again = given_ && given_->is_next(),
-                                  .is_over = has_finished(),
-                                  .ends_early = has_finished() && state_.ends_early()});
+  parts_.help->owner().announce(parts_.samplers, index_,
+                                {.place = {.iteration = iteration, .round = round},
+                                 .has_groups = has_groups,
+                                 .has_again = given_ && given_->is_next(),
+                                 .is_over = has_finished(),
+                                 .ends_early = has_finished() && state_.ends_early()});
 }
 
 void Intake::end_iteration() {

@@ -37,9 +37,8 @@ class Intake final : public PathHead {
     std::unique_ptr<StageHost> source;
     std::unique_ptr<StageHost> rollout;  // may be null: then the source makes complete groups
     int64_t begun = 0;                   // the first iteration
-    MutualHelp* help = nullptr;          // with ranks that make groups for each other; null: there are none
-    MutualHelp* tells = nullptr;         // with roles: those that only sample are told through it
-    std::vector<int> samplers = {};      // these
+    MutualHelp* help = nullptr;          // where ranks make groups for each other, on this path or on another
+    std::vector<int> samplers = {};      // those that only sample, and are told how far this one is; none without roles
   };
 
   /// `emit` puts a packet into the flow graph. `finished` is called once, when nothing will be emitted any more.
