@@ -1,19 +1,14 @@
 #include "cli/run/ranks.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
 #include "base/error.h"
-#include "cli/process/exit_codes.h"
 #include "cli/run/open_files.h"
 #include "cli/run/rank_agreement.h"
 #include "comm/cluster.h"
 #include "comm/gradients_over.h"
-#include "comm/left_behind.h"
-#include "comm/link_lost.h"
 #include "comm/parcels/parcels_over.h"
 #include "comm/weights/common_memory.h"
 #include "comm/weights/publications_over.h"
@@ -24,32 +19,12 @@
 namespace sluice::cli {
 namespace {
 
-constexpr std::chrono::seconds kMargin{2};    // for a lost rank to be told
-constexpr std::chrono::seconds kToUnwind{5};  // for a process that cannot go on
+constexpr std::chrono::seconds kMargin{2};  // for a lost rank to be told
 constexpr const char* kKeyVariable = "SLUICE_CLUSTER_KEY";
 
 std::string shared_key() {
   const char* key = std::getenv(kKeyVariable);
   return key == nullptr ? "" : key;
-}
-
-std::string what_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& failure) {
-    return failure.what();
-  }
-}
-
-template <class Error>
-bool is(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error&) {
-    return true;
-  } catch (const std::exception&) {
-    return false;
-  }
 }
 
 comm::JoinOptions joining(const WorldEnvironment& environment, const engine::Plan& plan) {
@@ -82,28 +57,24 @@ Ranks::~Ranks() {
 template <class Connect>
 auto Ranks::connected(const Connect& connect) {
   try {
-    return connect([this](std::exception_ptr error) { hear_of(std::move(error)); }, lost_.get_token());
+    return connect([this](std::exception_ptr error) { fate_.hear_of(std::move(error)); }, fate_.give_up());
   } catch (const UserError&) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, time_to_notice_, [this] { return failure_ != nullptr; });
-    if (!failure_) throw;
-    std::rethrow_exception(failure_);
+    fate_.throw_what_is_noticed();
+    throw;
   }
 }
 
 void Ranks::join(const engine::Plan& plan) {
   if (!environment_) return;
   require_open_files(plan, size());
-  time_to_notice_ = std::chrono::duration<double>(plan.cluster.dead_after_seconds) + kMargin;
-  expendable_ = plan.expendable().count;
+  fate_.begin({.time_to_notice = std::chrono::duration<double>(plan.cluster.dead_after_seconds) + kMargin,
+               .expendable = plan.expendable().count,
+               .warn = [this](const std::string& why) { cluster_->warn(why); }});
   shares_making_ = plan.shares_making();
   cluster_ = std::make_unique<comm::Cluster>(cluster_options(plan));
-  begin_to_come_back();
-  cluster_->mail().receive(engine::Mail::Channel::kControl, [this](int, const std::string& message) {
-    const std::lock_guard lock(mutex_);
-    heard_ = message;
-    changed_.notify_all();
-  });
+  if (came_back()) fate_.begin_to_come_back();
+  cluster_->mail().receive(engine::Mail::Channel::kControl,
+                           [this](int, const std::string& message) { fate_.note([&] { heard_ = message; }); });
   connect_trainers(plan);
   if (comm::ParcelsWithoutLost* const parcels = cluster_->parcels()) {
     connect_passes(plan, *parcels);
@@ -118,14 +89,14 @@ comm::ClusterOptions Ranks::cluster_options(const engine::Plan& plan) {
                                .scheduling = plan.scheduling_ranks(),
                                .dead_after_seconds = plan.cluster.dead_after_seconds,
                                .agreed = what_ranks_agree_on(plan, rank()),
-                               .sign = [this] { return sign(); },
-                               .failed = [this](std::exception_ptr error) { take_failure(std::move(error)); },
+                               .sign = [this] { return fate_.sign(); },
+                               .failed = [this](std::exception_ptr error) { fate_.fail(std::move(error)); },
                                .make_gradients = {},
                                .make_parcels = {},
                                .expendable = plan.expendable(),
-                               .lost = [this](int rank, const std::string& why) { lose(rank, why); },
+                               .lost = [this](int rank, const std::string& why) { fate_.lose(rank, why); },
                                .back = [this](int rank, int64_t incarnation) { take_back(rank, incarnation); },
-                               .over = [this] { be_late(); }};
+                               .over = [this] { fate_.be_late(); }};
   options.make_gradients = [this, trainers, seconds = plan.cluster.join_seconds](const comm::Store& store,
                                                                                  const std::string& model) {
     return connected([&](auto failed, const std::stop_token& give_up) {
@@ -153,7 +124,7 @@ std::unique_ptr<comm::ParcelsWithoutLost> Ranks::make_parcels(const comm::Parcel
   const bool may_be_given_up = parcels.expendable.ranks.has(rank());
   return connected([&](auto hear, const std::stop_token& give_up) {
     const auto failed = [this, hear, may_be_given_up](std::exception_ptr error) {
-      may_be_given_up ? suspect(std::move(error)) : hear(std::move(error));
+      may_be_given_up ? fate_.suspect(std::move(error)) : hear(std::move(error));
     };
     return comm::parcels_over(store, parcels, failed, give_up);
   });
@@ -186,10 +157,8 @@ void Ranks::connect_samplers(const engine::Plan& plan, comm::ParcelsWithoutLost&
     const engine::SharingRanks beside = engine::sampling_beside(plan, rank(), parcels.hosts());
     if (beside.count() > 1) have_in_common("sampled", beside, plan.cluster.join_seconds);
   }
-  auto publications = std::make_unique<comm::PublicationsOver>(parcels, plan.expendable().any());
-  const std::lock_guard lock(mutex_);
-  publications_ = std::move(publications);
-  for (const auto& [lost, how] : lost_ranks_) publications_->lose(lost);
+  publications_ = std::make_unique<comm::PublicationsOver>(parcels, plan.expendable().any());
+  fate_.tell_of_losses([this](int lost) { publications_->lose(lost); });
 }
 
 void Ranks::have_in_common(const std::string& name, const engine::SharingRanks& ranks, double join_seconds) {
@@ -198,79 +167,34 @@ void Ranks::have_in_common(const std::string& name, const engine::SharingRanks& 
   });
 }
 
-void Ranks::lose(int rank, const std::string& why) {
-  const std::lock_guard lock(mutex_);
-  if (ended_) return;
-  lost_ranks_[rank] = {.why = why};
-  if (publications_) publications_->lose(rank);
-  const auto is_gone = [](const auto& lost) { return lost.second.incarnation == 0; };
-  const bool none_is_left = std::ranges::count_if(lost_ranks_, is_gone) == expendable_;
-  if (none_is_left && !run_.failed)  // else the run knows how to end
-    return fail_soon(std::make_exception_ptr(UserError(why + ", and no other rank is left that samples")));
-  if (run_.lost) run_.lost(rank, why);
-}
-
 void Ranks::take_back(int rank, int64_t incarnation) {
+  if (!fate_.take_back(rank, incarnation)) return;
   std::optional<std::string> told;
   {
-    const std::lock_guard lock(mutex_);
-    if (ended_) return;
-    lost_ranks_[rank].incarnation = incarnation;
+    const std::lock_guard lock(telling_);
     told = told_;
-    if (run_.back) run_.back(rank, incarnation);
   }
   if (told) cluster_->mail().send(rank, engine::Mail::Channel::kControl, *told);
-}
-
-// Rank 0 may have ended meanwhile.
-void Ranks::begin_to_come_back() {
-  if (!came_back()) return;
-  const std::lock_guard lock(mutex_);
-  is_in_ = false;
-  if (run_has_ended_) fail_too_late();
-}
-
-// Rank 0 has ended. A rank that is in ends by itself.
-void Ranks::be_late() {
-  const std::lock_guard lock(mutex_);
-  run_has_ended_ = true;
-  if (!is_in_) fail_too_late();
-}
-
-// With the lock.
-void Ranks::fail_too_late() {
-  fail_soon(std::make_exception_ptr(comm::CameTooLate("the run has ended, and this rank was not in it yet")));
 }
 
 bool Ranks::came_back() const { return cluster_ && cluster_->incarnation() > 0; }
 
 int64_t Ranks::come_in() {
-  engine::ask_to_come_in(cluster_->mail(), cluster_->incarnation(), [this](std::optional<int64_t> first_version) {
-    const std::lock_guard lock(mutex_);
-    answer_ = first_version;
-    is_in_ = first_version.has_value();
-    changed_.notify_all();
-  });
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return answer_ || failure_; });
-  if (failure_ && !is_in_) std::rethrow_exception(failure_);
-  if (!*answer_) throw comm::CameTooLate("the run ends before this rank can make a group for it");
-  return **answer_;
+  engine::ask_to_come_in(cluster_->mail(), cluster_->incarnation(),
+                         [this](std::optional<int64_t> first_version) { fate_.let_in(first_version); });
+  return fate_.await_entry();
 }
 
 void Ranks::tell(const std::string& text) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(telling_);
     told_ = text;
   }
   for (int rank = 1; cluster_ && rank < size(); ++rank) cluster_->mail().send(rank, engine::Mail::Channel::kControl, text);
 }
 
 std::string Ranks::hear() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return heard_ || failure_; });
-  if (failure_) std::rethrow_exception(failure_);
-  return *heard_;
+  return fate_.await([this]() -> const std::optional<std::string>& { return heard_; });
 }
 
 engine::Reductions* Ranks::reductions() { return cluster_ ? &cluster_->reductions() : nullptr; }
@@ -281,83 +205,6 @@ std::optional<engine::RankLinks> Ranks::links() {
   return engine::RankLinks{cluster_->mail(), *parcels, publications_.get()};
 }
 
-void Ranks::watch(OfRun run) {
-  const std::lock_guard lock(mutex_);
-  run_ = std::move(run);
-  leaving_.request_stop();
-  if (run_.failed && failure_) run_.failed(failure_);
-  for (const auto& [rank, lost] : lost_ranks_) {
-    if (run_.lost) run_.lost(rank, lost.why);
-    if (run_.back && lost.incarnation > 0) run_.back(rank, lost.incarnation);
-  }
-}
-
-bool Ranks::others_failed() const {
-  const std::lock_guard lock(mutex_);
-  return failure_ != nullptr;
-}
-
-void Ranks::take_failure(std::exception_ptr error) {
-  const std::lock_guard lock(mutex_);
-  fail_soon(std::move(error));
-}
-
-// With the lock.
-void Ranks::fail_soon(std::exception_ptr error) {
-  if (failure_ || ended_) return;
-  was_given_up_ = is<comm::LeftBehind>(error);
-  failure_ = std::move(error);
-  if (run_.failed)
-    run_.failed(failure_);
-  else
-    leave_soon();
-  changed_.notify_all();
-  lost_.request_stop();
-}
-
-// Waits for: whatever the main thread is at to fail as well, or the run to begin, which then knows. Ends when: it has, or after
-// some seconds: a connection to a rank that was stopped may wait much longer, and models may be long to load.
-void Ranks::leave_soon() {
-  leaving_ = std::jthread([this](const std::stop_token& over) {
-    std::unique_lock waiting(mutex_);
-    changed_.wait_for(waiting, over, kToUnwind, [] { return false; });
-    if (over.stop_requested() || ended_) return;
-    std::fprintf(stderr, "%s", what_of(failure_).c_str());
-    std::fflush(stderr);
-    std::_Exit(is<comm::CameTooLate>(failure_) ? kDone : was_given_up_ ? kGivenUp : kFailed);
-  });
-}
-
-// What is wrong with what two ranks exchange. A connection that broke the heartbeat knows better; what came damaged nobody does,
-// so the others hear of it before this rank has ended what it is at.
-void Ranks::hear_of(std::exception_ptr error) {
-  if (is<comm::LinkLost>(error)) return suspect(std::move(error));
-  const std::lock_guard lock(mutex_);
-  if (failure_ || ended_) return;
-  cluster_->warn(what_of(error));
-  fail_soon(std::move(error));
-}
-
-// Waits for: the heartbeat to say who is gone, since a connection only knows that somebody is. Ends when: it has, or it would
-// have.
-void Ranks::suspect(std::exception_ptr error) {
-  const std::lock_guard lock(mutex_);
-  if (suspicion_.joinable()) return;
-  suspicion_ = std::jthread([this, error = std::move(error)](const std::stop_token& over) {
-    {
-      std::unique_lock waiting(mutex_);
-      changed_.wait_for(waiting, over, time_to_notice_, [this] { return failure_ != nullptr; });
-      if (failure_ || over.stop_requested()) return;
-    }
-    take_failure(error);
-  });
-}
-
-engine::RankSign Ranks::sign() {
-  const std::lock_guard lock(mutex_);
-  return run_.sign ? run_.sign() : engine::RankSign{.doing = "before its run"};
-}
-
 std::optional<engine::ClockOffset> Ranks::clock_offset() const {
   return cluster_ ? cluster_->clock_offset() : engine::ClockOffset{};
 }
@@ -366,13 +213,8 @@ std::optional<engine::ClockOffset> Ranks::clock_offset() const {
 std::vector<engine::RankSeen> Ranks::seen() const { return cluster_ ? cluster_->seen() : std::vector<engine::RankSeen>(); }
 
 void Ranks::end(bool well, const std::string& why) {
-  if (!cluster_) return;
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(ended_, true)) return;
-    run_ = {};
-  }
-  if (!well && !is_in_) return cluster_->step_back(why);
+  if (!cluster_ || !fate_.end()) return;
+  if (!well && !fate_.is_in()) return cluster_->step_back(why);
   cluster_->end(well, why);
 }
 

@@ -1,20 +1,15 @@
 #pragma once
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <exception>
-#include <functional>
-#include <map>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <stop_token>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/process/world_environment.h"
+#include "cli/run/run_fate.h"
 #include "engine/contract/world/common_memory.h"
 #include "engine/contract/world/world.h"
 #include "engine/plan/plan.h"
@@ -38,7 +33,7 @@ namespace sluice::cli {
 /// tells the others.
 ///
 /// Owns the connections to the other ranks. One in a process; used by its main thread, but for what is said otherwise. Failure:
-/// of another rank, or of the connections, see watch(); a rank that goes away without end() takes the others with it. A failure
+/// of another rank, or of the connections, see RunFate; a rank that goes away without end() takes the others with it. A failure
 /// before watch(), while ranks connect and load, ends the process some seconds later if nothing else does.
 class Ranks {
  public:
@@ -79,22 +74,12 @@ class Ranks {
   /// iteration. Ends when: rank 0 has answered. Throws CameTooLate where the run ends before.
   int64_t come_in();
 
-  /// A run begins or, with nothing, is over. `failed` gets what becomes known of a failure of other ranks, from now on or before,
-  /// at most once; `sign` is what this rank shows of itself, once a second. Both are called on some thread, must be quick, and
-  /// neither throw nor ask this; after the run is over neither is called.
-  struct OfRun {
-    std::function<void(const std::exception_ptr&)> failed;
-    std::function<engine::RankSign()> sign;
-    std::function<void(int rank, const std::string& why)> lost;  // one without which the run goes on; likewise, once each
-    std::function<void(int rank, int64_t incarnation)> back;     // another process is that rank; likewise
-  };
-  void watch(OfRun run);
+  /// A run begins or, with nothing, is over.
+  void watch(RunFate::OfRun run) { fate_.watch(std::move(run)); }
 
-  /// Other ranks have failed, or what is between them and this one. From any thread.
-  bool others_failed() const;
-
-  /// The other ranks go on without this one. After the failure that says so, from any thread.
-  bool was_given_up() const { return was_given_up_; }
+  /// See RunFate. From any thread.
+  bool others_failed() const { return fate_.others_failed(); }
+  bool was_given_up() const { return fate_.was_given_up(); }
 
   /// How far the clock of this rank is behind that of rank 0: nothing before it is known. After join(), from any thread.
   std::optional<engine::ClockOffset> clock_offset() const;
@@ -114,46 +99,20 @@ class Ranks {
   void connect_passes(const engine::Plan& plan, comm::ParcelsWithoutLost& parcels);
   void connect_samplers(const engine::Plan& plan, comm::ParcelsWithoutLost& parcels);
   void have_in_common(const std::string& name, const engine::SharingRanks& ranks, double join_seconds);
-  void take_failure(std::exception_ptr error);
-  void fail_soon(std::exception_ptr error);
-  void lose(int rank, const std::string& why);
   void take_back(int rank, int64_t incarnation);
-  void begin_to_come_back();
-  void be_late();
-  void fail_too_late();
-  void hear_of(std::exception_ptr error);
-  void suspect(std::exception_ptr error);
-  void leave_soon();
   template <class Connect>
   auto connected(const Connect& connect);
-  engine::RankSign sign();
 
   const std::optional<WorldEnvironment> environment_;     // nothing: alone
+  RunFate fate_;                                          // outlives what tells it
   std::unique_ptr<comm::Cluster> cluster_;                // null: alone, or not joined yet
   std::unique_ptr<comm::PublicationsOver> publications_;  // null: likewise, or the plan has no roles
   std::unique_ptr<engine::CommonMemory> common_memory_;   // null: likewise, or there is none
   std::unique_ptr<engine::ParcelPassGroups> passes_;      // null: likewise, or nobody shares passes
   bool shares_making_ = false;                            // ranks make groups for each other
-  int expendable_ = 0;                                    // ranks that may be lost
-  std::chrono::duration<double> time_to_notice_{};        // that a rank is lost
-  mutable std::mutex mutex_;                              // guards what follows
-  std::condition_variable_any changed_;
-  std::atomic<bool> was_given_up_ = false;
-  bool ended_ = false;
-  std::optional<std::string> heard_;
-  std::exception_ptr failure_;
-  struct Lost {
-    std::string why;
-    int64_t incarnation = 0;  // of the process that has taken its place; 0: none
-  };
-  std::map<int, Lost> lost_ranks_;                // without which the run goes on
-  std::optional<std::string> told_;               // by this rank
-  bool is_in_ = true;                             // the others count on this rank
-  bool run_has_ended_ = false;                    // rank 0 has said goodbye
-  std::optional<std::optional<int64_t>> answer_;  // whether it may come in
-  OfRun run_;
-  std::stop_source lost_;             // a rank is: who waits for all to connect gives up
-  std::jthread suspicion_, leaving_;  // last: they use the rest
+  std::optional<std::string> heard_;                      // see RunFate::note()
+  std::mutex telling_;                                    // guards what follows
+  std::optional<std::string> told_;                       // by this rank
 };
 
 }  // namespace sluice::cli
