@@ -66,8 +66,8 @@ class Chat {
   int run() {
     const bool asks = ::isatty(STDIN_FILENO) == 1 && !arguments_.json;
     if (asks) tell("/help tells what there is; Ctrl-D leaves");
-    std::string line;
-    while (next_line(asks, line)) {
+    while (const std::optional<std::string> next = next_line(asks)) {
+      const std::string& line = *next;
       if (line == "/exit") break;
       if (line == "/reset") {
         context_.reset();
@@ -94,14 +94,14 @@ class Chat {
     return limits;
   }
 
-  static bool next_line(bool asks, std::string& line) {
+  static std::optional<std::string> next_line(bool asks) {
     if (asks) {
       std::printf("> ");
       std::fflush(stdout);
     }
-    const bool there = static_cast<bool>(std::getline(std::cin, line));
-    if (asks && !there) std::printf("\n");
-    return there;
+    if (std::string line; std::getline(std::cin, line)) return line;
+    if (asks) std::printf("\n");
+    return std::nullopt;
   }
 
   void answer(const std::string& user) {

@@ -71,8 +71,7 @@ std::string counts_text(const std::vector<CheckpointPlace>& places) {
 }  // namespace
 
 std::optional<ResumePoint> newest_point(const fs::path& run_folder) {
-  std::vector<engine::DamagedCheckpoint> damaged;
-  const auto place = engine::newest_intact(run_folder, damaged);
+  const auto [place, damaged] = engine::newest_intact(run_folder);
   if (!place && damaged.empty()) {
     refuse_lost_checkpoints(run_folder);
     return std::nullopt;

@@ -10,11 +10,7 @@ namespace {
 
 constexpr std::int64_t kMostAtATime = 1024;
 
-std::string fault_of_seeds(const std::string& written) {
-  std::string fault;
-  read_seeds(written, fault);
-  return fault;
-}
+std::string fault_of_seeds(const std::string& written) { return read_seeds(written).fault; }
 
 struct TakenSweep {
   SweepArguments sweep;
@@ -23,9 +19,8 @@ struct TakenSweep {
   std::filesystem::path output, resumed;
 
   int run() {
-    std::string fault;
     if (!table.folder.empty()) return print_sweep_table(table);
-    if (!seeds.empty()) sweep.seeds = read_seeds(seeds, fault);
+    if (!seeds.empty()) sweep.seeds = read_seeds(seeds).seeds;
     sweep.goes_on = !resumed.empty();
     sweep.run.run_folder = sweep.goes_on ? resumed : output;
     return sweep_pipeline(sweep);

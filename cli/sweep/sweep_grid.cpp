@@ -237,31 +237,31 @@ SweepGrid read_grid(const std::vector<std::string>& sets, const std::vector<std:
   return grid;
 }
 
-std::vector<std::int64_t> read_seeds(std::string_view text, std::string& fault) {
+ReadSeeds read_seeds(std::string_view text) {
   constexpr std::int64_t kMostSeeds = kMostRuns;
   const auto number_in = [](std::string_view word) {
     std::int64_t number = -1;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     return error == std::errc() && end == word.data() + word.size() ? number : -1;
   };
-  std::vector<std::int64_t> seeds;
+  ReadSeeds read;
   for (const std::string& part : split(text, ',')) {
     const std::string_view word = trim(part);
     const size_t dots = word.find("..");
     const std::int64_t first = number_in(word.substr(0, dots));
     const std::int64_t last = dots == std::string_view::npos ? first : number_in(word.substr(dots + 2));
     if (first < 0 || last < first)
-      fault = sluice::quoted(word) + " is not a seed from 0, nor a range of them such as 1..5";
+      read.fault = sluice::quoted(word) + " is not a seed from 0, nor a range of them such as 1..5";
     else if (last - first >= kMostSeeds)
-      fault = sluice::quoted(word) + " are more than " + std::to_string(kMostSeeds) + " seeds";
-    if (!fault.empty()) return {};
+      read.fault = sluice::quoted(word) + " are more than " + std::to_string(kMostSeeds) + " seeds";
+    if (!read.fault.empty()) return read;
     for (std::int64_t behind = 0; behind <= last - first; ++behind) {  // `last` may be the largest number there is
-      if (std::ranges::find(seeds, first + behind) != seeds.end())
-        fault = "the seed " + std::to_string(first + behind) + " is there twice";
-      seeds.push_back(first + behind);
+      if (std::ranges::find(read.seeds, first + behind) != read.seeds.end())
+        read.fault = "the seed " + std::to_string(first + behind) + " is there twice";
+      read.seeds.push_back(first + behind);
     }
   }
-  return seeds;
+  return read;
 }
 
 }  // namespace sluice::cli

@@ -49,7 +49,11 @@ std::vector<SweptRun> runs_of(const SweepGrid& grid);
 /// or is the seed, and where there is nothing to sweep, or more than 1,000 runs.
 SweepGrid read_grid(const std::vector<std::string>& sets, const std::vector<std::int64_t>& seeds, Problems& problems);
 
-/// "1..3,7" is 1, 2, 3, 7. What is wrong with it goes to `fault`, which is empty where nothing is.
-std::vector<std::int64_t> read_seeds(std::string_view text, std::string& fault);
+/// "1..3,7" is 1, 2, 3, 7.
+struct ReadSeeds {
+  std::vector<std::int64_t> seeds;
+  std::string fault;  // what is wrong with the text, and then with the seeds; empty: nothing
+};
+ReadSeeds read_seeds(std::string_view text);
 
 }  // namespace sluice::cli

@@ -100,14 +100,15 @@ bool is_gone_event_file(const fs::path& run_folder, const std::string& name) {
   return name.starts_with(kEventFilePrefix) && name_kind(run_folder / name) == PathKind::kNothing;
 }
 
-std::optional<CheckpointPlace> newest_intact(const fs::path& run_folder, std::vector<DamagedCheckpoint>& damaged) {
+NewestIntact newest_intact(const fs::path& run_folder) {
   std::vector<CheckpointPlace> places = list_checkpoints(run_folder);
+  std::vector<DamagedCheckpoint> damaged;
   for (; !places.empty(); places.pop_back()) {
     auto damage = damage_of(places.back().folder);
-    if (!damage) return places.back();
+    if (!damage) return {places.back(), std::move(damaged)};
     damaged.push_back({places.back(), std::move(*damage)});
   }
-  return std::nullopt;
+  return {std::nullopt, std::move(damaged)};
 }
 
 std::vector<int64_t> superfluous(const std::vector<Manifest>& manifests, const CheckpointSettings& settings) {

@@ -38,12 +38,15 @@ std::optional<Damage> damage_of(const std::filesystem::path& checkpoint);
 /// An event file of TensorBoard that is not there any more: somebody has tidied up, and no run needs it.
 bool is_gone_event_file(const std::filesystem::path& run_folder, const std::string& name);
 
-/// The newest intact one; `damaged` gets those that are newer. Nothing: none is intact.
 struct DamagedCheckpoint {
   CheckpointPlace place;
   Damage damage;
 };
-std::optional<CheckpointPlace> newest_intact(const std::filesystem::path& run_folder, std::vector<DamagedCheckpoint>& damaged);
+struct NewestIntact {
+  std::optional<CheckpointPlace> place;    // nothing: none is intact
+  std::vector<DamagedCheckpoint> damaged;  // those that are newer, the newest first
+};
+NewestIntact newest_intact(const std::filesystem::path& run_folder);
 
 /// Which of `manifests` (by iterations, ascending) [checkpoint] keep_last and keep_best let go of; base/files/folder.h's
 /// remove_whole() removes one. The newest always stays.

@@ -54,8 +54,7 @@ void PrintTo(const RunOutcome& outcome, std::ostream* out) {
 }
 
 fs::path newest_checkpoint(const fs::path& folder) {
-  std::vector<DamagedCheckpoint> damaged;
-  const auto place = newest_intact(folder, damaged);
+  const auto [place, damaged] = newest_intact(folder);
   EXPECT_TRUE(damaged.empty());
   return place ? place->folder : fs::path();
 }

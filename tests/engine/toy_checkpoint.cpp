@@ -38,8 +38,7 @@ void ToyRunFolder::save(int64_t iterations, FileSystem& files, CheckpointCopy co
 }
 
 bool ToyRunFolder::holds(const fs::path& folder, int64_t iterations) {
-  std::vector<DamagedCheckpoint> damaged;
-  const auto newest = newest_intact(folder, damaged);
+  const auto [newest, damaged] = newest_intact(folder);
   if (!newest || !damaged.empty() || newest->iterations != iterations) return false;
   const Manifest manifest = read_manifest(newest->folder);
   const std::string weights = std::to_string(100 + iterations) + " " + std::to_string(100 + iterations - 1);

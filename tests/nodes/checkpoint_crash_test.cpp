@@ -60,8 +60,7 @@ TEST(CheckpointCrash, LeavesAModelThatLoadsAsItWasSaved) {
   for (const CrashState& state : crash_states(recorder.recording(), {.most = 24})) {
     SCOPED_TRACE(state.how);
     materialize(state, after);
-    std::vector<engine::DamagedCheckpoint> damaged;
-    const auto newest = engine::newest_intact(after, damaged);
+    const auto [newest, damaged] = engine::newest_intact(after);
     ASSERT_TRUE(newest);
     ASSERT_TRUE(damaged.empty());
     const auto restored = tiny_model(source.path(), trained_options());

@@ -77,8 +77,7 @@ TEST(CheckpointFolder, OffersTheNewestIntactOneAndNamesWhatIsWrongWithNewerOnes)
   fs::copy(folder.path() / "kept", run.path() / "checkpoints" / "2", fs::copy_options::recursive);
   fs::create_directory(run.path() / "checkpoints" / "6.tmp");
   fs::remove(run.path() / "checkpoints" / "4" / "policy" / "weights");
-  std::vector<DamagedCheckpoint> damaged;
-  const auto newest = newest_intact(run.path(), damaged);
+  const auto [newest, damaged] = newest_intact(run.path());
   ASSERT_TRUE(newest);
   EXPECT_EQ(newest->iterations, 2);
   ASSERT_EQ(damaged.size(), 1u);
@@ -89,9 +88,8 @@ TEST(CheckpointFolder, OffersTheNewestIntactOneAndNamesWhatIsWrongWithNewerOnes)
 
 TEST(CheckpointFolder, OfARunWithoutCheckpointsIsEmpty) {
   const TemporaryFolder folder;
-  std::vector<DamagedCheckpoint> damaged;
   EXPECT_TRUE(list_checkpoints(folder.path()).empty());
-  EXPECT_FALSE(newest_intact(folder.path(), damaged));
+  EXPECT_FALSE(newest_intact(folder.path()).place);
 }
 
 std::vector<Manifest> with_scores(const std::vector<double>& scores) {
