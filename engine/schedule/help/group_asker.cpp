@@ -8,8 +8,8 @@
 
 namespace sluice::engine {
 
-void GroupAsker::ask(int path, int owner, Place place, bool only_again) {
-  ByteWriter bytes = GroupMessage::begin(Kind::kAsk, path, place);
+void GroupAsker::ask(int path, int owner, Round round, bool only_again) {
+  ByteWriter bytes = GroupMessage::begin(Kind::kAsk, path, round);
   bytes.number(static_cast<uint8_t>(only_again));
   links_.send(owner, bytes.take());
 }
@@ -84,7 +84,7 @@ void GroupAsker::be_given(int owner, const GroupMessage& group, ByteReader& rest
 }
 
 void GroupAsker::be_refused(int owner, const GroupMessage& question, ByteReader& rest) {
-  const OwnersSeen::Offer asked{.owner = owner, .place = question.place(), .only_again = rest.number<uint8_t>() == 1};
+  const OwnersSeen::Offer asked{.owner = owner, .round = question.round(), .only_again = rest.number<uint8_t>() == 1};
   if (events_.refused) events_.refused(question.path, asked);
   be_answered(question.path, {.owner = owner, .group = {}});
 }
@@ -95,7 +95,7 @@ void GroupAsker::be_answered(int path, Answer answer) {
 }
 
 void GroupAsker::hear_news(int owner, const GroupMessage& of, ByteReader& rest) {
-  OwnerNews news{.place = of.place()};
+  OwnerNews news{.round = of.round()};
   for (bool* flag : {&news.has_groups, &news.has_again, &news.is_over, &news.ends_early}) *flag = rest.number<uint8_t>() == 1;
   if (events_.news) events_.news(of.path, owner, news);
 }

@@ -15,7 +15,7 @@
 #include "engine/schedule/help/group_links.h"
 #include "engine/schedule/help/group_message.h"
 #include "engine/schedule/help/owners_seen.h"
-#include "engine/schedule/help/place.h"
+#include "engine/schedule/help/round.h"
 
 namespace sluice::engine {
 
@@ -44,7 +44,7 @@ class GroupAsker {
   GroupAsker(GroupLinks& links, size_t paths, Events events) : links_(links), events_(std::move(events)), answers_(paths) {}
 
   /// `only_again`: it has room for one that was given before, and for no other.
-  void ask(int path, int owner, Place place, bool only_again = false);
+  void ask(int path, int owner, Round round, bool only_again = false);
   std::optional<Answer> take_answer(int path);
   bool has_answer(int path) const;
 

@@ -8,10 +8,10 @@
 
 namespace sluice::engine {
 
-std::optional<GroupOwner::Question> GroupOwner::take_question(int path, Place place) {
+std::optional<GroupOwner::Question> GroupOwner::take_question(int path, Round round) {
   const std::lock_guard lock(mutex_);
   std::deque<Question>& questions = path_of(path).questions;
-  const auto first = std::ranges::find_if(questions, [&](const Question& question) { return question.place <= place; });
+  const auto first = std::ranges::find_if(questions, [&](const Question& question) { return question.round <= round; });
   if (first == questions.end()) return std::nullopt;
   const Question question = *first;
   questions.erase(first);
@@ -27,23 +27,23 @@ void GroupOwner::give(int path, const Question& question, const Group& prompt) {
 }
 
 void GroupOwner::refuse(int path, const Question& question) {
-  ByteWriter bytes = GroupMessage::begin(Kind::kNone, path, question.place);
+  ByteWriter bytes = GroupMessage::begin(Kind::kNone, path, question.round);
   bytes.number(static_cast<uint8_t>(question.only_again));
   links_.send(question.rank, bytes.take());
 }
 
-void GroupOwner::say_none_left(int path, Place place) {
+void GroupOwner::say_none_left(int path, Round round) {
   {
     const std::lock_guard lock(mutex_);
-    path_of(path).none_left = place;
+    path_of(path).none_left = round;
   }
-  while (const auto question = take_question(path, place)) refuse(path, *question);
+  while (const auto question = take_question(path, round)) refuse(path, *question);
 }
 
-void GroupOwner::say_some_left(int path, Place place) {
+void GroupOwner::say_some_left(int path, Round round) {
   const std::lock_guard lock(mutex_);
-  Place& none_left = path_of(path).none_left;
-  if (none_left == place) none_left = {.iteration = place.iteration, .round = place.round - 1};
+  Round& none_left = path_of(path).none_left;
+  if (none_left == round) none_left = {.iteration = round.iteration, .number = round.number - 1};
 }
 
 void GroupOwner::fetch(int path, int64_t iteration, const Made& made) {
@@ -55,15 +55,15 @@ void GroupOwner::fetch(int path, int64_t iteration, const Made& made) {
   links_.receive(made.rank, links_.made_key(path, iteration, made.group), made.bytes, arrived);
 }
 
-bool GroupOwner::has_news(int path, Place place) const {
+bool GroupOwner::has_news(int path, Round round) const {
   const std::lock_guard lock(mutex_);
   const Path& of = path_of(path);
   if (!of.made.empty() || !of.declined.empty() || !of.fetched.empty() || !of.lost.empty()) return true;
-  return std::ranges::any_of(of.questions, [&](const Question& question) { return question.place <= place; });
+  return std::ranges::any_of(of.questions, [&](const Question& question) { return question.round <= round; });
 }
 
 void GroupOwner::announce(const std::vector<int>& samplers, int path, const OwnerNews& news) {
-  ByteWriter bytes = GroupMessage::begin(Kind::kNews, path, news.place);
+  ByteWriter bytes = GroupMessage::begin(Kind::kNews, path, news.round);
   for (const bool flag : {news.has_groups, news.has_again, news.is_over, news.ends_early})
     bytes.number(static_cast<uint8_t>(flag));
   const std::string message = bytes.take();
@@ -101,11 +101,11 @@ void GroupOwner::take_back(int rank) {
 
 // With the lock a refusal is on its way before anybody says that there are some left after all.
 void GroupOwner::be_asked(int from, const GroupMessage& message, ByteReader& rest) {
-  const Question question{.rank = from, .place = message.place(), .only_again = rest.number<uint8_t>() == 1};
+  const Question question{.rank = from, .round = message.round(), .only_again = rest.number<uint8_t>() == 1};
   const std::lock_guard lock(mutex_);
   if (lost_.contains(from)) return;
   Path& path = path_of(message.path);
-  if (path.none_left < question.place) return path.questions.push_back(question);
+  if (path.none_left < question.round) return path.questions.push_back(question);
   refuse(message.path, question);
 }
 

@@ -14,7 +14,7 @@
 #include "engine/contract/world/world.h"
 #include "engine/schedule/help/group_links.h"
 #include "engine/schedule/help/group_message.h"
-#include "engine/schedule/help/place.h"
+#include "engine/schedule/help/round.h"
 
 namespace sluice::engine {
 
@@ -31,7 +31,7 @@ class GroupOwner {
   /// Another rank asks for a group.
   struct Question {
     int rank = 0;
-    Place place;
+    Round round;
     bool only_again = false;  // it has room for one that was given before, and for no other
   };
   /// A group that another rank has made for this one, and still has. Or, without samples, one that it declines.
@@ -46,17 +46,17 @@ class GroupOwner {
   /// `links` outlive it.
   GroupOwner(GroupLinks& links, size_t paths) : links_(links), paths_(paths) {}
 
-  /// The first question for groups of that place, or of one before it.
-  std::optional<Question> take_question(int path, Place place);
+  /// The first question for groups of that round, or of one before it.
+  std::optional<Question> take_question(int path, Round round);
   void give(int path, const Question& question, const Group& prompt);
   void refuse(int path, const Question& question);
 
   /// This rank has none left there, and refuses who asks at once; or has some after all.
-  void say_none_left(int path, Place place);
-  void say_some_left(int path, Place place);
+  void say_none_left(int path, Round round);
+  void say_some_left(int path, Round round);
 
   /// The path has ended on this rank.
-  void leave(int path) { say_none_left(path, {.iteration = std::numeric_limits<int64_t>::max(), .round = 0}); }
+  void leave(int path) { say_none_left(path, {.iteration = std::numeric_limits<int64_t>::max(), .number = 0}); }
 
   std::optional<Made> take_made(int path) { return take_first(path, &Path::made); }
   std::optional<Made> take_declined(int path) { return take_first(path, &Path::declined); }
@@ -67,7 +67,7 @@ class GroupOwner {
   std::optional<int> take_lost(int path) { return take_first(path, &Path::lost); }
 
   /// Something has come that was not taken.
-  bool has_news(int path, Place place) const;
+  bool has_news(int path, Round round) const;
 
   void announce(const std::vector<int>& samplers, int path, const OwnerNews& news);
   void announce_end_behind(const std::vector<int>& samplers, int64_t last);
@@ -88,9 +88,9 @@ class GroupOwner {
     std::deque<Made> made;
     std::deque<Made> declined;
     std::deque<Group> fetched;
-    std::deque<int> lost;                          // ranks
-    Place none_left{.iteration = -1, .round = 0};  // nor before it
-    std::string announced;                         // last
+    std::deque<int> lost;                           // ranks
+    Round none_left{.iteration = -1, .number = 0};  // nor before it
+    std::string announced;                          // last
   };
 
   template <class T>

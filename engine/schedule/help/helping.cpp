@@ -8,16 +8,16 @@ namespace sluice::engine {
 
 Helping::Helping(GroupAsker& asker, int path, World world) : asker_(asker), path_(path), owners_(ranks_to_ask(world)) {}
 
-void Helping::begin_round(Place place) {
-  place_ = place;
+void Helping::begin_round(Round round) {
+  round_ = round;
   next_ = 0;
 }
 
 void Helping::ask(Credit credit) {
   asked_ = true;
-  asked_in_ = place_;
+  asked_in_ = round_;
   credit_ = std::move(credit);
-  asker_.ask(path_, owners_[next_], place_);
+  asker_.ask(path_, owners_[next_], round_);
 }
 
 std::optional<Helping::Prompt> Helping::take_prompt() {
@@ -26,7 +26,7 @@ std::optional<Helping::Prompt> Helping::take_prompt() {
   asked_ = false;
   Credit credit = std::exchange(credit_, {});
   if (!answer->group) {
-    if (asked_in_ == place_) ++next_;  // an answer may be of the round before
+    if (asked_in_ == round_) ++next_;  // an answer may be of the round before
     return std::nullopt;
   }
   makes_for_.emplace(answer->group->index, answer->owner);

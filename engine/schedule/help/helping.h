@@ -11,7 +11,7 @@
 #include "engine/contract/columns/token_budget.h"
 #include "engine/contract/world/world.h"
 #include "engine/schedule/help/group_asker.h"
-#include "engine/schedule/help/place.h"
+#include "engine/schedule/help/round.h"
 
 namespace sluice::engine {
 
@@ -25,8 +25,8 @@ class Helping {
   Helping(GroupAsker& asker, int path, World world);
 
   /// Another round of groups begins, on all ranks.
-  void begin_round(Place place);
-  Place place() const { return place_; }
+  void begin_round(Round round);
+  Round round() const { return round_; }
 
   /// Somebody is left to ask, and no question is open.
   bool may_ask() const { return !asked_ && has_left(); }
@@ -55,10 +55,10 @@ class Helping {
   GroupAsker& asker_;
   const int path_;
   std::vector<int> owners_;  // in the order in which they are asked
-  Place place_{.iteration = -1, .round = 0};
+  Round round_{.iteration = -1, .number = 0};
   size_t next_ = 0;  // of owners_
   bool asked_ = false;
-  Place asked_in_;                    // where the question was put
+  Round asked_in_;                    // where the question was put
   Credit credit_;                     // of the question
   std::map<int64_t, int> makes_for_;  // the owner, by group
   std::atomic<int64_t> count_{0};

@@ -9,7 +9,7 @@
 #include "engine/schedule/help/group_asker.h"
 #include "engine/schedule/help/group_links.h"
 #include "engine/schedule/help/group_owner.h"
-#include "engine/schedule/help/place.h"
+#include "engine/schedule/help/round.h"
 
 namespace sluice::engine {
 
@@ -37,7 +37,7 @@ class MutualHelp {
   GroupOwner& owner() { return owner_; }
 
   /// Something has come for this path that was not taken.
-  bool has_news(int path, Place place) const { return asker_.has_answer(path) || owner_.has_news(path, place); }
+  bool has_news(int path, Round round) const { return asker_.has_answer(path) || owner_.has_news(path, round); }
 
   /// The run ends early on all ranks: what is under way may never come.
   void expect_early_ends() { links_->expect_early_ends(); }

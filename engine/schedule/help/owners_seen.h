@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/schedule/help/place.h"
+#include "engine/schedule/help/round.h"
 
 namespace sluice::engine {
 
@@ -32,7 +32,7 @@ class OwnersSeen {
   /// groups of an earlier one away: it may wait for these with what others need to get on.
   struct Offer {
     int owner = 0;
-    Place place;
+    Round round;
     bool only_again = false;  // of those that were given to a rank that is lost
   };
   std::optional<Offer> next(int path) const;
@@ -49,10 +49,10 @@ class OwnersSeen {
  private:
   struct Owner {
     OwnerNews news;
-    bool none_left = false;  // at that place, as it has said
+    bool none_left = false;  // at that round, as it has said
 
     bool has_given_all_before(int64_t iteration) const {
-      return news.place.iteration >= iteration || (none_left && news.place.iteration == iteration - 1);
+      return news.round.iteration >= iteration || (none_left && news.round.iteration == iteration - 1);
     }
   };
 

@@ -98,7 +98,7 @@ bool Intake::wants_to_end() const {
 bool Intake::ready() {
   if (has_finished()) return false;
   if (state_.stopping() || over() || wants_to_end() || lacks_samplers()) return true;
-  if (helping_ && parts_.help->has_news(index_, helping_->place())) return true;
+  if (helping_ && parts_.help->has_news(index_, helping_->round())) return true;
   if (may_help() || (take_over_ && take_over_->fits())) return true;
   return may_step() || may_begin() || may_draw() || may_admit() || (round_complete() && !rounds_.flushed()) ||
          (in_iteration_ && (rounds_.wants_verdicts() || rounds_.wants_round())) || iteration_complete();
@@ -155,14 +155,14 @@ void Intake::admit_what_fits() {
 // Who asks gets the group that has no credit here. False: nobody gets one.
 bool Intake::answer_questions() {
   if (!in_iteration_) return false;
-  const Place here = helping_->place();
+  const Round here = helping_->round();
   GroupOwner& owner = parts_.help->owner();
   if (all_groups_are_in()) {
     owner.say_none_left(index_, here);
     return false;
   }
   while (const auto question = owner.take_question(index_, here)) {
-    auto prompt = question->place == here ? next_to_give(question->only_again) : std::nullopt;
+    auto prompt = question->round == here ? next_to_give(question->only_again) : std::nullopt;
     if (prompt) {
       given_->give(*question, std::move(*prompt));
       return true;
@@ -225,7 +225,7 @@ void Intake::pass_over_iteration() {
 
 void Intake::begin_round() {
   rounds_.begin_next_round();
-  if (helping_) helping_->begin_round({.iteration = iteration_.index, .round = rounds_.round()});
+  if (helping_) helping_->begin_round({.iteration = iteration_.index, .number = rounds_.round()});
   tell_samplers(/*has_groups=*/true);
 }
 
@@ -233,7 +233,7 @@ void Intake::begin_sampling() {
   in_iteration_ = true;
   has_to_finish_ = false;
   rounds_.begin_iteration();
-  if (helping_) helping_->begin_round({.iteration = iteration_.index, .round = rounds_.round()});
+  if (helping_) helping_->begin_round({.iteration = iteration_.index, .number = rounds_.round()});
   tell_samplers(/*has_groups=*/true);
   turn_to(*parts_.source);
   parts_.source->begin(iteration_);
@@ -329,7 +329,7 @@ void Intake::tell_of_next_again() {
 void Intake::make_known_what_others_made() {
   if (given_->learn()) {
     told_again_ = take_over_->next();
-    parts_.help->owner().say_some_left(index_, helping_->place());
+    parts_.help->owner().say_some_left(index_, helping_->round());
     tell_samplers(/*has_groups=*/true);
   }
   while (const auto declined = given_->take_declined()) forget_declined(*declined);
@@ -351,7 +351,7 @@ void Intake::tell_samplers(bool has_groups) {
   const int64_t iteration = iteration_.index + (in_iteration_ ? 0 : 1);
   const int64_t round = in_iteration_ ? rounds_.round() : 0;
   parts_.help->owner().announce(parts_.samplers, index_,
-                                {.place = {.iteration = iteration, .round = round},
+                                {.round = {.iteration = iteration, .number = round},
                                  .has_groups = has_groups,
                                  .has_again = given_ && given_->is_next(),
                                  .is_over = has_finished(),

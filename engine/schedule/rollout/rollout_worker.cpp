@@ -40,9 +40,9 @@ bool RolloutWorker::may_enter(int64_t iteration) const {
 
 std::optional<OwnersSeen::Offer> RolloutWorker::next_offer() const {
   const std::optional<OwnersSeen::Offer> offer = parts_.owners.next(index_);
-  if (offer && may_enter(offer->place.iteration) && has_room()) return offer;
+  if (offer && may_enter(offer->round.iteration) && has_room()) return offer;
   const std::optional<OwnersSeen::Offer> again = parts_.may_be_lost ? parts_.owners.next_again(index_) : std::nullopt;
-  return again && may_enter(again->place.iteration) && has_room_again() ? again : std::nullopt;
+  return again && may_enter(again->round.iteration) && has_room_again() ? again : std::nullopt;
 }
 
 // On demand.
@@ -91,7 +91,7 @@ void RolloutWorker::ask() {
   auto credit = admission_.reserve();
   if (!credit) return asked_.reset();
   asked_with_ = std::move(*credit);
-  parts_.asker.ask(index_, asked_->owner, asked_->place, asked_->only_again);
+  parts_.asker.ask(index_, asked_->owner, asked_->round, asked_->only_again);
 }
 
 void RolloutWorker::take_answer() {

@@ -13,16 +13,16 @@ namespace sluice::engine::given_away_test {
 namespace {
 
 constexpr int kPath = 0;
-constexpr Place kPlace{.iteration = 3, .round = 0};
+constexpr Round kRound{.iteration = 3, .number = 0};
 
 // Rank 0 gives groups of its own to the others.
 class GivenAwayTest : public testing::HelpingRanks {
  protected:
   void give(size_t to, int64_t group) {
-    asker(to).ask(kPath, 0, kPlace);
-    const auto question = await([&] { return owner(0).take_question(kPath, kPlace); });
+    asker(to).ask(kPath, 0, kRound);
+    const auto question = await([&] { return owner(0).take_question(kPath, kRound); });
     take_over_.expect(group);
-    given_.give(*question, prompt(kPlace.iteration, group));
+    given_.give(*question, prompt(kRound.iteration, group));
     making_.at(to) = std::move(*answer_for(to)->group);
   }
 
@@ -43,7 +43,7 @@ class GivenAwayTest : public testing::HelpingRanks {
       return take_over_.fits();
     });
     TakeOver::Taken taken = std::move(*take_over_.take());
-    given_.fetch(kPlace.iteration, std::get<GroupOwner::Made>(taken.group), std::move(taken.credit));
+    given_.fetch(kRound.iteration, std::get<GroupOwner::Made>(taken.group), std::move(taken.credit));
   }
 
   void lose(int lost) {
@@ -118,7 +118,7 @@ TEST_F(GivenAwayTest, WhatCameBeforeItsMakerWasLostIsKept) {
   give(1, 5);
   make(1, 7);
   take_over();
-  await([&] { return rank(0).has_news(kPath, kPlace); });
+  await([&] { return rank(0).has_news(kPath, kRound); });
   lose_rank(1);
   EXPECT_FALSE(given_.learn());
   EXPECT_EQ(given_.take_fetched()->group.index, 5);
@@ -127,7 +127,7 @@ TEST_F(GivenAwayTest, WhatCameBeforeItsMakerWasLostIsKept) {
 TEST_F(GivenAwayTest, WhatIsDeclinedIsNotAwaited) {
   give(1, 5);
   give(2, 6);
-  asker(1).decline(kPath, 0, kPlace.iteration, 5, {});
+  asker(1).decline(kPath, 0, kRound.iteration, 5, {});
   const auto declined = await([&] { return given_.take_declined(); });
   EXPECT_EQ(declined->group, 5);
   EXPECT_EQ(take_over_.next(), 6);

@@ -19,11 +19,11 @@ using testing::kNumber;
 class MutualHelpTest : public testing::HelpingRanks {};
 
 TEST_F(MutualHelpTest, AGroupIsMadeByWhoAsksAndComesBack) {
-  const Place place{.iteration = 3, .round = 0};
-  asker(1).ask(0, 0, place);
-  const auto question = await([&] { return owner(0).take_question(0, place); });
+  const Round round{.iteration = 3, .number = 0};
+  asker(1).ask(0, 0, round);
+  const auto question = await([&] { return owner(0).take_question(0, round); });
   EXPECT_EQ(question->rank, 1);
-  EXPECT_EQ(question->place, place);
+  EXPECT_EQ(question->round, round);
   owner(0).give(0, *question, prompt(3, 5));
 
   auto answer = answer_for(1);
@@ -52,12 +52,12 @@ TEST_F(MutualHelpTest, AGroupIsMadeByWhoAsksAndComesBack) {
 }
 
 TEST_F(MutualHelpTest, WhoAsksForARoundThatHasNotBegunWaits) {
-  asker(1).ask(0, 0, {.iteration = 1, .round = 1});
-  asker(2).ask(0, 0, {.iteration = 1, .round = 0});
-  const auto first = await([&] { return owner(0).take_question(0, {.iteration = 1, .round = 0}); });
+  asker(1).ask(0, 0, {.iteration = 1, .number = 1});
+  asker(2).ask(0, 0, {.iteration = 1, .number = 0});
+  const auto first = await([&] { return owner(0).take_question(0, {.iteration = 1, .number = 0}); });
   EXPECT_EQ(first->rank, 2);
-  EXPECT_FALSE(owner(0).take_question(0, {.iteration = 1, .round = 0}));
-  const auto second = await([&] { return owner(0).take_question(0, {.iteration = 2, .round = 0}); });
+  EXPECT_FALSE(owner(0).take_question(0, {.iteration = 1, .number = 0}));
+  const auto second = await([&] { return owner(0).take_question(0, {.iteration = 2, .number = 0}); });
   EXPECT_EQ(second->rank, 1);
   owner(0).refuse(0, *second);
   EXPECT_FALSE(answer_for(1)->group);
@@ -65,14 +65,14 @@ TEST_F(MutualHelpTest, WhoAsksForARoundThatHasNotBegunWaits) {
 
 // Whether the question came before that or comes after it, and also where this rank is over.
 TEST_F(MutualHelpTest, WhereNoneIsLeftWhoAsksIsRefusedAtOnce) {
-  asker(1).ask(0, 0, {.iteration = 1, .round = 0});
-  await([&] { return rank(0).has_news(0, {.iteration = 1, .round = 0}); });
-  owner(0).say_none_left(0, {.iteration = 1, .round = 0});
+  asker(1).ask(0, 0, {.iteration = 1, .number = 0});
+  await([&] { return rank(0).has_news(0, {.iteration = 1, .number = 0}); });
+  owner(0).say_none_left(0, {.iteration = 1, .number = 0});
   EXPECT_FALSE(answer_for(1)->group);
-  asker(1).ask(0, 0, {.iteration = 0, .round = 3});
+  asker(1).ask(0, 0, {.iteration = 0, .number = 3});
   EXPECT_FALSE(answer_for(1)->group);
   owner(0).leave(0);
-  asker(1).ask(0, 0, {.iteration = 9, .round = 0});
+  asker(1).ask(0, 0, {.iteration = 9, .number = 0});
   EXPECT_FALSE(answer_for(1)->group);
 }
 
@@ -111,9 +111,9 @@ TEST_F(MutualHelpTest, ARankAsksAllOthersInEachRound) {
   TokenBudget budget(20, [] {});
   Helping helping(asker(1), 0, {.rank = 1, .size = 3, .slots = 3});
   EXPECT_TRUE(helping.may_ask());
-  for (const int64_t round : {0, 1}) {
-    const Place place{.iteration = 4, .round = round};
-    helping.begin_round(place);
+  for (const int64_t number : {0, 1}) {
+    const Round round{.iteration = 4, .number = number};
+    helping.begin_round(round);
     for (const size_t other : {2, 0}) {
       for (const bool has_one : {true, false}) {
         ASSERT_TRUE(helping.may_ask());
@@ -121,13 +121,13 @@ TEST_F(MutualHelpTest, ARankAsksAllOthersInEachRound) {
         helping.ask(Credit(budget, 5));
         EXPECT_FALSE(helping.may_ask());
         EXPECT_TRUE(helping.is_busy());
-        const auto question = await([&] { return owner(other).take_question(0, place); });
-        const int64_t index = 10 * round + static_cast<int64_t>(other);
+        const auto question = await([&] { return owner(other).take_question(0, round); });
+        const int64_t index = 10 * number + static_cast<int64_t>(other);
         if (has_one)
           owner(other).give(0, *question, prompt(4, index));
         else
           owner(other).refuse(0, *question);
-        await([&] { return rank(1).has_news(0, place); });
+        await([&] { return rank(1).has_news(0, round); });
         auto got = helping.take_prompt();
         ASSERT_EQ(got.has_value(), has_one);
         EXPECT_EQ(budget.in_flight(), has_one ? 5 : 0);

@@ -7,10 +7,10 @@ namespace {
 
 constexpr int kPath = 0;
 
-Place round_of(int64_t iteration, int64_t round = 0) { return {.iteration = iteration, .round = round}; }
-OwnerNews has_some(Place place) { return {.place = place, .has_groups = true}; }
-OwnerNews has_none(Place place) { return {.place = place}; }
-OwnerNews needs_again(Place place) { return {.place = place, .has_again = true}; }
+Round round_of(int64_t iteration, int64_t round = 0) { return {.iteration = iteration, .number = round}; }
+OwnerNews has_some(Round round) { return {.round = round, .has_groups = true}; }
+OwnerNews has_none(Round round) { return {.round = round}; }
+OwnerNews needs_again(Round round) { return {.round = round, .has_again = true}; }
 
 TEST(OwnersSeen, NobodyOffersBeforeOwnersHaveSaidSo) {
   const OwnersSeen owners(1, {0, 1}, 4);
@@ -26,7 +26,7 @@ TEST(OwnersSeen, TheEarliestIsNextAndAmongEqualsWhoIsAskedFirst) {
   EXPECT_EQ(owners.next(kPath)->owner, 1);
   owners.take(kPath, 1, has_some(round_of(1)));
   EXPECT_EQ(owners.next(kPath)->owner, 0);
-  EXPECT_EQ(owners.next(kPath)->place, round_of(0));
+  EXPECT_EQ(owners.next(kPath)->round, round_of(0));
 }
 
 // An owner may wait for groups of that iteration with what the others need to get on.
@@ -36,8 +36,8 @@ TEST(OwnersSeen, NobodyIsAskedForALaterOneWhileAnOwnerMayHaveAnEarlierOne) {
   owners.take(kPath, 1, has_none(round_of(0)));
   EXPECT_FALSE(owners.next(kPath)) << "a later round of it may have some";
   EXPECT_TRUE(owners.some_offer(kPath));
-  owners.refused(kPath, {.owner = 1, .place = round_of(0)});
-  EXPECT_EQ(owners.next(kPath)->place, round_of(1)) << "it has said that none is left";
+  owners.refused(kPath, {.owner = 1, .round = round_of(0)});
+  EXPECT_EQ(owners.next(kPath)->round, round_of(1)) << "it has said that none is left";
   EXPECT_TRUE(owners.have_given_all_before(kPath, 1));
 }
 
@@ -47,7 +47,7 @@ TEST(OwnersSeen, WhoRefusesIsNotAskedAgainBeforeItHasNews) {
   owners.refused(kPath, *owners.next(kPath));
   EXPECT_FALSE(owners.next(kPath));
   owners.take(kPath, 0, has_some(round_of(0, 1)));
-  EXPECT_EQ(owners.next(kPath)->place, round_of(0, 1));
+  EXPECT_EQ(owners.next(kPath)->round, round_of(0, 1));
 }
 
 TEST(OwnersSeen, ARefusalThatCrossesNewsIsOfTheOldPlace) {
@@ -74,16 +74,16 @@ TEST(OwnersSeen, OnesThatWereGivenToALostRankAreOfTheEarliestIteration) {
 
 TEST(OwnersSeen, WhoHasNoneToGiveAgainMayHaveOthers) {
   OwnersSeen owners(1, {0}, 0);
-  owners.take(kPath, 0, {.place = round_of(0), .has_groups = true, .has_again = true});
+  owners.take(kPath, 0, {.round = round_of(0), .has_groups = true, .has_again = true});
   owners.refused(kPath, *owners.next_again(kPath));
   EXPECT_TRUE(owners.next(kPath));
 }
 
 TEST(OwnersSeen, AllMustBeOver) {
   OwnersSeen owners(2, {0, 1}, 0);
-  owners.take(kPath, 0, {.place = round_of(3), .is_over = true});
+  owners.take(kPath, 0, {.round = round_of(3), .is_over = true});
   EXPECT_FALSE(owners.is_over(kPath));
-  owners.take(kPath, 1, {.place = round_of(3), .is_over = true});
+  owners.take(kPath, 1, {.round = round_of(3), .is_over = true});
   EXPECT_TRUE(owners.is_over(kPath));
   EXPECT_FALSE(owners.is_over(1)) << "the other path";
 }
