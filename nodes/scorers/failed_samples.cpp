@@ -72,7 +72,7 @@ void FailedSamples::mask(const std::string& node, size_t texts, engine::MicroBat
   }
 }
 
-void score_each(ScoredTexts& texts, FailedSamples& failed, text::FunctionRef<float(size_t)> score_of) {
+void score_each(ScoredTexts& texts, FailedSamples& failed, FunctionRef<float(size_t)> score_of) {
   for (size_t i = 0; i < texts.size(); ++i) {
     try {
       texts.score(i) = score_of(i);

@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 #include "nodes/columns/columns.h"
 #include "nodes/columns/dropped_samples.h"
 #include "nodes/columns/score_columns.h"
 #include "nodes/scorers/scorer.h"
-#include "text/unicode/function_ref.h"
 
 namespace sluice::nodes {
 
@@ -80,6 +80,6 @@ class FailedSamples {
 };
 
 /// Scores the texts one by one; one on which a regular expression gives up is added to `failed`.
-void score_each(ScoredTexts& texts, FailedSamples& failed, text::FunctionRef<float(size_t)> score_of);
+void score_each(ScoredTexts& texts, FailedSamples& failed, FunctionRef<float(size_t)> score_of);
 
 }  // namespace sluice::nodes

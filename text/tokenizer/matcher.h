@@ -5,8 +5,8 @@
 #include <string_view>
 #include <variant>
 
+#include "base/function_ref.h"
 #include "text/tokenizer/word_scanner.h"
-#include "text/unicode/function_ref.h"
 #include "text/unicode/oniguruma.h"
 #include "text/unicode/unicode.h"
 

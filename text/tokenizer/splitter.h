@@ -2,8 +2,8 @@
 
 #include <string_view>
 
+#include "base/function_ref.h"
 #include "text/tokenizer/matcher.h"
-#include "text/unicode/function_ref.h"
 
 namespace sluice::text {
 

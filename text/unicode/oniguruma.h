@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "text/unicode/function_ref.h"
+#include "base/function_ref.h"
 
 struct re_pattern_buffer;  // Oniguruma's compiled regex
 

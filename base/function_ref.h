@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace sluice::text {
+namespace sluice {
 
 /// Something to call, borrowed for the duration of a call: std::function without its allocation. Two pointers; copies freely.
 template <class Signature>
@@ -28,4 +28,4 @@ class FunctionRef<Result(Arguments...)> {
   Result (*call_)(void*, Arguments...);
 };
 
-}  // namespace sluice::text
+}  // namespace sluice
