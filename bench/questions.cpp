@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "engine/contract/plugin/plugin.h"
 #include "engine/contract/registry.h"
-#include "models/cuda/device.h"
+#include "models/devices/device_named.h"
 #include "models/memory/tensor_pool.h"
 #include "nodes/builtin.h"
 #include "nodes/models/passes/threads.h"

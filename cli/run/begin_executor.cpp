@@ -1,7 +1,7 @@
 #include "cli/run/begin_executor.h"
 
 #include "engine/memory/memory_bound.h"
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 #include "nodes/models/passes/threads.h"
 
 namespace sluice::cli {

@@ -36,7 +36,7 @@
 #include "cli/track/trackers.h"
 #include "engine/plan/pipeline_changes.h"
 #include "engine/run/run.h"
-#include "models/cuda/device.h"
+#include "models/devices/device_named.h"
 #include "models/memory/device_memory.h"
 #include "models/memory/tensor_memory.h"
 #include "models/memory/tensor_pool.h"

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 
 namespace sluice::models {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <tuple>
 
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 
 namespace sluice::models {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/text/strings.h"
-#include "models/cuda/device.h"
+#include "models/cuda/driver.h"
 
 namespace sluice::models {
 namespace {

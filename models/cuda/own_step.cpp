@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "models/cuda/gated.h"
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 #include "models/layers/attention_scores.h"
 #include "models/layers/feed_forward/mlp.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "models/cuda/own_kernels.h"
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 
 namespace sluice::models {
 namespace {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 
 namespace sluice::models {
 namespace {

@@ -4,7 +4,7 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 
 namespace sluice::models {
 namespace {

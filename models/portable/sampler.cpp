@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "models/cuda/own_kernels.h"
 #include "models/cuda/step_kernels.h"
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 #include "models/portable/abilities.h"
 #include "models/portable/likeliest_tokens.h"
 #include "models/portable/penalties.h"

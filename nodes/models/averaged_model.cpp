@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/folder.h"
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 #include "models/train/moving_average.h"
 #include "nodes/models/snapshot/snapshot_files.h"
 

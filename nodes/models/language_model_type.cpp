@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text/strings.h"
 #include "models/adapters/lora.h"
-#include "models/cuda/device.h"
+#include "models/devices/device_named.h"
 #include "models/folder/folder.h"
 #include "models/folder/hub_cache.h"
 #include "models/layers/weight_names.h"

@@ -4,6 +4,7 @@
 
 #include "base/text/strings.h"
 #include "models/cuda/device.h"
+#include "models/cuda/driver.h"
 
 namespace sluice::nodes {
 namespace {

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/process/machine.h"
 #include "base/text/strings.h"
-#include "models/cuda/device.h"
 #include "models/forward/activation_bytes.h"
 #include "models/portable/activation_bytes.h"
 #include "models/portable/sampler.h"

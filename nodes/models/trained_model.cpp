@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/files/path_kind.h"
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 #include "nodes/models/gradients/device_transport.h"
 #include "nodes/models/gradients/host_transport.h"
 #include "nodes/models/snapshot/snapshot_files.h"

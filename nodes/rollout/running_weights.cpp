@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 
 namespace sluice::nodes {
 

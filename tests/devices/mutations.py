@@ -69,7 +69,7 @@ MUTATIONS = [
     ("saving: the copy is not made", "models/memory/host_copy.cpp",
      "memory.narrow(0, 0, part.numel()).copy_(part, /*non_blocking=*/true);", "", None),
     ("a wait: what is saved is taken before it has come", "models/memory/host_copy.cpp", "half.come.synchronize();", "", None),
-    ("a wait: streams begin before what was asked for is done", "models/cuda/streams.cpp",
+    ("a wait: streams begin before what was asked for is done", "models/devices/streams.cpp",
      "back_end.synchronizeDevice(device.index());", "", None),
     ("a wait: others read weights before their step is done", "nodes/models/trained_model.cpp",
      "models::finish_work_on(transformer().device());", "", None),

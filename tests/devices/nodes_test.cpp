@@ -5,7 +5,7 @@
 #include <functional>
 #include <thread>
 
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 #include "models/folder/folder.h"
 #include "nodes/forward/logprobs.h"
 #include "nodes/forward/values.h"

@@ -1,4 +1,4 @@
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 
 #include <ATen/ops/full.h>
 #include <c10/core/impl/VirtualGuardImpl.h>

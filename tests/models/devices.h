@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "models/cuda/device.h"
+#include "models/devices/device_named.h"
 #include "tests/fake_device/fake_device.h"
 
 /// Tests that run on every device: those of one that the machine lacks are skipped.

@@ -10,7 +10,7 @@
 namespace sluice::engine {
 
 /// A kind of devices that models may be on: those named NAME:0, NAME:1, ... A value of the registry, which plugins may add to.
-/// What computes there is LibTorch: its back end of the same name (models/cuda/device.h).
+/// What computes there is LibTorch: its back end of the same name (models/devices/device_named.h).
 struct DeviceKind {
   std::string name;  // neither "cpu" nor with a colon
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <span>
 
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 #include "nodes/models/gradients/host_transport.h"
 
 namespace sluice::nodes {

@@ -2,7 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 #include "models/portable/abilities.h"
 
 namespace sluice::nodes {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 #include "models/portable/product.h"
 
 namespace sluice::nodes {

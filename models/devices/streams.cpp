@@ -1,9 +1,9 @@
-#include "models/cuda/streams.h"
+#include "models/devices/streams.h"
 
 #include <ATen/DeviceAccelerator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "models/cuda/device.h"
+#include "models/devices/device_named.h"
 
 namespace sluice::models {
 namespace {
