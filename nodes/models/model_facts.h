@@ -3,7 +3,7 @@
 #include "engine/contract/model.h"
 #include "models/config/config.h"
 #include "models/config/output_head.h"
-#include "nodes/models/language_model_type.h"
+#include "nodes/models/language_model_params.h"
 #include "nodes/models/weights/trained_parameters.h"
 
 namespace sluice::nodes {
