@@ -15,7 +15,7 @@ KERNELS = "*PagedDecodeAttention*:*OwnStepOf*plain_cuda_0*:*OwnStepOf*caps_cuda_
 # racecheck looks at our kernels alone, and breaks those of cuBLAS: tests that need none of these.
 OURS = "kns=sluice"
 WITHOUT_LIBRARY = "*PagedDecodeAttention*:" + ":".join(
-    f"Devices/TrainingOperators.{name}*cuda_0" for name in ("Norm", "GatesAre", "Turns", "OneStep"))
+    f"Devices/TrainingOperators.{name}*cuda_0" for name in ("Norm", "GatesAre", "Rotary", "OneStep"))
 
 
 def sanitized(device, tool, program, filter, *words):

@@ -217,9 +217,9 @@ ModelConfig read_config(const fs::path& folder, std::span<const Family> families
   check_consistent(file, family, config);  // before anything takes memory by the number of layers
   if (family.experts) read_dense_layers(file, *family.experts, config);
   check_size(file, config);
-  const std::vector<bool> turning = read_turning_layers(file, family, config.layers);
-  const std::vector<bool> sliding = read_windows(file, family, turning, config);
-  config.rope_of_layer = ropes_of_layers(family, turning, sliding);
+  const std::vector<bool> rotary = read_rotary_layers(file, family, config.layers);
+  const std::vector<bool> sliding = read_windows(file, family, rotary, config);
+  config.rope_of_layer = ropes_of_layers(family, rotary, sliding);
   refuse_unknown_keys(file);
   return config;
 }

@@ -21,11 +21,12 @@ enum class QkNorm { kNone, kHead, kProjection };  // of queries and keys: each h
 enum class Activation { kSilu, kGeluTanh, kGelu };
 enum class RopeScaling { kNone, kLinear, kDynamic, kYarn, kLlama3, kLongrope };
 
-/// Rotary positions: which share of a head turns, how fast, and how that is stretched for samples longer than those trained on.
+/// Rotary positions: which share of a head is rotated, how fast, and how that is stretched for samples longer than those trained
+/// on.
 /// A factor that a kind of scaling does not use is left at its default.
 struct RopeConfig {
   double theta = 10000.0;
-  int64_t dims = 0;  // of each head that turn, from the first; even. 0: all of it; fewer: partial rotary
+  int64_t dims = 0;  // of each head that are rotated, from the first; even. 0: all of it; fewer: partial rotary
   RopeScaling scaling = RopeScaling::kNone;
   double factor = 1.0;
   int64_t original_positions = 0;                                  // the longest sample before stretching
@@ -39,7 +40,7 @@ struct RopeConfig {
   bool depends_on_length() const { return scaling == RopeScaling::kDynamic || scaling == RopeScaling::kLongrope; }
 };
 
-inline constexpr int64_t kNoRope = -1;  // in place of a number of ModelConfig::rope_at(): nothing turns
+inline constexpr int64_t kNoRope = -1;  // in place of a number of ModelConfig::rope_at(): nothing is rotated
 
 /// A mixture of experts in place of the MLP of a layer: a router chooses some of E MLPs for each token and weighs what they
 /// give (Shazeer et al. 2017, "Outrageously large neural networks"). All mixtures of a model are alike.
@@ -91,9 +92,9 @@ struct ModelConfig {
 
   bool learned_positions = false;      // a table of position embeddings instead of rotary positions (GPT-2)
   RopeConfig rope;                     // of the layers of which rope_of_layer says nothing else
-  std::vector<RopeConfig> more_ropes;  // rope_at(1), ...: of layers that turn otherwise (Gemma 3: those with a window)
+  std::vector<RopeConfig> more_ropes;  // rope_at(1), ...: of layers with others (Gemma 3: those with a window)
   std::vector<int64_t> rope_of_layer;  // [layers]: a number for rope_at(), or kNoRope (SmolLM 3). Empty: 0 everywhere
-  bool rotary_neighbours = false;      // dimensions 2i and 2i+1 turn together (GLM-4), not i and i + dims/2
+  bool rotary_neighbours = false;      // dimensions 2i and 2i+1 are a pair (GLM-4), not i and i + dims/2
 
   Activation activation = Activation::kSilu;
   bool gated_mlp = true;         // down(act(gate(x)) * up(x)); else down(act(up(x)))
@@ -116,7 +117,7 @@ struct ModelConfig {
   const RopeConfig& rope_at(int64_t which) const { return which == 0 ? rope : more_ropes[static_cast<size_t>(which - 1)]; }
   int64_t rotary_dims(int64_t which = 0) const { return rope_at(which).dims == 0 ? head_dim : rope_at(which).dims; }
 
-  /// The number of the rotary positions of a layer; kNoRope where nothing turns.
+  /// The number of the rotary positions of a layer; kNoRope where nothing is rotated.
   int64_t rope_index(int64_t layer) const {
     if (learned_positions) return kNoRope;
     return rope_of_layer.empty() ? 0 : rope_of_layer[static_cast<size_t>(layer)];

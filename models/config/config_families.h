@@ -54,11 +54,11 @@ struct FamilyExperts {
 
 /// How the layers of a family that has windows are told apart.
 enum class WindowRule {
-  kNone,         // no windows
-  kAllLayers,    // sliding_window, when there is one, holds in every layer
-  kUpperLayers,  // switched on by use_sliding_window, in the layers from max_window_layers on, or as layer_types says
-  kAllButEvery,  // in all layers but every n-th (window_pattern), or as layer_types says
-  kUnturned,     // switched on by use_sliding_window, in the layers without rotary positions, or as layer_types says
+  kNone,           // no windows
+  kAllLayers,      // sliding_window, when there is one, holds in every layer
+  kUpperLayers,    // switched on by use_sliding_window, in the layers from max_window_layers on, or as layer_types says
+  kAllButEvery,    // in all layers but every n-th (window_pattern), or as layer_types says
+  kWithoutRotary,  // switched on by use_sliding_window, in the layers without rotary positions, or as layer_types says
 };
 
 /// Which soft caps a family's config.json may ask for, beside a scale of the scores of its own (query_pre_attn_scalar).
@@ -83,11 +83,11 @@ struct Family {
   bool output_and_mlp_bias = false;            // likewise
   bool gated_mlp = true;
   bool learned_positions = false;
-  bool partial_rotary = false;     // may turn only a part of each head
+  bool partial_rotary = false;     // may rotate only a part of each head
   bool longrope_alone = false;     // is stretched by longrope or not at all, from a length that stands at the top
-  bool rotary_neighbours = false;  // dimensions 2i and 2i+1 of a head turn together
-  bool ropes_by_window = false;    // layers with a window turn by rotary positions of their own
-  int64_t unturned_every = 0;      // no_rope_layers says which layers turn; absent: all but every so many-th. 0: all do
+  bool rotary_neighbours = false;  // dimensions 2i and 2i+1 of a head are a pair
+  bool ropes_by_window = false;    // layers with a window have rotary positions of their own
+  int64_t plain_every = 0;  // no_rope_layers says which layers have rotary positions; absent: all but every so many-th. 0: all do
   bool scaled_embedding = false;
   Softcaps softcaps = Softcaps::kNone;
   std::optional<FamilyExperts> experts = {};  // what its layers have instead of an MLP

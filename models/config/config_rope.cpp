@@ -45,7 +45,7 @@ ConfigObject find_rope(const ConfigObject& file) {
   return no_rope_object();
 }
 
-// Which dimensions of a head turn; 0 for all. Absent is the family's own share, a null is all.
+// Which dimensions of a head are rotated; 0 for all. Absent is the family's own share, a null is all.
 int64_t read_dims(const ConfigObject& file, const ConfigObject& rope, const Family& family, int64_t head_dim) {
   constexpr const char* kKey = "partial_rotary_factor";
   const double by_default = file.positive_real(kKey, file.is_null(kKey) ? 1.0 : family.defaults.rotary_share);
@@ -194,29 +194,28 @@ void read_rope(const ConfigObject& file, const Family& family, ModelConfig& conf
   config.rope = read_settings(file, rope, family, theta, config.head_dim, config.max_positions);
 }
 
-std::vector<bool> read_turning_layers(const ConfigObject& file, const Family& family, int64_t layers) {
+std::vector<bool> read_rotary_layers(const ConfigObject& file, const Family& family, int64_t layers) {
   constexpr const char* kKey = "no_rope_layers";  // which says where there are rotary positions
-  std::vector<bool> turning(static_cast<size_t>(layers), true);
-  if (family.unturned_every == 0) return turning;
-  const int64_t every = file.length("no_rope_layer_interval", family.unturned_every);
+  std::vector<bool> rotary(static_cast<size_t>(layers), true);
+  if (family.plain_every == 0) return rotary;
+  const int64_t every = file.length("no_rope_layer_interval", family.plain_every);
   const Json* flags = file.find(kKey);
-  if (flags != nullptr && (!flags->is_array() || flags->size() < turning.size())) {
+  if (flags != nullptr && (!flags->is_array() || flags->size() < rotary.size())) {
     file.fail(kKey,
               "must be a list of " + std::to_string(layers) + " numbers, 1 for a layer with rotary positions and 0 without");
   }
-  for (size_t i = 0; i < turning.size(); ++i) {
-    turning[i] = (i + 1) % static_cast<size_t>(every) != 0;
+  for (size_t i = 0; i < rotary.size(); ++i) {
+    rotary[i] = (i + 1) % static_cast<size_t>(every) != 0;
     if (flags == nullptr) continue;
     if ((*flags)[i] != 0 && (*flags)[i] != 1) file.fail(kKey, "has " + (*flags)[i].dump(), "supported: 0 and 1");
-    turning[i] = (*flags)[i] == 1;
+    rotary[i] = (*flags)[i] == 1;
   }
-  return turning;
+  return rotary;
 }
 
-std::vector<int64_t> ropes_of_layers(const Family& family, const std::vector<bool>& turning, const std::vector<bool>& sliding) {
+std::vector<int64_t> ropes_of_layers(const Family& family, const std::vector<bool>& rotary, const std::vector<bool>& sliding) {
   std::vector<int64_t> ropes;
-  for (size_t i = 0; i < turning.size(); ++i)
-    ropes.push_back(!turning[i] ? kNoRope : family.ropes_by_window && sliding[i] ? 1 : 0);
+  for (size_t i = 0; i < rotary.size(); ++i) ropes.push_back(!rotary[i] ? kNoRope : family.ropes_by_window && sliding[i] ? 1 : 0);
   const bool alike = std::all_of(ropes.begin(), ropes.end(), [](int64_t which) { return which == 0; });
   return alike ? std::vector<int64_t>{} : ropes;
 }

@@ -13,7 +13,7 @@ constexpr const char* kFull = "full_attention";
 // sliding_window: absent is the family's own, null is none.
 std::optional<int64_t> read_window(const ConfigObject& file, const Family& family) {
   if (family.windows == WindowRule::kNone) return std::nullopt;
-  const bool switched = family.windows == WindowRule::kUpperLayers || family.windows == WindowRule::kUnturned;
+  const bool switched = family.windows == WindowRule::kUpperLayers || family.windows == WindowRule::kWithoutRotary;
   if (switched && !file.flag("use_sliding_window", false)) {
     file.find("sliding_window");  // switched off
     return std::nullopt;
@@ -24,22 +24,22 @@ std::optional<int64_t> read_window(const ConfigObject& file, const Family& famil
 }
 
 // Which layers have the window where layer_types does not say.
-std::vector<bool> sliding_layers(const ConfigObject& file, const Family& family, const std::vector<bool>& turning, bool window) {
-  std::vector<bool> sliding(turning.size(), false);
-  const auto layers = static_cast<int64_t>(turning.size());
+std::vector<bool> sliding_layers(const ConfigObject& file, const Family& family, const std::vector<bool>& rotary, bool window) {
+  std::vector<bool> sliding(rotary.size(), false);
+  const auto layers = static_cast<int64_t>(rotary.size());
   int64_t first = layers, pattern = family.window_pattern;
   if (family.windows == WindowRule::kAllLayers) first = 0;
   if (family.windows == WindowRule::kUpperLayers) {
     const Json* zero = file.find("max_window_layers");
     first = zero != nullptr && *zero == 0 ? 0 : file.length("max_window_layers", 28);
   }
-  if (family.windows == WindowRule::kUnturned) file.find("max_window_layers");  // published, and not read
+  if (family.windows == WindowRule::kWithoutRotary) file.find("max_window_layers");  // published, and not read
   if (family.keys.window_pattern != nullptr) pattern = file.length(family.keys.window_pattern, pattern);
   for (int64_t i = 0; i < layers; ++i) {
     const auto layer = static_cast<size_t>(i);
     const bool by_pattern = family.windows == WindowRule::kAllButEvery && (i + 1) % pattern != 0;
-    const bool unturned = family.windows == WindowRule::kUnturned && !turning[layer];
-    sliding[layer] = by_pattern || (window && (unturned || i >= first));
+    const bool without_rotary = family.windows == WindowRule::kWithoutRotary && !rotary[layer];
+    sliding[layer] = by_pattern || (window && (without_rotary || i >= first));
   }
   return sliding;
 }
@@ -66,10 +66,10 @@ std::vector<bool> with_layer_types(const ConfigObject& file, const Family& famil
 
 }  // namespace
 
-std::vector<bool> read_windows(const ConfigObject& file, const Family& family, const std::vector<bool>& turning,
+std::vector<bool> read_windows(const ConfigObject& file, const Family& family, const std::vector<bool>& rotary,
                                ModelConfig& config) {
   const std::optional<int64_t> window = read_window(file, family);
-  std::vector<bool> sliding = with_layer_types(file, family, sliding_layers(file, family, turning, window.has_value()));
+  std::vector<bool> sliding = with_layer_types(file, family, sliding_layers(file, family, rotary, window.has_value()));
   const bool any = std::find(sliding.begin(), sliding.end(), true) != sliding.end();
   if (any && !window) {
     file.fail("sliding_window", "is not set, but some layers have a window",

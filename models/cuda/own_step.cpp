@@ -75,7 +75,7 @@ at::Tensor OwnStep::step(const Weights& weights, const Rows& rows, const Others&
   const bool all_single = static_cast<int64_t>(rows.single.size()) == count && wanted == count;
   const int64_t padded = all_single ? padded_rows(count) : count;
   make_room(padded, all_single ? padded : wanted, rows.width);
-  make_turns(*std::ranges::max_element(rows.positions) + 1);
+  make_angles(*std::ranges::max_element(rows.positions) + 1);
   Version& version = version_of(weights);
   const Plan plan = planned(rows, padded);
   if (!(plan.all_single && play(version, plan))) enqueue(version, plan, others, current_stream_on(keys_.device()));
@@ -121,15 +121,15 @@ int64_t OwnStep::widest() const {
   return std::max({heads, config_.hidden_size, (config_.gated_mlp ? 2 : 1) * config_.intermediate_size});
 }
 
-void OwnStep::make_turns(int64_t positions) {
+void OwnStep::make_angles(int64_t positions) {
   if (!rotary_.empty() && positions <= rotary_.front().positions()) return;
   forget_recordings();
   grow_rotary_tables(config_, positions, rotary_);
-  turns_.clear();
+  angles_.clear();
   for (const RotaryTable& table : rotary_) {
     const at::Tensor here = at::empty({table.positions(), table.dims()}, at::kFloat);
     std::copy_n(table.row(0), here.numel(), here.mutable_data_ptr<float>());
-    turns_.push_back(here.to(keys_.device()));
+    angles_.push_back(here.to(keys_.device()));
   }
 }
 
@@ -309,7 +309,7 @@ void OwnStep::enqueue(const Version& version, const Plan& plan, const Others& ot
     const auto number = static_cast<int64_t>(i);
     const bool is_last = i + 1 == version.layers.size();
     const int64_t rope = config_.rope_index(number);
-    const at::Tensor turns = rope == kNoRope ? at::Tensor() : turns_[static_cast<size_t>(rope)];
+    const at::Tensor angles = rope == kNoRope ? at::Tensor() : angles_[static_cast<size_t>(rope)];
     multiply(layer.projections, read_, config_.hidden_size, projected_, plan.rows, stream);
     check(kernels.heads({.projected = projected_.const_data_ptr<float>(),
                          .query_bias = layer.query_bias,
@@ -317,7 +317,7 @@ void OwnStep::enqueue(const Version& version, const Plan& plan, const Others& ot
                          .value_bias = layer.value_bias,
                          .query_norm = layer.query_norm,
                          .key_norm = layer.key_norm,
-                         .turns = turns.defined() ? turns.const_data_ptr<float>() : nullptr,
+                         .angles = angles.defined() ? angles.const_data_ptr<float>() : nullptr,
                          .positions = plan.positions,
                          .slots = plan.slots,
                          .query = query_.mutable_data_ptr(),
@@ -330,7 +330,7 @@ void OwnStep::enqueue(const Version& version, const Plan& plan, const Others& ot
                          .heads = small(config_.heads),
                          .kv_heads = small(config_.kv_heads),
                          .head_dim = small(config_.head_dim),
-                         .turned = turns.defined() ? small(turns.size(1)) : 0,
+                         .rotary_dims = angles.defined() ? small(angles.size(1)) : 0,
                          .device = device_,
                          .stream = stream}),
           "heads");

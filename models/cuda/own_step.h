@@ -80,7 +80,7 @@ class OwnStep {
 
   Version& version_of(const Weights& weights);
   void make_room(int64_t rows, int64_t wanted, int64_t width);
-  void make_turns(int64_t positions);
+  void make_angles(int64_t positions);
   Plan planned(const Rows& rows, int64_t padded);
   void enqueue(const Version& version, const Plan& plan, const Others& others, void* stream);
   void attend(int64_t layer, const Plan& plan, void* stream);
@@ -99,7 +99,7 @@ class OwnStep {
   at::Tensor x_, read_, projected_, query_, attended_, gated_, logits_, partials_, numbers_, library_memory_;
   std::vector<Version> versions_;    // the last used one first
   std::vector<RotaryTable> rotary_;  // for each rope_at() of the config, of the positions that steps have reached
-  std::vector<at::Tensor> turns_;    // [positions,R] of each, on the device
+  std::vector<at::Tensor> angles_;   // [positions,R] of each, on the device
   void* library_ = nullptr;
 };
 

@@ -123,7 +123,7 @@ SLUICE_ON_GPU void residual(const ResidualArguments& in, Shared& shared, const T
 struct Head {
   const float *from, *bias, *norm;  // bias, norm: or null
   Bfloat16* to;                     // null: nowhere
-  bool turns;
+  bool rotated;
 };
 
 SLUICE_ON_GPU Head head_of(const HeadsArguments& in, int64_t row, int head) {
@@ -153,8 +153,8 @@ template <class Thread>
 SLUICE_ON_GPU void heads(const HeadsArguments& in, const Thread& thread) {
   thread.follow();
   const int64_t row = thread.block_x();
-  const int lane = thread.index() % kLanes, half = in.turned / 2;
-  const float* const turns = in.turns + static_cast<int64_t>(in.positions[row]) * in.turned;
+  const int lane = thread.index() % kLanes, half = in.rotary_dims / 2;
+  const float* const angles = in.angles + static_cast<int64_t>(in.positions[row]) * in.rotary_dims;
   const int h = thread.block_y() * kHeadsOfBlock + thread.index() / kLanes;
   if (h >= in.heads + 2 * in.kv_heads) return;
   const Head head = head_of(in, row, h);
@@ -172,11 +172,11 @@ SLUICE_ON_GPU void heads(const HeadsArguments& in, const Thread& thread) {
   };
   for (int d = lane; d < in.head_dim; d += kLanes) {
     float x = normalised(d);
-    if (head.turns && d < in.turned) {
+    if (head.rotated && d < in.rotary_dims) {
       const bool first = in.neighbours ? d % 2 == 0 : d < half;
       const int apart = in.neighbours ? 1 : half, pair = in.neighbours ? d / 2 : first ? d : d - half;
-      const float other = normalised(first ? d + apart : d - apart) * turns[half + pair];
-      x = x * turns[pair] + (first ? -other : other);
+      const float other = normalised(first ? d + apart : d - apart) * angles[half + pair];
+      x = x * angles[pair] + (first ? -other : other);
     }
     head.to[d] = Element<Bfloat16>::narrow(x);
   }

@@ -49,7 +49,7 @@ struct HeadsArguments {
   const float* projected = nullptr;  // [rows, (N_q + 2 N_k) D]: queries, keys, values
   const float *query_bias = nullptr, *key_bias = nullptr, *value_bias = nullptr;  // [N D], or null
   const float *query_norm = nullptr, *key_norm = nullptr;                         // [D] of the norm of each head, or null
-  const float* turns = nullptr;                                                   // [positions, turned]: RotaryTable's rows
+  const float* angles = nullptr;                                                  // [positions, rotary_dims]: RotaryTable's rows
   const int32_t* positions = nullptr;                                             // [rows]
   const int32_t* slots = nullptr;                                                 // [rows] of the cache; below 0: none
   void* query = nullptr;                                                          // [rows, N_q, D] bfloat16
@@ -57,7 +57,7 @@ struct HeadsArguments {
   bool from_one = false;
   bool neighbours = false;  // ModelConfig::rotary_neighbours
   float eps = 0;
-  int32_t rows = 0, heads = 0, kv_heads = 0, head_dim = 0, turned = 0;  // turned: dimensions of a head that turn
+  int32_t rows = 0, heads = 0, kv_heads = 0, head_dim = 0, rotary_dims = 0;  // rotary_dims: of each head, from the first
   int32_t device = 0;
   void* stream = nullptr;
 };

@@ -56,11 +56,11 @@ struct GatedBackwardArguments {
   void* stream = nullptr;
 };
 
-/// The first `dims` numbers of each head turned, the halves of these against each other; the others as they are. `back`: the
+/// The first `dims` numbers of each head rotated, the halves of these against each other; the others as they are. `back`: the
 /// other way, which is the backward.
-struct TurnArguments {
-  const void* x = nullptr;       // [tokens, heads, head_dim]
-  const float* turns = nullptr;  // [tokens, dims] dims / 2 cosines, then as many sines
+struct RotaryArguments {
+  const void* x = nullptr;        // [tokens, heads, head_dim]
+  const float* angles = nullptr;  // [tokens, dims] dims / 2 cosines, then as many sines
   void* out = nullptr;
   bool bfloat16_in = false, bfloat16_out = false, back = false;
   int64_t tokens = 0;
@@ -130,7 +130,7 @@ struct TrainingKernels {
   const char* (*rms_norm_backward)(const RmsNormBackwardArguments& arguments) = nullptr;
   const char* (*gated)(const GatedArguments& arguments) = nullptr;
   const char* (*gated_backward)(const GatedBackwardArguments& arguments) = nullptr;
-  const char* (*turn)(const TurnArguments& arguments) = nullptr;
+  const char* (*rotary)(const RotaryArguments& arguments) = nullptr;
   const char* (*logit_rows)(const LogitRowsArguments& arguments) = nullptr;
   const char* (*logit_slopes)(const LogitSlopesArguments& arguments) = nullptr;
   const char* (*adamw)(const AdamWArguments& arguments) = nullptr;

@@ -8,7 +8,7 @@
 #include "models/cuda/logit_rows.h"
 #include "models/cuda/own_kernels.h"
 #include "models/cuda/rms_norm.h"
-#include "models/cuda/turn.h"
+#include "models/cuda/rotary.h"
 
 namespace sluice::models {
 namespace {
@@ -20,7 +20,7 @@ torch::Library& kept_library(torch::Library::Kind kind, std::optional<c10::Dispa
 
 bool declared_training_operators() {
   torch::Library& library = kept_library(torch::Library::FRAGMENT, std::nullopt);
-  for (const char* schema : {kRmsNormSchema, kRmsNormBackwardSchema, kGatedSchema, kGatedBackwardSchema, kTurnSchema,
+  for (const char* schema : {kRmsNormSchema, kRmsNormBackwardSchema, kGatedSchema, kGatedBackwardSchema, kRotarySchema,
                              kLogitRowsSchema, kLogitSlopesSchema, kAdamWStepSchema, kSumOfSquaresSchema})
     library.def(schema);
   return true;
@@ -44,7 +44,7 @@ void offer_training_operators(torch::Library& library, const TrainingKernels& ke
   declare_training_operators();
   offer_rms_norm(library, kernels);
   offer_gated(library, kernels);
-  offer_turn(library, kernels);
+  offer_rotary(library, kernels);
   offer_logit_rows(library, kernels);
   offer_flat_step(library, kernels);
 }

@@ -10,7 +10,7 @@ namespace torch {
 class Library;
 }
 
-// Our operators of training: gated.h, rms_norm.h, turn.h, logit_rows.h, flat_step.h. LibTorch knows them from
+// Our operators of training: gated.h, rms_norm.h, rotary.h, logit_rows.h, flat_step.h. LibTorch knows them from
 // declare_training_operators() on; a device has a kernel for them or not (portable/abilities.h). GPUs have ours, on the calling
 // thread's stream (streams.h). None has a gradient of its own: who calls them is a function of autograd (models/portable/).
 namespace sluice::models {

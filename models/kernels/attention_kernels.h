@@ -36,7 +36,7 @@ struct AttentionGradient {
   const void* output = nullptr;         // [Q, heads*D], as the forward wrote it
   const float* log_sum_exp = nullptr;   // [Q, heads], as the forward wrote it
   const void* grad_output = nullptr;    // [Q, heads*D]
-  const RotaryTable* rotary = nullptr;  // of all positions; null: nothing turned
+  const RotaryTable* rotary = nullptr;  // of all positions; null: nothing was rotated
   int64_t position = 0;                 // of the first key in its sample
   void* grad_query = nullptr;           // [Q, heads*D]
   void* grad_key = nullptr;             // [L, kv_heads*D]

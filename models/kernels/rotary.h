@@ -7,9 +7,9 @@
 
 namespace sluice::models {
 
-/// What the heads of a token turn by: the first `dims` of each, in pairs (i, i + dims/2), or (2i, 2i+1) if neighbours turn
-/// together. By default nothing turns.
-struct Turn {
+/// How the heads of a token are rotated: the first `dims` of each, in pairs (i, i + dims/2), or (2i, 2i+1) if neighbours
+/// belong together. By default nothing is rotated.
+struct Rotary {
   const float* angles = nullptr;  // [dims]: dims/2 cosines, then dims/2 sines
   int64_t dims = 0;
   bool neighbours = false;
@@ -26,16 +26,16 @@ class RotaryTable {
  public:
   /// For the positions [0, length) of a sample of `length` tokens. The angles of a longer sample differ where the scaling depends
   /// on the length (dynamic, longrope) and `length` or that sample's is above config.steady_positions(); nowhere else.
-  /// With learned positions nothing turns: the table is empty and dims() is 0.
+  /// With learned positions nothing is rotated: the table is empty and dims() is 0.
   RotaryTable(const ModelConfig& config, int64_t length, int64_t which = 0);
 
   /// [dims]: dims/2 cosines, then dims/2 sines. 0 <= position < positions().
   const float* row(int64_t position) const { return rows_.data() + position * dims_; }
 
-  Turn turn(int64_t position) const { return {row(position), dims_, neighbours_}; }
+  Rotary at(int64_t position) const { return {row(position), dims_, neighbours_}; }
 
   int64_t positions() const { return positions_; }
-  int64_t dims() const { return dims_; }  // of each head that turn, from the first; the rest stays as it is
+  int64_t dims() const { return dims_; }  // of each head, from the first, that are rotated; the rest stays as it is
 
  private:
   int64_t dims_;

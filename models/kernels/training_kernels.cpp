@@ -37,8 +37,8 @@ void activation_backward(Activation activation, Number* gate, std::type_identity
 }
 
 template <class Number>
-void turn_heads(const float* token, int64_t heads, int64_t head_dim, const Turn& turn, Number* out, InstructionSet set) {
-  with_kernels(set, [&](auto kernels) { kernels.turn_heads(token, heads, head_dim, turn, out); });
+void rotate_heads(const float* token, int64_t heads, int64_t head_dim, const Rotary& rotary, Number* out, InstructionSet set) {
+  with_kernels(set, [&](auto kernels) { kernels.rotate_heads(token, heads, head_dim, rotary, out); });
 }
 
 template <class Number>
@@ -58,8 +58,8 @@ template void activation_forward(Activation, const float*, const float*, int64_t
 template void activation_forward(Activation, const float*, const float*, int64_t, const Activated<Bfloat16>&, InstructionSet);
 template void activation_backward(Activation, float*, float*, int64_t, float*, InstructionSet);
 template void activation_backward(Activation, Bfloat16*, Bfloat16*, int64_t, Bfloat16*, InstructionSet);
-template void turn_heads(const float*, int64_t, int64_t, const Turn&, float*, InstructionSet);
-template void turn_heads(const float*, int64_t, int64_t, const Turn&, Bfloat16*, InstructionSet);
+template void rotate_heads(const float*, int64_t, int64_t, const Rotary&, float*, InstructionSet);
+template void rotate_heads(const float*, int64_t, int64_t, const Rotary&, Bfloat16*, InstructionSet);
 template void add_column_sums(const float*, int64_t, int64_t, int64_t, float*, InstructionSet);
 template void add_column_sums(const Bfloat16*, int64_t, int64_t, int64_t, float*, InstructionSet);
 

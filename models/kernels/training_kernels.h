@@ -66,10 +66,10 @@ template <class Number>
 void activation_backward(Activation activation, Number* gate, std::type_identity_t<Number>* up, int64_t count, Number* grad,
                          InstructionSet set = best_instruction_set());
 
-/// Each of `heads` heads of a token, rotated; what does not turn as it is.
+/// Each of `heads` heads of a token, rotated; what is not rotated as it is.
 template <class Number>
-void turn_heads(const float* token, int64_t heads, int64_t head_dim, const Turn& turn, Number* out,
-                InstructionSet set = best_instruction_set());
+void rotate_heads(const float* token, int64_t heads, int64_t head_dim, const Rotary& rotary, Number* out,
+                  InstructionSet set = best_instruction_set());
 
 /// out[size] += the sum of the rows of x[rows, size], rows `stride` apart.
 template <class Number>

@@ -62,11 +62,11 @@ at::Tensor normed_rows(const LayerPass& pass, const at::Tensor& x) {
 // Queries or keys as scores take them.
 at::Tensor scored(const LayerPass& pass, const at::Tensor& projected, const at::Tensor& norm_weight, int64_t rope,
                   KeptNorm& kept) {
-  if (pass.config.qk_norm == QkNorm::kNone) return turned(projected, pass.layout, pass.precision, rope);
+  if (pass.config.qk_norm == QkNorm::kNone) return rotated(projected, pass.layout, pass.precision, rope);
   const at::Tensor rows = projected.contiguous(), out = at::empty(rows.sizes());
   norm_forward(pass.norm(norm_weight), normed_rows(pass, rows), normed_rows(pass, out), kept);
   kept.x = to_operand(kept.x, pass.precision);
-  return turned(out, pass.layout, pass.precision, rope);
+  return rotated(out, pass.layout, pass.precision, rope);
 }
 
 void unscored(const LayerPass& pass, const at::Tensor& grad, const at::Tensor& norm_weight, const KeptNorm& kept) {
@@ -75,7 +75,7 @@ void unscored(const LayerPass& pass, const at::Tensor& grad, const at::Tensor& n
   norm_backward(pass.norm(norm_weight), kept, rows, rows, false);
 }
 
-// Of the rows of this rank, before queries and keys were turned.
+// Of the rows of this rank, before queries and keys were rotated.
 struct HeadGradients {
   at::Tensor query, key, value;
 };

@@ -32,7 +32,7 @@ class NarrowSample final : public TensorMaths {
   NarrowSample(const ModelConfig& config, int64_t length, at::ScalarType dtype)
       : config_(config), length_(length), dtype_(dtype) {
     if (config.learned_positions) return;
-    for (int64_t which = 0; which < config.ropes(); ++which) turns_.push_back(turns_of(RotaryTable(config, length, which)));
+    for (int64_t which = 0; which < config.ropes(); ++which) angles_.push_back(angles_of(RotaryTable(config, length, which)));
   }
 
   at::Tensor embed(const Weights& weights, const at::Tensor& tokens) const {
@@ -45,9 +45,9 @@ class NarrowSample final : public TensorMaths {
   at::Tensor add_attention(const at::Tensor& x, const LayerWeights& layer, int64_t index) const {
     const at::Tensor in =
         config_.norm_place == NormPlace::kAfter ? x : normalised(x, layer.attention_norm, layer.attention_norm_bias);
-    const at::Tensor query = turned(heads(product(in, layer.query), layer.query_norm), index);  // [Nq,L,D]
-    const at::Tensor key = turned(heads(product(in, layer.key), layer.key_norm), index);        // [Nk,L,D]
-    const at::Tensor value = heads(product(in, layer.value), {});                               // [Nk,L,D]
+    const at::Tensor query = rotated(heads(product(in, layer.query), layer.query_norm), index);  // [Nq,L,D]
+    const at::Tensor key = rotated(heads(product(in, layer.key), layer.key_norm), index);        // [Nk,L,D]
+    const at::Tensor value = heads(product(in, layer.value), {});                                // [Nk,L,D]
     const int64_t group = config_.heads / config_.kv_heads;
     const at::Tensor attended = attention(query, key.repeat_interleave(group, 0), value.repeat_interleave(group, 0), index);
     const at::Tensor joined = attended.transpose(0, 1).reshape({length_, config_.heads * config_.head_dim});
@@ -78,12 +78,12 @@ class NarrowSample final : public TensorMaths {
   }
 
  private:
-  struct Turns {
+  struct Angles {
     at::Tensor cosines, sines;  // [L,dims]
   };
 
-  // OLMo rounds after the rotation, the others before it.
-  Turns turns_of(const RotaryTable& table) const {
+  // OLMo rounds after rotary positions, the others before it.
+  Angles angles_of(const RotaryTable& table) const {
     const int64_t half = table.dims() / 2;
     const bool rounds_behind = config_.norm_place == NormPlace::kAfter;
     const at::Tensor rows = at::from_blob(const_cast<float*>(table.row(0)), {length_, 2 * half}, at::kFloat)  // copied below
@@ -106,16 +106,16 @@ class NarrowSample final : public TensorMaths {
     return x.transpose(0, 1);
   }
 
-  at::Tensor turned(const at::Tensor& x, int64_t index) const {
+  at::Tensor rotated(const at::Tensor& x, int64_t index) const {
     const int64_t rope = config_.rope_index(index);
     if (rope == kNoRope) return x;
-    const auto& [cosines, sines] = turns_[static_cast<size_t>(rope)];
+    const auto& [cosines, sines] = angles_[static_cast<size_t>(rope)];
     const int64_t dims = cosines.size(1), half = dims / 2;
-    const at::Tensor turns = x.narrow(2, 0, dims);
-    const at::Tensor turned = config_.rotary_neighbours
-                                  ? at::stack({-turns.slice(2, 1, dims, 2), turns.slice(2, 0, dims, 2)}, 3).flatten(2)
-                                  : at::cat({-turns.narrow(2, half, half), turns.narrow(2, 0, half)}, 2);
-    const at::Tensor result = (turns * cosines + turned * sines).to(dtype_);
+    const at::Tensor part = x.narrow(2, 0, dims);
+    const at::Tensor swapped = config_.rotary_neighbours
+                                   ? at::stack({-part.slice(2, 1, dims, 2), part.slice(2, 0, dims, 2)}, 3).flatten(2)
+                                   : at::cat({-part.narrow(2, half, half), part.narrow(2, 0, half)}, 2);
+    const at::Tensor result = (part * cosines + swapped * sines).to(dtype_);
     return dims == x.size(2) ? result : at::cat({result, x.narrow(2, dims, x.size(2) - dims)}, 2);
   }
 
@@ -148,7 +148,7 @@ class NarrowSample final : public TensorMaths {
   const ModelConfig& config_;
   int64_t length_;
   at::ScalarType dtype_;
-  std::vector<Turns> turns_;  // for each rope_at() of the config; none with learned positions
+  std::vector<Angles> angles_;  // for each rope_at() of the config; none with learned positions
 };
 
 }  // namespace

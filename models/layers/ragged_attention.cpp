@@ -16,7 +16,7 @@
 namespace sluice::models {
 namespace {
 
-constexpr int64_t kTurnedTokens = 64;  // that a thread is worth waking for
+constexpr int64_t kRotatedTokens = 64;  // that a thread is worth waking for
 
 int64_t longest_sample(std::span<const int64_t> offsets) {
   SLUICE_CHECK(!offsets.empty() && offsets.front() == 0, "sample offsets begin with 0");
@@ -160,12 +160,12 @@ RaggedLayout::Ropes RaggedLayout::ropes_of(const ModelConfig& config, int64_t wh
     of.table_of.push_back(table_of_group.at(group_of(s)));
     const RotaryTable& table = of.tables[of.table_of.back()];
     for (int64_t row = row_offsets[s]; row < row_offsets[s + 1]; ++row)
-      of.turns.push_back(table.turn(positions[static_cast<size_t>(row)]));
+      of.of_rows.push_back(table.at(positions[static_cast<size_t>(row)]));
   }
   return of;
 }
 
-at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision precision, int64_t rope) {
+at::Tensor rotated(const at::Tensor& x, const RaggedLayout& layout, Precision precision, int64_t rope) {
   SLUICE_CHECK(x.dim() == 2 && x.size(0) == layout.rows() && x.size(1) % layout.head_dim == 0 && x.stride(1) == 1,
                "what is rotated is [n,N*D]");
   const at::Tensor out = empty_operand(precision, x.sizes());
@@ -173,9 +173,9 @@ at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision pre
   const int64_t size = x.size(1), stride = x.stride(0);
   with_number(precision, [&](auto number) {
     auto* to = numbers<decltype(number)>(out);
-    parallel_ranges(layout.rows(), kTurnedTokens, [&](int64_t begin, int64_t end) {
+    parallel_ranges(layout.rows(), kRotatedTokens, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t)
-        turn_heads(from + t * stride, size / layout.head_dim, layout.head_dim, layout.turn(t, rope), to + t * size);
+        rotate_heads(from + t * stride, size / layout.head_dim, layout.head_dim, layout.rotary_of_row(t, rope), to + t * size);
     });
   });
   return out;

@@ -29,9 +29,9 @@ struct RaggedLayout {
     return of.tables[of.table_of[static_cast<size_t>(sample)]];
   }
 
-  /// What row i turns by in the layers of config.rope_at(rope); nothing for kNoRope.
-  Turn turn(int64_t row, int64_t rope) const {
-    return rope == kNoRope ? Turn{} : ropes_[static_cast<size_t>(rope)].turns[static_cast<size_t>(row)];
+  /// How the heads of a row are rotated in the layers of config.rope_at(rope); nothing for kNoRope.
+  Rotary rotary_of_row(int64_t row, int64_t rope) const {
+    return rope == kNoRope ? Rotary{} : ropes_[static_cast<size_t>(rope)].of_rows[static_cast<size_t>(row)];
   }
 
   int64_t tokens() const { return offsets.back(); }
@@ -51,7 +51,7 @@ struct RaggedLayout {
   struct Ropes {
     std::vector<RotaryTable> tables;
     std::vector<size_t> table_of;  // [S]
-    std::vector<Turn> turns;       // [n]
+    std::vector<Rotary> of_rows;   // [n]
   };
   Ropes ropes_of(const ModelConfig& config, int64_t which) const;
 
@@ -77,7 +77,7 @@ struct Attended {
 
 /// Queries or keys of the rows, x[n,N*D] in float32, rotated by the positions of their tokens: an operand. Rows of x may be
 /// apart.
-at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision precision, int64_t rope = 0);
+at::Tensor rotated(const at::Tensor& x, const RaggedLayout& layout, Precision precision, int64_t rope = 0);
 
 /// Causal attention inside each sample, scores scaled and capped as the layout's config says, of these queries over these keys:
 /// both the same tokens of the pass, or keys before the queries, all of one sample, of which each query sees one at least. Runs

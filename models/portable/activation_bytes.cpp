@@ -75,8 +75,8 @@ int64_t layer_kept(const ModelConfig& config, const DevicePass& pass, const Widt
          adapters_kept(pass, of);
 }
 
-// Results and gradients that are there together for a moment, of the part of a layer that has most. Of neighbours that turn
-// together the gradients are put together from two that have zeros between.
+// Results and gradients that are there together for a moment, of the part of a layer that has most. Of neighbours that are
+// rotated together the gradients are put together from two that have zeros between.
 int64_t layer_moment(const ModelConfig& config, const Widths& of) {
   const int64_t apart = config.rotary_neighbours ? of.query + of.key : 0;
   return kFloat * (4 * (of.hidden + of.copies) + 4 * std::max(of.inner, of.query + 2 * of.key + apart));
@@ -118,11 +118,11 @@ int64_t head_bytes(const ModelConfig& config, const DevicePass& pass) {
   return copy + gradient + logit_bytes(config, pass, in_product);
 }
 
-// Tokens, targets, places, and what an objective reads and keeps of an action; turns of positions.
+// Tokens, targets, places, and what an objective reads and keeps of an action; angles of positions.
 int64_t inputs_bytes(const ModelConfig& config, const DevicePass& pass) {
-  int64_t turns = 0;
-  for (int64_t which = 0; which < config.ropes(); ++which) turns += config.rotary_dims(which);
-  return pass.tokens * (4 * kIndex + 24 * kFloat + kFloat * turns);
+  int64_t angles = 0;
+  for (int64_t which = 0; which < config.ropes(); ++which) angles += config.rotary_dims(which);
+  return pass.tokens * (4 * kIndex + 24 * kFloat + kFloat * angles);
 }
 
 }  // namespace

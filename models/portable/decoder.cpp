@@ -80,7 +80,7 @@ at::Tensor Decoder::step(const Weights& weights, std::span<const DecodeSequence>
 at::Tensor Decoder::step_in_operators(const Weights& weights, std::span<const DecodeSequence> sequences, const Numbers& numbers,
                                       at::Tensor* routes) {
   const OwnStep::Rows& rows = numbers.rows;
-  const std::vector<at::Tensor> turns = turns_of(rows.positions);
+  const std::vector<at::Tensor> angles = angles_of(rows.positions);
   const at::Tensor slots = numbers_on(options_.device, rows.slots), last = numbers_on(options_.device, rows.last);
   Attention attention = attention_of_several(sequences, numbers);
   if (!numbers.single.empty()) attention.batches.push_back(batch_of(sequences, numbers.single, numbers.first_row));
@@ -89,7 +89,7 @@ at::Tensor Decoder::step_in_operators(const Weights& weights, std::span<const De
   std::vector<at::Tensor> chosen(routes == nullptr ? 0 : static_cast<size_t>(config_.mixtures()));
   for (int64_t i = 0; i < config_.layers; ++i) {
     const LayerWeights& layer = weights.layers[static_cast<size_t>(i)];
-    const LayerMaths::Heads heads = maths.heads(x, layer, turns_of_layer(config_, turns, i));
+    const LayerMaths::Heads heads = maths.heads(x, layer, angles_of_layer(config_, angles, i));
     keys_.select(0, i).flatten(0, 1).index_copy_(0, slots, heads.key);
     values_.select(0, i).flatten(0, 1).index_copy_(0, slots, heads.value);
     const at::Tensor attended = at::empty_like(heads.query);
@@ -212,15 +212,15 @@ Decoder::Batch Decoder::batch_of(std::span<const DecodeSequence> sequences, std:
           numbers_on(options_.device, positions).view({count, added})};
 }
 
-std::vector<at::Tensor> Decoder::turns_of(std::span<const int64_t> positions) {
+std::vector<at::Tensor> Decoder::angles_of(std::span<const int64_t> positions) {
   if (config_.learned_positions) return {};
   grow_rotary_tables(config_, *std::ranges::max_element(positions) + 1, rotary_);
   std::vector<at::Tensor> all;
   for (const RotaryTable& table : rotary_) {
-    const at::Tensor turns = empty_for(options_.device, {static_cast<int64_t>(positions.size()), table.dims()}, at::kFloat);
-    float* row = turns.mutable_data_ptr<float>();
+    const at::Tensor angles = empty_for(options_.device, {static_cast<int64_t>(positions.size()), table.dims()}, at::kFloat);
+    float* row = angles.mutable_data_ptr<float>();
     for (const int64_t position : positions) row = std::copy_n(table.row(position), table.dims(), row);
-    all.push_back(copied_to(options_.device, turns));
+    all.push_back(copied_to(options_.device, angles));
   }
   return all;
 }

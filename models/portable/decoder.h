@@ -87,7 +87,7 @@ class Decoder {
   PagedRows packed(std::span<const DecodeSequence> sequences, const Numbers& numbers) const;
   Attention attention_of_several(std::span<const DecodeSequence> sequences, const Numbers& numbers) const;
   bool packs() const;
-  std::vector<at::Tensor> turns_of(std::span<const int64_t> positions);
+  std::vector<at::Tensor> angles_of(std::span<const int64_t> positions);
   void attend(const Attention& attention, const at::Tensor& query, int64_t layer, const at::Tensor& out) const;
   at::Tensor attended(const Batch& batch, const at::Tensor& query, int64_t layer) const;
 

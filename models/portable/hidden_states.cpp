@@ -20,19 +20,19 @@ namespace {
 // Of each token that is here its place in its sample [n], and the cosines and sines of that; on the device.
 struct Places {
   at::Tensor positions;
-  std::vector<at::Tensor> turns;  // [n,R] for each rope_at() of the config; none with learned positions
+  std::vector<at::Tensor> angles;  // [n,R] for each rope_at() of the config; none with learned positions
 };
 
-at::Tensor turns_of(const ModelConfig& config, const RaggedLayout& layout, int64_t rope, at::Device device) {
+at::Tensor angles_of(const ModelConfig& config, const RaggedLayout& layout, int64_t rope, at::Device device) {
   const int64_t dims = config.rotary_dims(rope);
-  const at::Tensor turns = empty_for(device, {layout.rows(), dims}, at::kFloat);
-  float* to = turns.mutable_data_ptr<float>();
+  const at::Tensor angles = empty_for(device, {layout.rows(), dims}, at::kFloat);
+  float* to = angles.mutable_data_ptr<float>();
   for (size_t s = 0; s + 1 < layout.row_offsets.size(); ++s) {
     const RotaryTable& table = layout.rotary(static_cast<int64_t>(s), rope);
     for (int64_t row = layout.row_offsets[s]; row < layout.row_offsets[s + 1]; ++row)
       to = std::copy_n(table.row(layout.positions[static_cast<size_t>(row)]), dims, to);
   }
-  return copied_to(device, turns);
+  return copied_to(device, angles);
 }
 
 Places places_of(const ModelConfig& config, const RaggedLayout& layout, at::Device device) {
@@ -40,7 +40,7 @@ Places places_of(const ModelConfig& config, const RaggedLayout& layout, at::Devi
   std::copy(layout.positions.begin(), layout.positions.end(), places.positions.mutable_data_ptr<int64_t>());
   places.positions = copied_to(device, places.positions);
   if (config.learned_positions) return places;
-  for (int64_t rope = 0; rope < config.ropes(); ++rope) places.turns.push_back(turns_of(config, layout, rope, device));
+  for (int64_t rope = 0; rope < config.ropes(); ++rope) places.angles.push_back(angles_of(config, layout, rope, device));
   return places;
 }
 
@@ -70,12 +70,12 @@ at::Tensor hidden_states(const ModelConfig& config, const Weights& weights, cons
   at::Tensor x = maths.embed(weights, tokens, places.positions);  // [n,H]
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     // By value: a checkpoint runs it again when this pass is over.
-    const auto run = [config, pass, segment, turns = turns_of_layer(config, places.turns, static_cast<int64_t>(i)),
+    const auto run = [config, pass, segment, angles = angles_of_layer(config, places.angles, static_cast<int64_t>(i)),
                       layer = weights.layers[i], index = static_cast<int64_t>(i),
                       scores = scores_of(config, static_cast<int64_t>(i)), samples, rows = layout.row_offsets,
                       sample_of](const at::Tensor& in) {
       const LayerMaths of_layer(config, pass.precision);
-      const LayerMaths::Heads heads = shared_heads(segment, of_layer.heads(in, layer, turns));
+      const LayerMaths::Heads heads = shared_heads(segment, of_layer.heads(in, layer, angles));
       const at::Tensor attended = own_rows(segment, ragged_attention(heads.query, heads.key, heads.value, samples, scores));
       std::optional<RouterOfLayer> router;
       if (pass.routers) router.emplace(RouterOfLayer{*pass.routers, index, rows, segment, sample_of});

@@ -15,7 +15,7 @@
 #include "models/portable/gated.h"
 #include "models/portable/product.h"
 #include "models/portable/rms_norm.h"
-#include "models/portable/rotation.h"
+#include "models/portable/rotary.h"
 
 namespace sluice::models::portable {
 namespace {
@@ -75,14 +75,14 @@ at::Tensor LayerMaths::embed(const Weights& weights, const at::Tensor& tokens, c
   return config_.learned_positions ? x.add(at::embedding(weights.positions, positions)) : x;
 }
 
-LayerMaths::Heads LayerMaths::heads(const at::Tensor& x, const LayerWeights& layer, const at::Tensor& turns) const {
+LayerMaths::Heads LayerMaths::heads(const at::Tensor& x, const LayerWeights& layer, const at::Tensor& angles) const {
   const at::Tensor in = read(x, layer.attention_norm, layer.attention_norm_bias);
   const at::Tensor query = split(product(in, layer.query), layer.query_norm);
   const at::Tensor key = split(product(in, layer.key), layer.key_norm);
   const at::Tensor value = split(product(in, layer.value), {});
   const at::ScalarType dtype = dtype_of(precision_);
   const bool neighbours = config_.rotary_neighbours;
-  return {rotated(query, turns, neighbours, dtype), rotated(key, turns, neighbours, dtype), operand(value)};
+  return {rotated(query, angles, neighbours, dtype), rotated(key, angles, neighbours, dtype), operand(value)};
 }
 
 // [T,N*D] as [T,N,D], normalised if there is a weight for it
@@ -128,9 +128,9 @@ at::Tensor LayerMaths::added(const at::Tensor& x, const at::Tensor& out, const a
   return x.add(config_.norm_place == NormPlace::kBefore ? out : normalised(out, norm_weight));
 }
 
-at::Tensor turns_of_layer(const ModelConfig& config, const std::vector<at::Tensor>& turns, int64_t layer) {
+at::Tensor angles_of_layer(const ModelConfig& config, const std::vector<at::Tensor>& angles, int64_t layer) {
   const int64_t rope = config.rope_index(layer);
-  return rope == kNoRope ? at::Tensor() : turns[static_cast<size_t>(rope)];
+  return rope == kNoRope ? at::Tensor() : angles[static_cast<size_t>(rope)];
 }
 
 Weights operand_copy(const Weights& weights, Precision precision) {

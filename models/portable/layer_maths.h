@@ -22,7 +22,7 @@ namespace sluice::models::portable {
 /// float32, or matrices and embedding already in the precision (operand_copy()); all are on the device of what is computed.
 ///
 /// With Precision::kBfloat16 the operands of products are rounded (product.h); sums, residual stream, norms, activations,
-/// rotation and softmax are float32. Refers to `config`, which must outlive it.
+/// rotary positions and softmax are float32. Refers to `config`, which must outlive it.
 class LayerMaths final : public TensorMaths {
  public:
   LayerMaths(const ModelConfig& config, Precision precision) : config_(config), precision_(precision) {}
@@ -36,8 +36,8 @@ class LayerMaths final : public TensorMaths {
   /// What the first layer reads. tokens, positions [T] int64; returns [T,H] float32.
   at::Tensor embed(const Weights& weights, const at::Tensor& tokens, const at::Tensor& positions) const;
 
-  /// turns [T,R]: of each token R/2 cosines, then R/2 sines (RotaryTable); undefined where nothing turns.
-  Heads heads(const at::Tensor& x, const LayerWeights& layer, const at::Tensor& turns) const;
+  /// angles [T,R]: of each token R/2 cosines, then R/2 sines (RotaryTable); undefined where nothing is rotated.
+  Heads heads(const at::Tensor& x, const LayerWeights& layer, const at::Tensor& angles) const;
 
   /// x [T,H] plus what the layer makes of attended [T,Nq*D].
   at::Tensor add_attended(const at::Tensor& x, const at::Tensor& attended, const LayerWeights& layer) const;
@@ -66,8 +66,8 @@ class LayerMaths final : public TensorMaths {
   Precision precision_;
 };
 
-/// What heads() takes in a layer: one of the turns [T,R] of each config.rope_at(), or nothing.
-at::Tensor turns_of_layer(const ModelConfig& config, const std::vector<at::Tensor>& turns, int64_t layer);
+/// What heads() takes in a layer: one of the angles [T,R] of each config.rope_at(), or nothing.
+at::Tensor angles_of_layer(const ModelConfig& config, const std::vector<at::Tensor>& angles, int64_t layer);
 
 /// `weights` as generation reads them again and again: detached, matrices of layers, embedding and head in the precision (tied
 /// ones stay tied), adapters merged into their matrices, the rest shared.

@@ -110,7 +110,7 @@ inline std::vector<NamedConfig> configs_of_every_switch() {
          c.more_ropes = {{.theta = 20.0, .dims = 4}};
          c.norm = NormKind::kRmsFromOne, c.norm_place = NormPlace::kBoth, c.qk_norm = QkNorm::kHead;
        })},
-      {"a_layer_that_does_not_turn", changed([](auto& c) {
+      {"a_layer_without_rotary_positions", changed([](auto& c) {
          c.rope_of_layer = {0, kNoRope};
        })},
       {"longrope_beside_plain_rotary", changed([](auto& c) {
@@ -119,7 +119,7 @@ inline std::vector<NamedConfig> configs_of_every_switch() {
          c.more_ropes = {{.theta = 100.0}}, c.rope_of_layer = {1, 0}, c.windows = {5, 0};
          c.norm_place = NormPlace::kAfter, c.qk_norm = QkNorm::kProjection;
        })},
-      {"neighbours_turn_between_norms",
+      {"rotary_neighbours_between_norms",
        changed([](auto& c) { c.rotary_neighbours = true, c.rope.dims = 4, c.norm_place = NormPlace::kBoth, c.qkv_bias = true; })},
       {"experts", changed([](auto& c) {
          c.experts = {.count = 5, .per_token = 2, .size = 20, .normalised = true}, c.qk_norm = QkNorm::kHead;
@@ -289,8 +289,8 @@ inline at::Tensor rotated(const ModelConfig& c, int64_t layer, const at::Tensor&
   const int64_t step = c.rotary_neighbours ? 2 : 1, b_begin = c.rotary_neighbours ? 1 : half;
   const at::Tensor a = x.slice(2, 0, c.rotary_neighbours ? dims : half, step), b = x.slice(2, b_begin, dims, step);
   const at::Tensor first = a * cosine - b * sine, second = b * cosine + a * sine;
-  const at::Tensor turned = c.rotary_neighbours ? at::stack({first, second}, 3).flatten(2) : at::cat({first, second}, 2);
-  return at::cat({turned, x.slice(2, dims)}, 2).transpose(0, 1);
+  const at::Tensor first_dims = c.rotary_neighbours ? at::stack({first, second}, 3).flatten(2) : at::cat({first, second}, 2);
+  return at::cat({first_dims, x.slice(2, dims)}, 2).transpose(0, 1);
 }
 
 struct AttentionMaths {

@@ -301,7 +301,7 @@ TEST(Config, WindowsLeaveOutEverySoManyThLayer) {
 }
 
 // Layers with a window keep their own rotary positions where the window is too long to close.
-TEST(Config, LayersWithAWindowTurnByTheirOwnBase) {
+TEST(Config, LayersWithAWindowHaveRotaryPositionsOfTheirOwnBase) {
   const Json linear = {{"type", "linear"}, {"factor", 8.0}};
   for (const int64_t window : {16, 4096}) {
     const ModelConfig gemma = with(minimal("gemma3_text"), {{"sliding_window", window},
@@ -334,7 +334,7 @@ TEST(Config, RopeOfBothKindsOfLayersMayStandInTwoObjects) {
               HasSubstr("expected \"full_attention\" and \"sliding_attention\""));
 }
 
-TEST(Config, SomeLayersDoNotTurn) {
+TEST(Config, SomeLayersHaveNoRotaryPositions) {
   const auto ropes = [](const Json& changes) { return with(minimal("smollm3"), changes).rope_of_layer; };
   EXPECT_THAT(ropes(Json::object()), ElementsAre(0, 0, 0, kNoRope));
   EXPECT_THAT(ropes({{"no_rope_layer_interval", 2}}), ElementsAre(0, kNoRope, 0, kNoRope));
@@ -345,13 +345,13 @@ TEST(Config, SomeLayersDoNotTurn) {
   EXPECT_THAT(error_of(llama(), {{"no_rope_layers", {1, 1, 1, 0}}}), HasSubstr("no_rope_layers is not known"));
 }
 
-TEST(Config, LayersThatDoNotTurnMayHaveAWindow) {
+TEST(Config, LayersWithoutRotaryPositionsMayHaveAWindow) {
   const Json on = {{"use_sliding_window", true}, {"sliding_window", 16}, {"max_window_layers", 28}};
   EXPECT_THAT(with(minimal("smollm3"), on).windows, ElementsAre(0, 0, 0, 16));
   EXPECT_THAT(with(minimal("smollm3"), {{"sliding_window", 16}}).windows, IsEmpty());
 }
 
-TEST(Config, NeighboursTurnTogetherInHalfOfAHead) {
+TEST(Config, NeighboursArePairsInHalfOfAHead) {
   const ModelConfig config = read(minimal("glm4"));
   EXPECT_TRUE(config.rotary_neighbours && config.qkv_bias && !config.attention_output_bias);
   EXPECT_EQ(config.rotary_dims(), 4);

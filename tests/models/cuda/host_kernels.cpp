@@ -56,9 +56,9 @@ void flow(const ResidualArguments& in) {
 }
 
 void split_heads(const HeadsArguments& in) {
-  const int64_t all = in.heads + 2 * in.kv_heads, dim = in.head_dim, half = in.turned / 2;
+  const int64_t all = in.heads + 2 * in.kv_heads, dim = in.head_dim, half = in.rotary_dims / 2;
   for (int64_t row = 0; row < in.rows; ++row) {
-    const float* const turn = in.turns + int64_t{in.positions[row]} * in.turned;
+    const float* const angles = in.angles + int64_t{in.positions[row]} * in.rotary_dims;
     for (int64_t h = 0; h < all; ++h) {
       const bool is_query = h < in.heads, is_value = h >= in.heads + in.kv_heads;
       const int64_t number = is_query ? h : (h - in.heads) % in.kv_heads;
@@ -72,7 +72,7 @@ void split_heads(const HeadsArguments& in) {
       for (int64_t d = 0; d < half && !is_value; ++d) {
         const auto i = static_cast<size_t>(in.neighbours ? 2 * d : d), j = i + static_cast<size_t>(in.neighbours ? 1 : half);
         const double a = head[i], b = head[j];
-        head[i] = a * turn[d] - b * turn[d + half], head[j] = b * turn[d] + a * turn[d + half];
+        head[i] = a * angles[d] - b * angles[d + half], head[j] = b * angles[d] + a * angles[d + half];
       }
       if (!is_query && in.slots[row] < 0) continue;
       void* const to = is_query ? in.query : is_value ? in.values : in.keys;

@@ -10,8 +10,8 @@
 #include "models/cuda/gated_kernel.h"
 #include "models/cuda/logit_rows_kernel.h"
 #include "models/cuda/rms_norm_kernel.h"
+#include "models/cuda/rotary_kernel.h"
 #include "models/cuda/thread_maths.h"
-#include "models/cuda/turn_kernel.h"
 #include "tests/models/cuda/host_block.h"
 
 namespace sluice::models::gpu {
@@ -129,13 +129,13 @@ const char* gated_backward_on_host(const GatedBackwardArguments& in) {
   return nullptr;
 }
 
-const char* turn_on_host(const TurnArguments& in) {
-  if (in.bfloat16_in && in.bfloat16_out) return "heads are turned from float32 or to it";
-  gpu::with_pack<8>(std::gcd(in.dims / 2, in.head_dim), {in.x, in.turns, in.out}, [&](auto pack) {
+const char* rotary_on_host(const RotaryArguments& in) {
+  if (in.bfloat16_in && in.bfloat16_out) return "heads are rotated from float32 or to it";
+  gpu::with_pack<8>(std::gcd(in.dims / 2, in.head_dim), {in.x, in.angles, in.out}, [&](auto pack) {
     with_type(in.bfloat16_in, [&](auto from) {
       with_type(in.bfloat16_out, [&](auto to) {
         run_alone(in.tokens, [&](const LoneThread& thread) {
-          turn::heads_of_token<kThreads, decltype(pack)::value, typename decltype(from)::type, typename decltype(to)::type>(
+          rotary::heads_of_token<kThreads, decltype(pack)::value, typename decltype(from)::type, typename decltype(to)::type>(
               in, thread);
         });
       });
@@ -188,7 +188,7 @@ constexpr TrainingKernels kOnHost{.rms_norm = &rms_norm_on_host,
                                   .rms_norm_backward = &rms_norm_backward_on_host,
                                   .gated = &gated_on_host,
                                   .gated_backward = &gated_backward_on_host,
-                                  .turn = &turn_on_host,
+                                  .rotary = &rotary_on_host,
                                   .logit_rows = &logit_rows_on_host,
                                   .logit_slopes = &logit_slopes_on_host,
                                   .adamw = &adamw_on_host,

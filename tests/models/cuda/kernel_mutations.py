@@ -16,9 +16,9 @@ from place import torch_folder  # noqa: E402
 
 CUDA, TESTS = "models/cuda/", "tests/models/cuda/"
 HOST = (TESTS + "host_block.cpp", "base/numbers/random.cpp")
-PAGED, GROUPED, SKINNY, ROWS, DRAWING, NORM, GATED, TURN, LOGITS, FLAT = (
+PAGED, GROUPED, SKINNY, ROWS, DRAWING, NORM, GATED, ROTARY, LOGITS, FLAT = (
     CUDA + f"{name}_kernel{'s' if name == 'row' else ''}.h"
-    for name in ("paged_decode", "grouped_decode", "skinny_product", "row", "drawing", "rms_norm", "gated", "turn", "logit_rows", "flat_step"))
+    for name in ("paged_decode", "grouped_decode", "skinny_product", "row", "drawing", "rms_norm", "gated", "rotary", "logit_rows", "flat_step"))
 MATHS, THREAD = CUDA + "thread_maths.h", CUDA + "gpu_thread.h"
 # The tests of each file that is spoilt.
 TESTS_OF = {PAGED: "paged_decode_kernel_test.cpp", GROUPED: "paged_decode_kernel_test.cpp", SKINNY: "skinny_product_test.cpp",
@@ -57,10 +57,10 @@ OF_GENERATION = [
     ("rows: the norm of what is added", ROWS, "factor_of(thread, more.squares(), in, shared.sums[0])", "factor_of(thread, x.squares(), in, shared.sums[0])"),
     ("rows: the weights from one", ROWS, "from_one ? weights.of[i] + 1.0f : weights.of[i]", "weights.of[i]"),
     ("rows: chosen ones", ROWS, "in.chosen != nullptr ? in.chosen[row] : row", "row"),
-    ("rows: the sines", ROWS, "* turns[half + pair]", "* turns[pair]"),
-    ("rows: what does not turn", ROWS, "d < in.turned) {", "d < in.head_dim) {"),
+    ("rows: the sines", ROWS, "* angles[half + pair]", "* angles[pair]"),
+    ("rows: what is not rotated", ROWS, "d < in.rotary_dims) {", "d < in.head_dim) {"),
     ("rows: neighbours", ROWS, "in.neighbours ? d / 2", "in.neighbours ? d"),
-    ("rows: values do not turn", ROWS, "nullptr, nullptr, nullptr, of_values < 0}", "nullptr, nullptr, nullptr, true}"),
+    ("rows: values are not rotated", ROWS, "nullptr, nullptr, nullptr, of_values < 0}", "nullptr, nullptr, nullptr, true}"),
     ("draws: the first of equal logits", DRAWING, "b.logit == a.logit && b.id < a.id", "b.logit == a.logit && b.id > a.id"),
     ("draws: the end of the vocabulary", DRAWING, "id < in.vocabulary ? expf", "true ? expf"),
     ("draws: what lies before a run", DRAWING, "shared.before = found.before;", "shared.before = 0;"),
@@ -86,11 +86,11 @@ MUTATIONS = OF_GENERATION + [
     ("gates: the slope of GELU", GATED, "x * kDensity * expf", "kDensity * expf"),
     ("gates: the slope of tanh", GATED, "(1 + 3 * kCubic * x * x)", "(1 + kCubic * x * x)"),
     ("gates: gradients change places", GATED, "static_cast<Result*>(in.of_up) + at", "static_cast<Result*>(in.of_gate) + at"),
-    ("turns: the way back", TURN, "in.back ? -1.0f : 1.0f", "1.0f"),
-    ("turns: the token's row", TURN, "in.turns + token * in.dims", "in.turns"),
-    ("turns: the sines", TURN, "wide<kPack>(cosines + half + at)", "wide<kPack>(cosines + at)"),
-    ("turns: what stays", TURN, "pairs + (in.head_dim - in.dims) / kPack", "pairs"),
-    ("turns: the head", TURN, "piece / pieces * in.head_dim", "0"),
+    ("rotary: the way back", ROTARY, "in.back ? -1.0f : 1.0f", "1.0f"),
+    ("rotary: the token's row", ROTARY, "in.angles + token * in.dims", "in.angles"),
+    ("rotary: the sines", ROTARY, "wide<kPack>(cosines + half + at)", "wide<kPack>(cosines + at)"),
+    ("rotary: what stays", ROTARY, "pairs + (in.head_dim - in.dims) / kPack", "pairs"),
+    ("rotary: the head", ROTARY, "piece / pieces * in.head_dim", "0"),
     ("logits: the temperature", LOGITS, "return {logit * by.inverse_temperature, by.inverse_temperature};", "return {logit * by.inverse_temperature, 1};"),
     ("logits: the cap's slope", LOGITS, "(1 - bend * bend) * by", "(1 - bend) * by"),
     ("logits: what was weighted moves too", LOGITS, "weighted = kept * (weighted + shift * sum);", "weighted = kept * weighted;"),

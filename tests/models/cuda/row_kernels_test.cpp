@@ -121,10 +121,10 @@ TEST(RowKernels, HeadsAreTheFormula) {
   Drawn drawn(2);
   for (int i = 0; i < 300; ++i) {
     const int rows = drawn.between(1, 3), kv_heads = drawn.between(1, 2), heads_ = kv_heads * drawn.between(1, 4);
-    const int dim = 8 * drawn.between(1, 20), turned = drawn.chance() ? dim : 4 * drawn.between(1, dim / 4), positions = 6;
+    const int dim = 8 * drawn.between(1, 20), rotary_dims = drawn.chance() ? dim : 4 * drawn.between(1, dim / 4), positions = 6;
     const int all = heads_ + 2 * kv_heads;
     const Numbers projected = drawn.numbers(rows * all * dim), bias = drawn.numbers(all * dim), norm = drawn.numbers(2 * dim);
-    const Numbers turns = drawn.numbers(positions * turned);
+    const Numbers angles = drawn.numbers(positions * rotary_dims);
     std::vector<Bfloat16> query(static_cast<size_t>(rows * heads_ * dim), narrow(7));
     std::vector<Bfloat16> keys(static_cast<size_t>(9 * kv_heads * dim), narrow(7)), values = keys;
     std::vector<int32_t> at, slots;
@@ -137,7 +137,7 @@ TEST(RowKernels, HeadsAreTheFormula) {
                             .value_bias = biased ? bias.data() + (heads_ + kv_heads) * dim : nullptr,
                             .query_norm = norms ? norm.data() : nullptr,
                             .key_norm = norms ? norm.data() + dim : nullptr,
-                            .turns = turns.data(),
+                            .angles = angles.data(),
                             .positions = at.data(),
                             .slots = slots.data(),
                             .query = query.data(),
@@ -150,7 +150,7 @@ TEST(RowKernels, HeadsAreTheFormula) {
                             .heads = heads_,
                             .kv_heads = kv_heads,
                             .head_dim = dim,
-                            .turned = turned};
+                            .rotary_dims = rotary_dims};
     run_rows(head_blocks(in), rows, of_heads, [&](const tests::HostBlock::Thread& thread) { heads(in, thread); });
     for (int row = 0; row < rows; ++row) {
       const int slot = slots[static_cast<size_t>(row)];
@@ -162,12 +162,12 @@ TEST(RowKernels, HeadsAreTheFormula) {
         const bool is_value = h >= heads_ + kv_heads;
         if (norms && !is_value) head = normalised(head, norm.data() + (h < heads_ ? 0 : dim), in.from_one, in.eps);
         std::vector<double> expected = head;
-        const float* turn = turns.data() + at[static_cast<size_t>(row)] * turned;
-        for (int d = 0; d < turned / 2 && !is_value; ++d) {
+        const float* of_row = angles.data() + at[static_cast<size_t>(row)] * rotary_dims;
+        for (int d = 0; d < rotary_dims / 2 && !is_value; ++d) {
           const auto first = static_cast<size_t>(in.neighbours ? 2 * d : d);
-          const size_t second = first + static_cast<size_t>(in.neighbours ? 1 : turned / 2);
-          expected[first] = head[first] * turn[d] - head[second] * turn[turned / 2 + d];
-          expected[second] = head[second] * turn[d] + head[first] * turn[turned / 2 + d];
+          const size_t second = first + static_cast<size_t>(in.neighbours ? 1 : rotary_dims / 2);
+          expected[first] = head[first] * of_row[d] - head[second] * of_row[rotary_dims / 2 + d];
+          expected[second] = head[second] * of_row[d] + head[first] * of_row[rotary_dims / 2 + d];
         }
         for (int d = 0; d < dim; ++d) {
           const double ours =

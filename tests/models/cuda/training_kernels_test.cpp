@@ -202,36 +202,36 @@ TEST(TrainingKernels, GatesAreTheirFormulas) {
   EXPECT_NE(kernels().gated_backward({.narrow_result = true}), nullptr);
 }
 
-TEST(TrainingKernels, TurnsAreTheirFormula) {
+TEST(TrainingKernels, RotaryPositionsAreTheirFormula) {
   Dice dice(3);
   for_all(kCases, [&](int64_t) {
     const int64_t tokens = dice.between(0, 3), heads = dice.between(1, 4), half = dice.size(32);
     const int64_t head_dim = 2 * half + (dice.chance() ? 0 : dice.size(16)), count = tokens * heads * head_dim;
     const bool back = dice.chance(), narrow = dice.chance(), from_narrow = narrow && back, to_narrow = narrow && !back;
-    const auto x = dice.operands(count, from_narrow), turns = dice.normals(tokens * 2 * half);
+    const auto x = dice.operands(count, from_narrow), angles = dice.normals(tokens * 2 * half);
     Operand in(x, from_narrow), out(count, to_narrow);
-    ASSERT_EQ(kernels().turn({.x = in.data(),
-                              .turns = turns.data(),
-                              .out = out.data(),
-                              .bfloat16_in = from_narrow,
-                              .bfloat16_out = to_narrow,
-                              .back = back,
-                              .tokens = tokens,
-                              .heads = static_cast<int32_t>(heads),
-                              .head_dim = static_cast<int32_t>(head_dim),
-                              .dims = static_cast<int32_t>(2 * half)}),
+    ASSERT_EQ(kernels().rotary({.x = in.data(),
+                                .angles = angles.data(),
+                                .out = out.data(),
+                                .bfloat16_in = from_narrow,
+                                .bfloat16_out = to_narrow,
+                                .back = back,
+                                .tokens = tokens,
+                                .heads = static_cast<int32_t>(heads),
+                                .head_dim = static_cast<int32_t>(head_dim),
+                                .dims = static_cast<int32_t>(2 * half)}),
               nullptr);
     for_all(count, [&](int64_t i) {
       const int64_t token = i / (heads * head_dim), place = i % head_dim, first = i - place;
       if (place >= 2 * half) return expect_near(out[i], in[i], tolerance_of(to_narrow), i);
       const int64_t pair = place % half;
-      const double cosine = turns[static_cast<size_t>(token * 2 * half + pair)];
-      const double sine = (back ? -1 : 1) * turns[static_cast<size_t>(token * 2 * half + half + pair)];
+      const double cosine = angles[static_cast<size_t>(token * 2 * half + pair)];
+      const double sine = (back ? -1 : 1) * angles[static_cast<size_t>(token * 2 * half + half + pair)];
       const double a = in[first + pair], b = in[first + half + pair];
       expect_near(out[i], place < half ? a * cosine - b * sine : b * cosine + a * sine, tolerance_of(to_narrow), i);
     });
   });
-  EXPECT_NE(kernels().turn({.bfloat16_in = true, .bfloat16_out = true}), nullptr);
+  EXPECT_NE(kernels().rotary({.bfloat16_in = true, .bfloat16_out = true}), nullptr);
 }
 
 /// One row of logits.

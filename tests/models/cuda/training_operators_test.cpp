@@ -22,7 +22,7 @@
 #include "models/portable/hidden_states.h"
 #include "models/portable/layer_maths.h"
 #include "models/portable/rms_norm.h"
-#include "models/portable/rotation.h"
+#include "models/portable/rotary.h"
 #include "models/train/adamw.h"
 #include "tests/models/cuda/host_training_kernels.h"
 #include "tests/models/dense_reference.h"
@@ -141,15 +141,15 @@ TEST_P(TrainingOperators, GatedProductsRoundWhereProductsDo) {
   expect_reference(products, {at::randn({tokens, 64}), at::randn({264, 64}).mul(.3), at::randn({264, 64}).mul(.3)}, 5e-3);
 }
 
-TEST_P(TrainingOperators, TurnsAreThoseOfTheLibrary) {
+TEST_P(TrainingOperators, RotaryPositionsAreThoseOfTheLibrary) {
   for (const at::ScalarType type : kTypes) {
     for (const auto& [heads, head_dim, dims] : {std::tuple(12, 128, 128), std::tuple(2, 80, 32), std::tuple(3, 10, 6)}) {
       const int64_t tokens = size(1000, 11);
-      const at::Tensor turns = at::randn({tokens, dims}).to(device());
-      const auto turn = [&, type = type](const Tensors& in) {
-        return Tensors{portable::rotated(in[0], turns.to(in[0].device()), /*neighbours=*/false, type)};
+      const at::Tensor angles = at::randn({tokens, dims}).to(device());
+      const auto rotate = [&, type = type](const Tensors& in) {
+        return Tensors{portable::rotated(in[0], angles.to(in[0].device()), /*neighbours=*/false, type)};
       };
-      expect_reference(turn, {at::randn({tokens, heads, head_dim})}, rounding(type));
+      expect_reference(rotate, {at::randn({tokens, heads, head_dim})}, rounding(type));
     }
   }
 }

@@ -82,7 +82,7 @@ TEST(RotaryTable, AnglesOfAShorterSampleAreAPrefixUpToSteadyPositions) {
   }
 }
 
-TEST(RotaryTable, LearnedPositionsTurnNothing) {
+TEST(RotaryTable, LearnedPositionsRotateNothing) {
   ModelConfig config;
   config.head_dim = 7;
   config.learned_positions = true;

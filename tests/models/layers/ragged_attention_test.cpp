@@ -51,7 +51,7 @@ struct Inputs {
   }
 };
 
-// x[L,heads,D] rotated: the pairs (i, i + dims/2) of the first dims, or (2i, 2i + 1), are complex numbers that turn by
+// x[L,heads,D] rotated: the pairs (i, i + dims/2) of the first dims, or (2i, 2i + 1), are complex numbers that are rotated by
 // position * theta^(-2i/dims).
 at::Tensor rotated(const at::Tensor& x, const ModelConfig& config) {
   if (config.learned_positions) return x;
@@ -62,8 +62,8 @@ at::Tensor rotated(const at::Tensor& x, const ModelConfig& config) {
   const at::Tensor a = neighbours ? x.slice(2, 0, dims, 2) : x.narrow(2, 0, half);
   const at::Tensor b = neighbours ? x.slice(2, 1, dims, 2) : x.narrow(2, half, half);
   const at::Tensor first = a * angles.cos() - b * angles.sin(), second = b * angles.cos() + a * angles.sin();
-  const at::Tensor turned = neighbours ? at::stack({first, second}, 3).flatten(2) : at::cat({first, second}, 2);
-  return at::cat({turned, x.slice(2, dims)}, 2);
+  const at::Tensor first_dims = neighbours ? at::stack({first, second}, 3).flatten(2) : at::cat({first, second}, 2);
+  return at::cat({first_dims, x.slice(2, dims)}, 2);
 }
 
 // The definition, composed of ATen operators, one sample after the other.
@@ -94,7 +94,7 @@ at::Tensor reference(const Inputs& in, const ModelConfig& config, const Offsets&
 at::Tensor attend(const Inputs& in, const ModelConfig& config, const Offsets& offsets, int64_t window = 0,
                   Precision precision = Precision::kFloat32) {
   const auto layout = std::make_shared<const RaggedLayout>(config, offsets);
-  const AttentionOperands operands{turned(in.query.detach(), *layout, precision), turned(in.key.detach(), *layout, precision),
+  const AttentionOperands operands{rotated(in.query.detach(), *layout, precision), rotated(in.key.detach(), *layout, precision),
                                    to_operand(in.value.detach(), precision).clone(), window};
   const Attended attended = ragged_attention(operands, *layout, layout->block(), layout->block());
   const at::Tensor out = attended.output.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
@@ -344,8 +344,8 @@ TEST_P(AttentionMachines, KernelOfEachMachineMatchesTheDefinition) {
   const RaggedLayout layout(config, std::vector<int64_t>{0, length});
   for (const InstructionSet set : runnable_instruction_sets()) {
     std::vector<int32_t> scratch(static_cast<size_t>(attention_scratch_words(precision, length, config.head_dim)));
-    const at::Tensor query = turned(inputs.query.detach(), layout, precision),
-                     key = turned(inputs.key.detach(), layout, precision);
+    const at::Tensor query = rotated(inputs.query.detach(), layout, precision),
+                     key = rotated(inputs.key.detach(), layout, precision);
     const at::Tensor value = to_operand(inputs.value.detach(), precision).clone(), grad = to_operand(weights, precision);
     const at::Tensor output = empty_operand(precision, expected.sizes()), sums = at::randn({length, config.heads});
     const AttentionTask task = task_of(config, precision, window, {query, key, value}, {0, length}, {0, length});
@@ -380,7 +380,7 @@ TEST_P(AttentionMachines, PartsOfTheKeysMakeTheWhole) {
   };
 
   const RaggedLayout layout(config, std::vector<int64_t>{0, length});
-  const AttentionOperands of{turned(inputs.query.detach(), layout, precision), turned(inputs.key.detach(), layout, precision),
+  const AttentionOperands of{rotated(inputs.query.detach(), layout, precision), rotated(inputs.key.detach(), layout, precision),
                              to_operand(inputs.value.detach(), precision).clone()};
   const at::Tensor grad = to_operand(rows(weights), precision).contiguous();
   for (const InstructionSet set : runnable_instruction_sets()) {

@@ -72,7 +72,7 @@ struct Heads {
 at::Tensor random_qkv() { return at::randn({Heads::kTokens, (Heads::kHeads + 2 * Heads::kKvHeads) * Heads::kDim}, at::kFloat); }
 
 // heads [T, N, D], positions from kCached on; pairs are (i, i + dims/2) of the first `dims`, or (2i, 2i + 1).
-at::Tensor turned(const at::Tensor& heads, int64_t dims, double theta, bool neighbours = false) {
+at::Tensor rotated(const at::Tensor& heads, int64_t dims, double theta, bool neighbours = false) {
   at::Tensor out = heads.clone();
   for (int64_t t = 0; t < heads.size(0); ++t)
     for (int64_t i = 0; i < dims / 2; ++i) {
@@ -85,7 +85,7 @@ at::Tensor turned(const at::Tensor& heads, int64_t dims, double theta, bool neig
   return out;
 }
 
-TEST(PrepareHeads, OnlyTheFirstDimensionsOfAHeadTurnWithPartialRotaryPositions) {
+TEST(PrepareHeads, OnlyTheFirstDimensionsOfAHeadAreRotatedWithPartialRotaryPositions) {
   for (const InstructionSet set : runnable_instruction_sets())
     for (const auto& [dims, neighbours] : {std::pair{2, false}, {8, false}, {12, false}, {8, true}, {12, true}}) {
       Heads h;
@@ -96,14 +96,14 @@ TEST(PrepareHeads, OnlyTheFirstDimensionsOfAHeadTurnWithPartialRotaryPositions) 
       HeadArguments arguments = h.arguments(qkv);
       arguments.rotary = &rotary;
       prepare_heads(arguments, set);
-      const at::Tensor expected = turned(before.slice(1, 0, 6), dims, h.config.rope.theta, neighbours);
+      const at::Tensor expected = rotated(before.slice(1, 0, 6), dims, h.config.rope.theta, neighbours);
       EXPECT_LT(largest_difference(qkv.view({3, 8, 12}).slice(1, 0, 6), expected), 1e-6) << dims;
       EXPECT_TRUE(h.cached(true).equal(qkv.view({3, 8, 12}).slice(1, 4, 6))) << dims;
       EXPECT_TRUE(h.cached(false).equal(before.slice(1, 6))) << dims;
     }
 }
 
-TEST(PrepareHeads, NothingTurnsWithoutRotaryPositions) {
+TEST(PrepareHeads, NothingIsRotatedWithoutRotaryPositions) {
   Heads h;
   const at::Tensor qkv = random_qkv(), before = qkv.clone();
   prepare_heads(h.arguments(qkv));
@@ -134,7 +134,7 @@ TEST(PrepareHeads, ABfloat16CacheGetsRoundedKeysAndValuesAndSoDoQueries) {
   }
 }
 
-TEST(PrepareHeads, QueriesAndKeysAreNormalisedBeforeTheyTurn) {
+TEST(PrepareHeads, QueriesAndKeysAreNormalisedBeforeTheyAreRotated) {
   for (const InstructionSet set : runnable_instruction_sets())
     for (const QkNorm kind : {QkNorm::kHead, QkNorm::kProjection})
       for (const NormKind norm : {NormKind::kRms, NormKind::kRmsFromOne}) {
@@ -153,8 +153,8 @@ TEST(PrepareHeads, QueriesAndKeysAreNormalisedBeforeTheyTurn) {
         arguments.query_norm = {.kind = norm, .weight = data(query_weight)};
         arguments.key_norm = {.kind = norm, .weight = data(key_weight)};
         prepare_heads(arguments, set);
-        EXPECT_LT(largest_difference(qkv.view({3, 8, 12}).slice(1, 0, 4), turned(queries, 12, h.config.rope.theta)), 5e-6);
-        EXPECT_LT(largest_difference(h.cached(true), turned(keys, 12, h.config.rope.theta)), 5e-6);
+        EXPECT_LT(largest_difference(qkv.view({3, 8, 12}).slice(1, 0, 4), rotated(queries, 12, h.config.rope.theta)), 5e-6);
+        EXPECT_LT(largest_difference(h.cached(true), rotated(keys, 12, h.config.rope.theta)), 5e-6);
         EXPECT_TRUE(h.cached(false).equal(values));
       }
 }

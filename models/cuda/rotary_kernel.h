@@ -4,16 +4,16 @@
 #include "models/cuda/training_kernels.h"
 
 // The body of rotary positions (Su et al. 2021, with the halves of a head against each other), forward and backward: a thread
-// block takes all heads of a token. The plain reference is turned() of models/portable/rotation.h.
-namespace sluice::models::turn {
+// block takes all heads of a token. The plain reference is rotated() of models/portable/rotary.h.
+namespace sluice::models::rotary {
 
 template <int kThreads, int kPack, class In, class Out, class Thread>
-SLUICE_ON_GPU void heads_of_token(const TurnArguments& in, const Thread& thread) {
+SLUICE_ON_GPU void heads_of_token(const RotaryArguments& in, const Thread& thread) {
   const int64_t token = thread.block_x(), begin = token * in.heads * in.head_dim;
   const In* const from = static_cast<const In*>(in.x) + begin;
   Out* const to = static_cast<Out*>(in.out) + begin;
   const int half = in.dims / 2, pairs = half / kPack, pieces = pairs + (in.head_dim - in.dims) / kPack;
-  const float* const cosines = in.turns + token * in.dims;
+  const float* const cosines = in.angles + token * in.dims;
   const float direction = in.back ? -1.0f : 1.0f;
   for (int piece = thread.index(); piece < in.heads * pieces; piece += kThreads) {
     const int head = piece / pieces * in.head_dim, place = piece % pieces;
@@ -35,4 +35,4 @@ SLUICE_ON_GPU void heads_of_token(const TurnArguments& in, const Thread& thread)
   }
 }
 
-}  // namespace sluice::models::turn
+}  // namespace sluice::models::rotary
