@@ -73,7 +73,7 @@ int run_reporting(const Command& command) {
   } catch (const engine::OutOfMemory& error) {
     std::fprintf(stderr, "%s", error.what());
     return kFailed;
-  } catch (const DamagedCheckpoint& error) {
+  } catch (const NoResumePoint& error) {
     std::fprintf(stderr, "%s", error.what());
     return kFailed;
   } catch (const UserError& error) {

@@ -24,7 +24,7 @@ std::string damaged_place(const engine::DamagedCheckpoint& checkpoint) {
   return checkpoint.place.folder.string() + "/" + damage_text(checkpoint.place.folder, checkpoint.damage);
 }
 
-DamagedCheckpoint none_is_intact(const fs::path& run_folder, const std::vector<engine::DamagedCheckpoint>& damaged) {
+NoResumePoint none_is_intact(const fs::path& run_folder, const std::vector<engine::DamagedCheckpoint>& damaged) {
   Problem problem{
       .where = {}, .message = "no checkpoint of " + run_folder.string() + " is intact", .caret = {}, .notes = {}, .help = {}};
   for (const auto& checkpoint : damaged) problem.notes.push_back(damaged_place(checkpoint));
@@ -32,7 +32,7 @@ DamagedCheckpoint none_is_intact(const fs::path& run_folder, const std::vector<e
                  shell_word((run_folder / engine::kCheckpointsFolder).string()) + " and " +
                  shell_word((run_folder / engine::kNewestCheckpointLink).string()) + " to start over, with rlhf-run resume " +
                  shell_word(run_folder.string());
-  return DamagedCheckpoint(problem);
+  return NoResumePoint(problem);
 }
 
 void warn_of_damaged(const std::vector<engine::DamagedCheckpoint>& damaged, const CheckpointPlace& used) {
@@ -55,7 +55,7 @@ void refuse_lost_checkpoints(const fs::path& run_folder) {
   if (lead_nowhere.empty()) return;
   std::string links;
   for (const fs::path& link : lead_nowhere) links += (links.empty() ? "" : " and ") + shell_word(link.string());
-  throw DamagedCheckpoint(
+  throw NoResumePoint(
       run_folder.string() + " has saved checkpoints, and they are gone: " + lead_nowhere.front().string() + " leads to nothing",
       "put them back, as by mounting the disk that they are on; where they were moved, say so with --set "
       "checkpoint.folder=FOLDER, in which " +
@@ -88,8 +88,8 @@ ResumePoint point_at(const fs::path& run_folder, int64_t iterations) {
     throw UserError(run_folder.string() + " has no checkpoint " + std::to_string(iterations), counts_text(places));
   }
   if (const auto damage = engine::damage_of(place->folder)) {
-    throw DamagedCheckpoint("the checkpoint " + place->folder.string() + " is damaged: " + damage_text(place->folder, *damage),
-                            "rlhf-run checkpoints " + shell_word(run_folder.string()) + " shows which are intact");
+    throw NoResumePoint("the checkpoint " + place->folder.string() + " is damaged: " + damage_text(place->folder, *damage),
+                        "rlhf-run checkpoints " + shell_word(run_folder.string()) + " shows which are intact");
   }
   return point_of(*place);
 }

@@ -10,7 +10,7 @@
 namespace sluice::cli {
 
 /// Nothing of a run folder, or not what was asked for, can be gone on from: the program ends with 1.
-class DamagedCheckpoint : public UserError {
+class NoResumePoint : public UserError {
  public:
   using UserError::UserError;
 };
@@ -22,10 +22,10 @@ struct ResumePoint {
 };
 
 /// The newest intact one of a run folder; newer ones are named in a warning on stderr, with what is damaged. Nothing: the run has
-/// saved none. Throws DamagedCheckpoint when all are damaged.
+/// saved none. Throws NoResumePoint when all are damaged.
 std::optional<ResumePoint> newest_point(const std::filesystem::path& run_folder);
 
-/// The one after `iterations` iterations. Throws UserError when there is none, DamagedCheckpoint when it is damaged.
+/// The one after `iterations` iterations. Throws UserError when there is none, NoResumePoint when it is damaged.
 ResumePoint point_at(const std::filesystem::path& run_folder, int64_t iterations);
 
 }  // namespace sluice::cli

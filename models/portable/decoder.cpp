@@ -176,7 +176,7 @@ Decoder::Attention Decoder::attention_of_several(std::span<const DecodeSequence>
   return attention;
 }
 
-PagedRows Decoder::packed(std::span<const DecodeSequence> sequences, const Numbers& numbers) const {
+PackedSequences Decoder::packed(std::span<const DecodeSequence> sequences, const Numbers& numbers) const {
   std::vector<int64_t> rows, slots;
   std::vector<int32_t> new_begins{0}, begins{0};
   int64_t longest_new = 0, longest = 0;
@@ -230,7 +230,7 @@ void Decoder::attend(const Attention& attention, const at::Tensor& query, int64_
   for (const Batch& batch : attention.batches)
     out.index_copy_(0, batch.rows, attended(batch, query.index_select(0, batch.rows), layer));
   if (!attention.packed) return;
-  const PagedRows& packed = *attention.packed;
+  const PackedSequences& packed = *attention.packed;
   out.index_copy_(0, packed.rows,
                   ragged_paged_attention(query.index_select(0, packed.rows), keys_.select(0, layer), values_.select(0, layer),
                                          packed, scores_of(config_, layer)));

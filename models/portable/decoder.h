@@ -75,7 +75,7 @@ class Decoder {
   // Who attends to what: sequences with several new tokens are packed where flash attention takes them, else each is a batch.
   struct Attention {
     std::vector<Batch> batches;
-    std::optional<PagedRows> packed;
+    std::optional<PackedSequences> packed;
   };
 
   Numbers numbers_of(std::span<const DecodeSequence> sequences) const;
@@ -84,7 +84,7 @@ class Decoder {
   at::Tensor step_by_own_kernels(const Weights& weights, std::span<const DecodeSequence> sequences, const Numbers& numbers);
   Batch batch_of(std::span<const DecodeSequence> sequences, std::span<const size_t> chosen,
                  std::span<const int64_t> first_row) const;
-  PagedRows packed(std::span<const DecodeSequence> sequences, const Numbers& numbers) const;
+  PackedSequences packed(std::span<const DecodeSequence> sequences, const Numbers& numbers) const;
   Attention attention_of_several(std::span<const DecodeSequence> sequences, const Numbers& numbers) const;
   bool packs() const;
   std::vector<at::Tensor> angles_of(std::span<const int64_t> positions);

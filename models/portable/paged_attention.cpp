@@ -18,7 +18,7 @@ at::Tensor paged_attention(const at::Tensor& query, const at::Tensor& keys, cons
 }
 
 at::Tensor ragged_paged_attention(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
-                                  const PagedRows& rows, const AttentionScores& scores) {
+                                  const PackedSequences& rows, const AttentionScores& scores) {
   const auto read = [&](const at::Tensor& cache) { return cache.flatten(0, 1).index_select(0, rows.slots); };
   return flash_attention(query, read(keys), read(values), rows.new_tokens, rows.tokens, scores);
 }

@@ -19,7 +19,7 @@ at::Tensor paged_attention(const at::Tensor& query, const at::Tensor& keys, cons
 
 /// Some sequences of a step with several new tokens each, packed, as flash attention takes them. A handle; tensors are on the
 /// device.
-struct PagedRows {
+struct PackedSequences {
   at::Tensor rows;    // [n] int64: their new tokens among those of the step
   at::Tensor slots;   // [L] int64: places in the cache of all their tokens, those before included
   Begins new_tokens;  // into rows
@@ -32,6 +32,6 @@ struct PagedRows {
 /// keys, values [blocks,block_size,Nk,D]
 /// returns      [n,Nq,D]
 at::Tensor ragged_paged_attention(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
-                                  const PagedRows& rows, const AttentionScores& scores);
+                                  const PackedSequences& rows, const AttentionScores& scores);
 
 }  // namespace sluice::models::portable
