@@ -5,35 +5,6 @@
 
 namespace sluice::text::jinja {
 
-bool TokenStream::skip_name(std::string_view name) {
-  if (!current().is_name(name)) return false;
-  next();
-  return true;
-}
-
-bool TokenStream::skip_operator(std::string_view symbol) {
-  if (!current().is_operator(symbol)) return false;
-  next();
-  return true;
-}
-
-const Token& TokenStream::expect(TokenType type, const char* what) {
-  if (!current().is(type)) fail(std::string("expected ") + what + ", not " + describe(current()));
-  return next();
-}
-
-void TokenStream::expect_operator(std::string_view symbol) {
-  if (!skip_operator(symbol)) fail("expected '" + std::string(symbol) + "', not " + describe(current()));
-}
-
-void TokenStream::expect_name(std::string_view name) {
-  if (!skip_name(name)) fail("expected '" + std::string(name) + "', not " + describe(current()));
-}
-
-void TokenStream::fail(const std::string& message, int line) const {
-  throw SyntaxFailure{message, line > 0 ? line : current().line};
-}
-
 // One level of brackets or of a prefix operator.
 class ExpressionParser::Level {
  public:
@@ -73,9 +44,14 @@ void ExpressionParser::adopt(Expression& parent, ExpressionPtr child) {
   parent.children.push_back(std::move(child));
 }
 
-ExpressionPtr ExpressionParser::parse_expression(bool with_conditional) {
+ExpressionPtr ExpressionParser::parse_expression() {
   const Level level(*this);
-  return with_conditional ? parse_conditional() : parse_or();
+  return parse_conditional();
+}
+
+ExpressionPtr ExpressionParser::parse_unconditional() {
+  const Level level(*this);
+  return parse_or();
 }
 
 ExpressionPtr ExpressionParser::parse_conditional() {
@@ -191,42 +167,46 @@ ExpressionPtr ExpressionParser::parse_power() {
   return left;
 }
 
-ExpressionPtr ExpressionParser::parse_unary(bool with_filter) {
+// Filters and tests are of all that the signs in front belong to.
+ExpressionPtr ExpressionParser::parse_unary() {
   const Level level(*this);
+  return parse_filter_or_test(parse_signed());
+}
+
+ExpressionPtr ExpressionParser::parse_signed() {
   const int line = stream_.current().line;
+  const bool minus = stream_.skip_operator("-");
   ExpressionPtr value;
-  if (stream_.skip_operator("-")) {
-    value = make(ExpressionKind::kNegate, line, parse_unary(false));
-  } else if (stream_.skip_operator("+")) {
-    value = make(ExpressionKind::kPlus, line, parse_unary(false));
+  if (minus || stream_.skip_operator("+")) {
+    const Level level(*this);
+    value = make(minus ? ExpressionKind::kNegate : ExpressionKind::kPlus, line, parse_signed());
   } else {
     value = parse_primary();
   }
-  value = parse_postfix(std::move(value));
-  return with_filter ? parse_filter_or_test(std::move(value)) : std::move(value);
+  return parse_postfix(std::move(value));
 }
 
-ExpressionPtr ExpressionParser::parse_primary(bool with_attributes) {
+ExpressionPtr ExpressionParser::name_or_constant(const Token& token) {
+  const std::string& name = token.text;
+  if (name == "none" || name == "None") return leaf(ExpressionKind::kNone, token.line);
+  if (name == "true" || name == "True" || name == "false" || name == "False") {
+    ExpressionPtr value = leaf(ExpressionKind::kBool, token.line);
+    value->integer = name[0] == 't' || name[0] == 'T' ? 1 : 0;
+    return value;
+  }
+  ExpressionPtr value = leaf(ExpressionKind::kName, token.line);
+  value->text = name;
+  return value;
+}
+
+ExpressionPtr ExpressionParser::parse_primary() {
   const Token token = stream_.current();
   if (token.is_operator("[")) return parse_list();
   if (token.is_operator("{")) return parse_dict();
   stream_.next();
   ExpressionPtr value;
   if (token.is(TokenType::kName)) {
-    const std::string& name = token.text;
-    if (name == "true" || name == "True" || name == "false" || name == "False") {
-      value = make(ExpressionKind::kBool, token.line);
-      value->integer = name[0] == 't' || name[0] == 'T' ? 1 : 0;
-    } else if (name == "none" || name == "None") {
-      value = make(ExpressionKind::kNone, token.line);
-    } else if (with_attributes && stream_.skip_operator(".")) {
-      value = make(ExpressionKind::kNamespaceReference, token.line);
-      value->text = name;
-      value->attribute = stream_.expect(TokenType::kName, "the name of an attribute").text;
-    } else {
-      value = make(ExpressionKind::kName, token.line);
-      value->text = name;
-    }
+    value = name_or_constant(token);
   } else if (token.is(TokenType::kString)) {
     value = make(ExpressionKind::kString, token.line);
     value->text = token.text;
@@ -239,7 +219,7 @@ ExpressionPtr ExpressionParser::parse_primary(bool with_attributes) {
     value = make(ExpressionKind::kFloat, token.line);
     value->real = token.real;
   } else if (token.is_operator("(")) {
-    value = parse_tuple(true, nullptr, true);
+    value = parse_tuple({.in_parentheses = true});
     stream_.expect_operator(")");
   } else {
     stream_.fail("expected an expression, not " + describe(token), token.line);
@@ -253,19 +233,19 @@ bool ExpressionParser::is_tuple_end(const char* end) const {
          (end && token.is_name(end));
 }
 
-ExpressionPtr ExpressionParser::parse_tuple(bool with_conditional, const char* end, bool in_parentheses) {
+ExpressionPtr ExpressionParser::parse_tuple(const TupleForm& form) {
   const int line = stream_.current().line;
   std::vector<ExpressionPtr> items;
   bool is_tuple = false;
   while (true) {
     if (!items.empty()) stream_.expect_operator(",");
-    if (is_tuple_end(end)) break;
-    items.push_back(parse_expression(with_conditional));
+    if (is_tuple_end(form.end)) break;
+    items.push_back(form.conditional ? parse_expression() : parse_unconditional());
     if (!stream_.current().is_operator(",")) break;
     is_tuple = true;
   }
   if (!is_tuple && !items.empty()) return std::move(items[0]);
-  if (!is_tuple && !in_parentheses) stream_.fail("expected an expression, not " + describe(stream_.current()));
+  if (!is_tuple && !form.in_parentheses) stream_.fail("expected an expression, not " + describe(stream_.current()));
   ExpressionPtr tuple = make(ExpressionKind::kTuple, line);
   for (ExpressionPtr& item : items) adopt(*tuple, std::move(item));
   return tuple;
@@ -282,15 +262,25 @@ bool is_assignable(const Expression& target) {
 
 }  // namespace
 
-ExpressionPtr ExpressionParser::parse_target(const char* end, bool with_attributes, bool with_tuple) {
+ExpressionPtr ExpressionParser::parse_variable(const TargetForm& form) {
+  const bool begins_with_name = stream_.current().is(TokenType::kName);
+  ExpressionPtr variable = parse_primary();
+  const bool may_have_attribute = form.attributes && begins_with_name && variable->kind == ExpressionKind::kName;
+  if (!may_have_attribute || !stream_.skip_operator(".")) return variable;
+  variable->kind = ExpressionKind::kNamespaceReference;
+  variable->attribute = stream_.expect(TokenType::kName, "the name of an attribute").text;
+  return variable;
+}
+
+ExpressionPtr ExpressionParser::parse_target(const TargetForm& form) {
   const int line = stream_.current().line;
   std::vector<ExpressionPtr> items;
   bool is_tuple = false;
   while (true) {
     if (!items.empty()) stream_.expect_operator(",");
-    if (is_tuple_end(end)) break;
-    items.push_back(parse_primary(with_attributes));
-    if (!with_tuple || !stream_.current().is_operator(",")) break;
+    if (is_tuple_end(form.end)) break;
+    items.push_back(parse_variable(form));
+    if (!stream_.current().is_operator(",")) break;
     is_tuple = true;
   }
   if (items.empty()) stream_.fail("expected a variable to assign to, not " + describe(stream_.current()));
@@ -346,7 +336,7 @@ ExpressionPtr ExpressionParser::parse_filter_or_test(ExpressionPtr value) {
   while (true) {
     const Token& token = stream_.current();
     if (token.is_operator("|")) {
-      value = parse_filters(std::move(value), false);
+      value = parse_filters(std::move(value));
     } else if (token.is_name("is")) {
       value = parse_test(std::move(value));
     } else if (token.is_operator("(")) {
@@ -455,16 +445,15 @@ std::string ExpressionParser::parse_dotted_name() {
   return name;
 }
 
-ExpressionPtr ExpressionParser::parse_filters(ExpressionPtr value, bool begins_with_name) {
-  while (begins_with_name || stream_.current().is_operator("|")) {
-    if (!begins_with_name) stream_.next();
-    begins_with_name = false;
-    const int line = stream_.current().line;
-    ExpressionPtr filter = make(ExpressionKind::kFilter, line, std::move(value));
-    filter->text = parse_dotted_name();
-    if (stream_.current().is_operator("(")) parse_arguments(*filter);
-    value = std::move(filter);
-  }
+ExpressionPtr ExpressionParser::parse_filter(ExpressionPtr value) {
+  ExpressionPtr filter = make(ExpressionKind::kFilter, stream_.current().line, std::move(value));
+  filter->text = parse_dotted_name();
+  if (stream_.current().is_operator("(")) parse_arguments(*filter);
+  return filter;
+}
+
+ExpressionPtr ExpressionParser::parse_filters(ExpressionPtr value) {
+  while (stream_.skip_operator("|")) value = parse_filter(std::move(value));
   return value;
 }
 

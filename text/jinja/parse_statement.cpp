@@ -76,12 +76,17 @@ class StatementParser {
                  (open_.empty() ? "" : " for '" + open_.back().name + "' of line " + std::to_string(open_.back().line)));
   }
 
-  // The body of a tag: from its %} on. With `drop` the end tag's name is passed as well.
-  Body parse_block(const EndTags& ends, bool drop = true) {
+  // The body of a tag: from its %} to the name of the tag that ends it.
+  Body parse_block_up_to(const EndTags& ends) {
     stream_.skip_operator(":");
     stream_.expect(TokenType::kBlockEnd, "'%}'");
-    Body body = parse_body(ends);
-    if (drop) stream_.next();
+    return parse_body(ends);
+  }
+
+  // Likewise, with that name.
+  Body parse_block(std::string_view end) {
+    Body body = parse_block_up_to({end});
+    stream_.next();
     return body;
   }
 
@@ -118,16 +123,16 @@ class StatementParser {
 
   std::unique_ptr<Statement> parse_for(int line) {
     auto loop = make(StatementKind::kFor, line);
-    loop->target = expressions_.parse_target("in");
+    loop->target = expressions_.parse_target({.end = "in"});
     stream_.expect_name("in");
-    loop->value = expressions_.parse_tuple(false, "recursive");
+    loop->value = expressions_.parse_tuple({.conditional = false, .end = "recursive"});
     if (stream_.skip_name("if")) loop->test = expressions_.parse_expression();
     loop->recursive = stream_.skip_name("recursive");
     const int outer_loops = loops_;
     loops_ = loop->recursive ? 1 : loops_ + 1;
-    loop->body = parse_block({"endfor", "else"}, false);
+    loop->body = parse_block_up_to({"endfor", "else"});
     loops_ = loop->recursive ? 0 : outer_loops;
-    if (stream_.next().text == "else") loop->otherwise = parse_block({"endfor"});
+    if (stream_.next().text == "else") loop->otherwise = parse_block("endfor");
     loops_ = outer_loops;
     return loop;
   }
@@ -137,15 +142,15 @@ class StatementParser {
     while (true) {
       Branch branch;
       branch.line = stream_.current().line;
-      branch.test = expressions_.parse_tuple(false);
-      branch.body = parse_block({"elif", "else", "endif"}, false);
+      branch.test = expressions_.parse_tuple({.conditional = false});
+      branch.body = parse_block_up_to({"elif", "else", "endif"});
       choice->branches.push_back(std::move(branch));
       const Token& token = stream_.next();
       if (token.is_name("elif")) continue;
       if (token.is_name("else")) {
         Branch otherwise;
         otherwise.line = token.line;
-        otherwise.body = parse_block({"endif"});
+        otherwise.body = parse_block("endif");
         choice->branches.push_back(std::move(otherwise));
       }
       return choice;
@@ -154,14 +159,14 @@ class StatementParser {
 
   std::unique_ptr<Statement> parse_set(int line) {
     auto set = make(StatementKind::kSet, line);
-    set->target = expressions_.parse_target(nullptr, true);
+    set->target = expressions_.parse_target({.attributes = true});
     if (stream_.skip_operator("=")) {
       set->value = expressions_.parse_tuple();
       return set;
     }
     set->kind = StatementKind::kSetBlock;
-    set->value = expressions_.parse_filters(nullptr, false);
-    set->body = parse_block({"endset"});
+    set->value = expressions_.parse_filters(nullptr);
+    set->body = parse_block("endset");
     return set;
   }
 
@@ -190,7 +195,7 @@ class StatementParser {
   Body parse_function_body(std::string_view end) {
     const int outer_loops = loops_;
     loops_ = 0;
-    Body body = parse_block({end});
+    Body body = parse_block(end);
     loops_ = outer_loops;
     return body;
   }
@@ -214,8 +219,8 @@ class StatementParser {
 
   std::unique_ptr<Statement> parse_filter(int line) {
     auto filter = make(StatementKind::kFilterBlock, line);
-    filter->value = expressions_.parse_filters(nullptr, true);
-    filter->body = parse_block({"endfilter"});
+    filter->value = expressions_.parse_filters(expressions_.parse_filter(nullptr));
+    filter->body = parse_block("endfilter");
     return filter;
   }
 
@@ -227,7 +232,7 @@ class StatementParser {
       stream_.expect_operator("=");
       with->values.push_back(expressions_.parse_expression());
     }
-    with->body = parse_block({"endwith"});
+    with->body = parse_block("endwith");
     return with;
   }
 

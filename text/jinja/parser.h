@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "text/jinja/ast.h"
-#include "text/jinja/lexer.h"
+#include "text/jinja/token_stream.h"
 
 namespace sluice::text::jinja {
 
@@ -15,24 +15,17 @@ constexpr int kDeepestTemplate = 200;
 /// The most named arguments of a call and parameters of a macro: each is compared with each.
 constexpr size_t kMostNames = 1000;
 
-/// The tokens from the front on, for the two halves of the parser.
-class TokenStream {
- public:
-  explicit TokenStream(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+/// What stands where parse_tuple() is called.
+struct TupleForm {
+  bool conditional = true;      // `a if b else c` may be in it
+  const char* end = nullptr;    // a name that also ends it
+  bool in_parentheses = false;  // it may be empty
+};
 
-  const Token& current() const { return tokens_[position_]; }
-  const Token& look() const { return tokens_[std::min(position_ + 1, tokens_.size() - 1)]; }
-  const Token& next() { return tokens_[position_ + 1 < tokens_.size() ? position_++ : position_]; }
-  bool skip_name(std::string_view name);
-  bool skip_operator(std::string_view symbol);
-  const Token& expect(TokenType type, const char* what);
-  void expect_operator(std::string_view symbol);
-  void expect_name(std::string_view name);
-  [[noreturn]] void fail(const std::string& message, int line = 0) const;
-
- private:
-  std::vector<Token> tokens_;
-  size_t position_ = 0;
+/// What stands where parse_target() is called.
+struct TargetForm {
+  const char* end = nullptr;  // a name that also ends it
+  bool attributes = false;    // namespace.attribute may be assigned to
 };
 
 /// Expressions, in the grammar and precedence of Jinja.
@@ -40,17 +33,21 @@ class ExpressionParser {
  public:
   explicit ExpressionParser(TokenStream& stream) : stream_(stream) {}
 
-  ExpressionPtr parse_expression(bool with_conditional = true);
-  /// One expression, or several with commas between them: a tuple. `end`: a name that also ends it (`in`, `recursive`).
-  ExpressionPtr parse_tuple(bool with_conditional = true, const char* end = nullptr, bool in_parentheses = false);
-  /// What can be assigned to. `with_attributes`: also namespace.attribute.
-  ExpressionPtr parse_target(const char* end = nullptr, bool with_attributes = false, bool with_tuple = true);
-  ExpressionPtr parse_filters(ExpressionPtr on, bool begins_with_name);
+  ExpressionPtr parse_expression();
+  /// One expression, or several with commas between them: a tuple.
+  ExpressionPtr parse_tuple(const TupleForm& form = {});
+  /// What can be assigned to: a variable, or several.
+  ExpressionPtr parse_target(const TargetForm& form = {});
+  /// The filter at whose name the stream stands.
+  ExpressionPtr parse_filter(ExpressionPtr on);
+  /// `| name | name`: those that there are.
+  ExpressionPtr parse_filters(ExpressionPtr on);
 
   int strings() const { return strings_; }
 
  private:
   class Level;
+  ExpressionPtr parse_unconditional();
   ExpressionPtr parse_conditional();
   ExpressionPtr parse_or();
   ExpressionPtr parse_and();
@@ -60,8 +57,11 @@ class ExpressionParser {
   ExpressionPtr parse_concatenation();
   ExpressionPtr parse_product();
   ExpressionPtr parse_power();
-  ExpressionPtr parse_unary(bool with_filter = true);
-  ExpressionPtr parse_primary(bool with_attributes = false);
+  ExpressionPtr parse_unary();
+  ExpressionPtr parse_signed();
+  ExpressionPtr parse_primary();
+  static ExpressionPtr name_or_constant(const Token& token);
+  ExpressionPtr parse_variable(const TargetForm& form);
   ExpressionPtr parse_list();
   ExpressionPtr parse_dict();
   ExpressionPtr parse_postfix(ExpressionPtr on);
