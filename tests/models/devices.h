@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "base/error.h"
 #include "models/cuda/device.h"
@@ -36,6 +37,14 @@ struct PlainName {
   template <class Info>
   std::string operator()(const Info& info) const {
     return plain(info.param);
+  }
+};
+
+/// Of a pair of what has a name, and a device: "small_cuda_0".
+struct NameOfCase {
+  template <class Info>
+  std::string operator()(const Info& info) const {
+    return std::string(std::get<0>(info.param).name) + "_" + plain(std::get<1>(info.param));
   }
 };
 

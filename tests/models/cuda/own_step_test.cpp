@@ -132,9 +132,7 @@ TEST_P(OwnStepOf, GivesTheLogitsOfOperators) {
 
 INSTANTIATE_TEST_SUITE_P(Configs, OwnStepOf,
                          ::testing::Combine(::testing::ValuesIn(configs()), ::testing::ValuesIn(devices::kNames)),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param).name) + "_" + devices::plain(std::get<1>(info.param));
-                         });
+                         devices::NameOfCase());
 
 TEST(OwnStep, LeavesToOperatorsWhatItsKernelsDoNotKnow) {
   ModelConfig config = configs().front().config;

@@ -118,15 +118,11 @@ TEST_P(LibraryDecoder, InBfloat16TheyAreNear) {
 INSTANTIATE_TEST_SUITE_P(Configs, LibraryDecoder,
                          ::testing::Combine(::testing::ValuesIn(reference::configs_of_every_switch()),
                                             ::testing::ValuesIn(devices::kNames)),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param).name) + "_" + devices::plain(std::get<1>(info.param));
-                         });
+                         devices::NameOfCase());
 INSTANTIATE_TEST_SUITE_P(FakeDevice, LibraryDecoder,
                          ::testing::Combine(::testing::ValuesIn(reference::configs_of_every_switch()),
                                             ::testing::ValuesIn(devices::kFake)),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param).name) + "_" + devices::plain(std::get<1>(info.param));
-                         });
+                         devices::NameOfCase());
 
 class LibraryDecoderOnDevice : public devices::OnDevice {
  protected:

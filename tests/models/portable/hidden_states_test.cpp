@@ -109,15 +109,11 @@ TEST_P(LibrarySwitches, Bfloat16IsFloat32Rounded) {
 INSTANTIATE_TEST_SUITE_P(Configs, LibrarySwitches,
                          ::testing::Combine(::testing::ValuesIn(reference::configs_of_every_switch()),
                                             ::testing::ValuesIn(devices::kNames)),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param).name) + "_" + devices::plain(std::get<1>(info.param));
-                         });
+                         devices::NameOfCase());
 INSTANTIATE_TEST_SUITE_P(FakeDevice, LibrarySwitches,
                          ::testing::Combine(::testing::ValuesIn(reference::configs_of_every_switch()),
                                             ::testing::ValuesIn(devices::kFake)),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param).name) + "_" + devices::plain(std::get<1>(info.param));
-                         });
+                         devices::NameOfCase());
 
 class LibraryLogprobs : public devices::OnDevice {
  protected:

@@ -8,11 +8,9 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
-#include "nodes/forward/forward.h"
-#include "nodes/forward/ragged.h"
-#include "nodes/train/optimizer_step.h"
 #include "tests/files/forwarding_file_system.h"
 #include "tests/nodes/gradients_in_one_process.h"
+#include "tests/nodes/models/step_together.h"
 #include "tests/nodes/tiny_model.h"
 #include "tests/temporary_folder.h"
 
@@ -21,12 +19,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using engine::CheckpointCopy;
+using testing::add_gradients;
 using testing::GradientsInOneProcess;
+using testing::kSlots;
+using testing::step_together;
 using testing::TinyFolder;
 using testing::TinyOptions;
 using testing::trained;
-
-constexpr int kSlots = 12;
 
 // A model on so many ranks.
 class Ranks {
@@ -44,22 +43,15 @@ class Ranks {
 
   // One step, with a sample for each slot. Returns the norm that all ranks see.
   double train(int64_t iteration) {
-    int done = 0;
+    const bool says_the_last = iteration % 2 == 0;  // then some are added up before all have come
     for (int rank = 0; rank < size(); ++rank) {
       const int asked = gradients_.asked_by(rank);
-      add_gradients(rank, iteration);
+      add_gradients(model(rank), engine::World{rank, size(), kSlots}.mine(), iteration, says_the_last);
       const auto buckets = static_cast<int>(trained(model(rank)).optimizer().buckets().size());
-      const bool goes_early = knows_the_last(iteration) && size() > 1;
+      const bool goes_early = says_the_last && size() > 1;
       EXPECT_GE(gradients_.asked_by(rank), asked + (goes_early ? buckets - 1 : 0));
     }
-    for (const auto& model : models_) model->add_up_ranks([&] { ++done; });
-    EXPECT_EQ(done, size());
-    std::vector<double> norms;
-    for (const auto& model : models_) norms.push_back(step_optimizer(trained(*model), kSlots));
-    EXPECT_EQ(norms, std::vector<double>(norms.size(), norms[0]));
-    for (const auto& model : models_) model->bring_weights([&] { ++done; });
-    EXPECT_EQ(done, 2 * size());
-    return norms[0];
+    return step_together(models_);
   }
 
   void save(const fs::path& folder, CheckpointCopy copy) {
@@ -74,23 +66,6 @@ class Ranks {
   }
 
  private:
-  static bool knows_the_last(int64_t iteration) { return iteration % 2 == 0; }
-
-  void add_gradients(int rank, int64_t iteration) {
-    const SlotRange mine = engine::World{rank, size(), kSlots}.mine();
-    LanguageModel& model = this->model(rank);
-    for (int slot = mine.first; slot < mine.last; ++slot) {
-      std::vector<int64_t> tokens;
-      for (int64_t i = 0; i < 6; ++i) tokens.push_back(2 + (7 * i + 13 * iteration + 5 * slot) % 90);
-      engine::Layout layout;
-      layout.add_sample(6, 4);
-      trained(model).enter_slot(slot);
-      if (slot + 1 == mine.last && knows_the_last(iteration)) trained(model).expect_last_backward();
-      accumulate_gradient(policy_logprobs(model.forward(), all_samples({tokens}, layout), 1.0).sum().neg(), "loss");
-    }
-    EXPECT_TRUE(model.add_up_slots());
-  }
-
   GradientsInOneProcess gradients_;
   std::vector<std::shared_ptr<LanguageModel>> models_;
 };

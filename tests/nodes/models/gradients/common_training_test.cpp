@@ -13,13 +13,12 @@
 #include <vector>
 
 #include "base/files/file.h"
-#include "nodes/forward/forward.h"
-#include "nodes/forward/ragged.h"
 #include "nodes/train/optimizer_step.h"
 #include "tests/files/forwarding_file_system.h"
 #include "tests/nodes/common_memory_in_threads.h"
 #include "tests/nodes/gradients_in_one_process.h"
 #include "tests/nodes/models/same_packed.h"
+#include "tests/nodes/models/step_together.h"
 #include "tests/nodes/tiny_model.h"
 #include "tests/temporary_folder.h"
 
@@ -28,28 +27,17 @@ namespace {
 
 namespace fs = std::filesystem;
 using engine::CheckpointCopy;
+using testing::add_gradient;
+using testing::add_gradients;
 using testing::CommonMemoryInThreads;
 using testing::expect_same;
 using testing::GradientsInOneProcess;
+using testing::kSlots;
+using testing::step_together;
 using testing::TinyFolder;
 using testing::TinyOptions;
 using testing::trained;
-
-constexpr int kSlots = 12;
-
-// Four actions of a sample. Its tokens are only here.
-template <class Work>
-void with_logprobs(const LanguageModel& model, int64_t iteration, int slot, const Work& work) {
-  std::vector<int64_t> tokens;
-  for (int64_t i = 0; i < 6; ++i) tokens.push_back(2 + (7 * i + 13 * iteration + 5 * slot) % 90);
-  engine::Layout layout;
-  layout.add_sample(6, 4);
-  work(policy_logprobs(model.forward(), all_samples({tokens}, layout), 1.0));
-}
-
-void add_gradient(const LanguageModel& model, int64_t iteration, int slot) {
-  with_logprobs(model, iteration, slot, [](const at::Tensor& logprobs) { accumulate_gradient(logprobs.sum().neg(), "loss"); });
-}
+using testing::with_logprobs;
 
 at::Tensor logprobs_of(const LanguageModel& model, int64_t iteration, int slot) {
   at::Tensor values;
@@ -77,16 +65,8 @@ class CommonRanks {
 
   // One step, with a sample for each slot. Returns the norm that all ranks see.
   double train(int64_t iteration) {
-    int done = 0;
-    for (int rank = 0; rank < size(); ++rank) add_gradients(rank, iteration);
-    for (const auto& model : models_) model->add_up_ranks([&] { ++done; });
-    EXPECT_EQ(done, size());
-    std::vector<double> norms;
-    for (const auto& model : models_) norms.push_back(step_optimizer(trained(*model), kSlots));
-    EXPECT_EQ(norms, std::vector<double>(norms.size(), norms[0]));
-    for (const auto& model : models_) model->bring_weights([&] { ++done; });
-    EXPECT_EQ(done, 2 * size());
-    return norms[0];
+    for (int rank = 0; rank < size(); ++rank) add_gradients(model(rank), engine::World{rank, size(), kSlots}.mine(), iteration);
+    return step_together(models_);
   }
 
   void save(const fs::path& folder, CheckpointCopy copy) {
@@ -102,16 +82,6 @@ class CommonRanks {
   }
 
  private:
-  void add_gradients(int rank, int64_t iteration) {
-    const SlotRange mine = engine::World{rank, size(), kSlots}.mine();
-    LanguageModel& model = this->model(rank);
-    for (int slot = mine.first; slot < mine.last; ++slot) {
-      trained(model).enter_slot(slot);
-      add_gradient(model, iteration, slot);
-    }
-    EXPECT_TRUE(model.add_up_slots());
-  }
-
   GradientsInOneProcess gradients_;
   CommonMemoryInThreads memory_;
   std::vector<std::shared_ptr<LanguageModel>> models_;
