@@ -21,7 +21,7 @@ struct alignas(64) Part {
   std::atomic<int64_t> next{0};
   int64_t end = 0;
 
-  void work(c10::function_ref<void(int64_t, int64_t)> on_pieces) {
+  void work(FunctionRef<void(int64_t, int64_t)> on_pieces) {
     for (int64_t seen = next.load(std::memory_order_relaxed); seen < end; seen = next.load(std::memory_order_relaxed)) {
       const int64_t some = std::max<int64_t>(1, (end - seen) / 2);
       if (next.compare_exchange_weak(seen, seen + some, std::memory_order_relaxed)) on_pieces(seen, seen + some);
@@ -44,7 +44,7 @@ LoopPool::LoopPool(int64_t threads)
 
 LoopPool::~LoopPool() = default;
 
-void LoopPool::run(int64_t pieces, c10::function_ref<void(int64_t, int64_t)> work) {
+void LoopPool::run(int64_t pieces, FunctionRef<void(int64_t, int64_t)> work) {
   std::vector<Part>& parts = arena_->parts;
   const auto count = static_cast<int64_t>(parts.size());
   for (int64_t i = 0; i < count; ++i) {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <c10/util/FunctionRef.h>
-
 #include <cstdint>
 #include <memory>
+
+#include "base/function_ref.h"
 
 namespace sluice::models {
 
@@ -20,7 +20,7 @@ class LoopPool {
 
   /// Calls work(begin, end) for ranges that cover [0, pieces); returns when all are done. Of its own part a thread takes half of
   /// what is left at a time. An exception is passed on.
-  void run(int64_t pieces, c10::function_ref<void(int64_t, int64_t)> work);
+  void run(int64_t pieces, FunctionRef<void(int64_t, int64_t)> work);
 
  private:
   struct Arena;

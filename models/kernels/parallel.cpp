@@ -83,7 +83,7 @@ class WorkedTime {
 };
 
 // worked_ns: gets the processor time of all threads; null: nobody asks.
-void share(LoopPool& pool, int64_t pieces, c10::function_ref<void(int64_t, int64_t)> work, std::atomic<int64_t>* worked_ns) {
+void share(LoopPool& pool, int64_t pieces, FunctionRef<void(int64_t, int64_t)> work, std::atomic<int64_t>* worked_ns) {
   static Handover begin, end;  // not in the closure, which a thread may read only after begin
   const auto work_on = [&](int64_t first, int64_t last) {
     begin.take();
@@ -106,7 +106,7 @@ int64_t pieces_for(int64_t grains, int64_t threads) {
 
 }  // namespace
 
-void parallel_ranges(int64_t count, int64_t grain, c10::function_ref<void(int64_t, int64_t)> work) {
+void parallel_ranges(int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> work) {
   if (count <= 0) return;
   Loops& loops = loops_of_this_thread();
   if (count <= grain || loops.threads == 1 || loops.inside) return work(0, count);

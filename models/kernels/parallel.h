@@ -1,8 +1,8 @@
 #pragma once
 
-#include <c10/util/FunctionRef.h>
-
 #include <cstdint>
+
+#include "base/function_ref.h"
 
 namespace sluice::models {
 
@@ -18,7 +18,7 @@ namespace sluice::models {
 /// microseconds after a loop and then sleep, and one that finds a loop unfinished takes from it, whoever has been away.
 /// LibTorch's own operators stay on the thread that calls them (nodes/models/passes/threads.h): its OpenMP threads would spin for
 /// milliseconds after each of them, on the cores that these loops need.
-void parallel_ranges(int64_t count, int64_t grain, c10::function_ref<void(int64_t begin, int64_t end)> work);
+void parallel_ranges(int64_t count, int64_t grain, FunctionRef<void(int64_t begin, int64_t end)> work);
 
 /// How many threads share the loops of the calling thread, itself included: all cores that the process may use, until it says
 /// otherwise. More than there are cores is allowed, and as good as that many.
