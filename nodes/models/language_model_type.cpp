@@ -100,7 +100,7 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
     (params->ema ? facts.average_of : facts.base_of) = params->ema ? params->ema->of : *params->base_of;
     return params;
   }
-  if (!check_device(params->device, spec, context.known, context.problems)) return nullptr;
+  if (!check_device(params->device, context.known, problems)) return nullptr;
   const std::optional<models::ModelConfig> config = read_folder(*params, problems);
   if (!config || !find_facts(spec, *params, *config, context, facts)) return nullptr;
   find_untrained_routers(*params, *config, problems);

@@ -1,5 +1,6 @@
 #include "nodes/models/model_device.h"
 
+#include <string>
 #include <vector>
 
 #include "base/text/strings.h"
@@ -7,36 +8,21 @@
 #include "models/cuda/driver.h"
 
 namespace sluice::nodes {
-namespace {
 
-Problem problem_at(const engine::ModelSpec& spec, const char* kind, std::string message, std::string help, Severity severity) {
-  const engine::Entry* written = spec.params.find("device");
-  return {.kind = kind,
-          .where = written != nullptr ? written->value.where : spec.params.where,
-          .message = std::move(message),
-          .caret = {},
-          .notes = {},
-          .help = std::move(help),
-          .severity = severity};
-}
-
-}  // namespace
-
-bool check_device(const std::string& device, const engine::ModelSpec& spec, const engine::KnownNames& known, Problems& problems) {
+bool check_device(const std::string& device, const engine::KnownNames& known, ModelProblems& problems) {
   if (device == "cpu") return true;
   const auto name = device_name(device);
   const engine::DeviceKind* const kind = name ? known.find_device_kind(name->kind) : nullptr;
   if (kind == nullptr) {
     std::vector<std::string> names;
     for (const std::string& one : known.device_names()) names.push_back(sluice::quoted(one));
-    problems.push_back(problem_at(spec, "device-unknown", sluice::quoted(device) + " is no device",
-                                  "device = \"cpu\", or " + join(names, " or ") + " with a number N", Severity::kError));
+    problems.report("device-unknown", "device", sluice::quoted(device) + " is no device",
+                    "device = \"cpu\", or " + join(names, " or ") + " with a number N");
     return false;
   }
   if (const auto missing = kind->missing(name->number)) {
-    problems.push_back(problem_at(spec, "device-unavailable",
-                                  "model '" + spec.name.text + "' is on " + device + ": " + missing->what,
-                                  missing->help + ", or device = \"cpu\"", Severity::kWarning));
+    problems.report("device-unavailable", "device", problems.model() + " is on " + device + ": " + missing->what,
+                    missing->help + ", or device = \"cpu\"", Severity::kWarning);
   }
   return true;
 }

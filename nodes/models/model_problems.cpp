@@ -11,13 +11,13 @@ SourceSpan ModelProblems::place_of(const char* key) const {
   return entry != nullptr ? entry->value.where : spec_.params.where;
 }
 
+void ModelProblems::report(const char* kind, const char* key, const std::string& message, const std::string& help,
+                           Severity severity) {
+  add({.kind = kind, .where = place_of(key), .message = message, .caret = {}, .notes = {}, .help = help, .severity = severity});
+}
+
 void ModelProblems::without_effect(const char* key, const std::string& why, const std::string& help) {
-  add({.kind = "setting-without-effect",
-       .where = place_of(key),
-       .message = std::string(key) + " of " + model() + " has no effect: " + why,
-       .caret = {},
-       .notes = {},
-       .help = help});
+  report("setting-without-effect", key, std::string(key) + " of " + model() + " has no effect: " + why, help);
 }
 
 void ModelProblems::unusable(const char* key, const std::string& message, const std::string& help,
@@ -26,12 +26,7 @@ void ModelProblems::unusable(const char* key, const std::string& message, const 
 }
 
 void ModelProblems::missing(const char* key, const std::string& help) {
-  add({.kind = "missing-key",
-       .where = spec_.params.where,
-       .message = "[models." + spec_.name.text + "] needs " + key,
-       .caret = {},
-       .notes = {},
-       .help = help});
+  report("missing-key", key, "[models." + spec_.name.text + "] needs " + key, help);
 }
 
 void ModelProblems::thrown(const UserError& error, const char* kind, const char* key, Severity severity) {

@@ -17,8 +17,9 @@ class ModelProblems {
   /// "model 'actor'"
   std::string model() const;
 
-  /// The value of `key`; the table where that is not written.
-  SourceSpan place_of(const char* key) const;
+  /// Of the kind `kind` (engine/check/problem_kinds.cpp), at `key`.
+  void report(const char* kind, const char* key, const std::string& message, const std::string& help,
+              Severity severity = Severity::kError);
 
   /// A key with another value than its default, which another key makes mean nothing.
   void without_effect(const char* key, const std::string& why, const std::string& help);
@@ -32,9 +33,10 @@ class ModelProblems {
   /// What was thrown. What of it has no place in a file of a model folder is told at the key.
   void thrown(const UserError& error, const char* kind, const char* key, Severity severity = Severity::kError);
 
+ private:
+  SourceSpan place_of(const char* key) const;  // of its value; of the table where it is not written
   void add(Problem problem);
 
- private:
   const engine::ModelSpec& spec_;
   Problems& problems_;
 };
