@@ -13,13 +13,13 @@ function(sluice_module name)
 endfunction()
 
 # One test program a folder of tests/: sluice_tests(engine LIBRARIES ...) makes tests/engine/**_test.cpp into sluice_engine_test.
-# EXCEPT REGEX: of paths.
+# EXCEPT: folders of it that are left out.
 function(sluice_tests name)
-  cmake_parse_arguments(arg "" "EXCEPT" "" ${ARGN})
+  cmake_parse_arguments(arg "" "" "EXCEPT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
-  if(arg_EXCEPT)
-    list(FILTER sources EXCLUDE REGEX "${arg_EXCEPT}")
-  endif()
+  foreach(folder IN LISTS arg_EXCEPT)
+    list(FILTER sources EXCLUDE REGEX "/tests/${name}/${folder}/")
+  endforeach()
   if(NOT sources)
     return()
   endif()

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "tests/engine/path_rules.h"
+#include "tests/engine/search/path_rules.h"
 
 // Credit on demand: groups are admitted with some tokens and take the rest as they grow, and the youngest give way. A rank that
 // makes groups for others has them in the order of their age, too. Those that are finished there wait until their owner takes

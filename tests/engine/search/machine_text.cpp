@@ -1,4 +1,4 @@
-#include "tests/engine/machine_text.h"
+#include "tests/engine/search/machine_text.h"
 
 namespace sluice::engine::testing {
 

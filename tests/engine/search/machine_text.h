@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tests/engine/capacity_machine.h"
+#include "tests/engine/search/capacity_machine.h"
 
 namespace sluice::engine::testing {
 

@@ -1,4 +1,4 @@
-#include "tests/engine/capacity_machine.h"
+#include "tests/engine/search/capacity_machine.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/engine/machine_text.h"
-#include "tests/engine/path_rules.h"
+#include "tests/engine/search/machine_text.h"
+#include "tests/engine/search/path_rules.h"
 
 namespace sluice::engine::testing {
 namespace {

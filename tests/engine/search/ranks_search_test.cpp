@@ -5,8 +5,8 @@
 
 #include "engine/check/check.h"
 #include "engine/plan/plan.h"
-#include "tests/engine/capacity_machine.h"
-#include "tests/engine/machine_pipeline.h"
+#include "tests/engine/search/capacity_machine.h"
+#include "tests/engine/search/machine_pipeline.h"
 
 // Small machines on two or three ranks, each with a budget of its own, that wait for each other at barriers, where gradients are
 // added, and for the verdicts of a refilling filter, and that make groups for each other. Whatever the order of events is: with

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "engine/plan/plan.h"
-#include "tests/engine/capacity_machine.h"
-#include "tests/engine/machine_pipeline.h"
+#include "tests/engine/search/capacity_machine.h"
+#include "tests/engine/search/machine_pipeline.h"
 
 // Two paths beside each other, of every small family: with the shares of the budget that `check` asks for no run stalls, whatever
 // the order of events and the sizes are, and with one token less for either path some run does. And no version of the weights is

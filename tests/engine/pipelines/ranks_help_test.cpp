@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "engine/check/check.h"
-#include "tests/engine/ranks_in_one_process.h"
+#include "tests/engine/ranks/ranks_in_one_process.h"
 #include "tests/engine/ranks_pipeline.h"
 #include "tests/engine/tally_nodes.h"
 #include "tests/engine/toy_world.h"

@@ -1,4 +1,4 @@
-#include "tests/engine/machine_pipeline.h"
+#include "tests/engine/search/machine_pipeline.h"
 
 #include <algorithm>
 #include <numeric>

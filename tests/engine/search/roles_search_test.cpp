@@ -5,8 +5,8 @@
 
 #include "engine/check/check.h"
 #include "engine/plan/plan.h"
-#include "tests/engine/capacity_machine.h"
-#include "tests/engine/machine_pipeline.h"
+#include "tests/engine/search/capacity_machine.h"
+#include "tests/engine/search/machine_pipeline.h"
 
 // Small machines with roles: ranks that have all of their groups made by others, and ranks that make groups for these alone.
 // Whatever the order of events is: with the budgets that `check` asks for no run stalls, and with one token less of either some

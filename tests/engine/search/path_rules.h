@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/engine/capacity_machine.h"
+#include "tests/engine/search/capacity_machine.h"
 
 // The part of the machine that is one path: what can happen in it, as far as other paths let it. Values and rules, no threads.
 namespace sluice::engine::testing::machine {

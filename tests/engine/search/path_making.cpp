@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "tests/engine/path_rules.h"
+#include "tests/engine/search/path_rules.h"
 
 // From the admission of groups to the packer. A path that shares its making holds credit of a budget of its own up to there, and
 // of its share from there on.

@@ -5,8 +5,8 @@
 
 #include "engine/check/check.h"
 #include "engine/plan/plan.h"
-#include "tests/engine/capacity_machine.h"
-#include "tests/engine/machine_pipeline.h"
+#include "tests/engine/search/capacity_machine.h"
+#include "tests/engine/search/machine_pipeline.h"
 
 // For every small machine of a family, whatever the order of events, the sizes and the verdicts are: with the budget that `check`
 // asks for no run stalls, and with one token less some run does. The machine that is searched knows nothing of the engine.

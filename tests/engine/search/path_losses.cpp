@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "tests/engine/path_rules.h"
+#include "tests/engine/search/path_rules.h"
 
 // Ranks that make groups for others may be lost, all but one. What a lost one was to make is made by another one, with the room
 // that each keeps for that.

@@ -1,4 +1,4 @@
-#include "tests/engine/ranks_in_one_process.h"
+#include "tests/engine/ranks/ranks_in_one_process.h"
 
 #include <gtest/gtest.h>
 

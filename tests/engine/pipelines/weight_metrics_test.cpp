@@ -9,7 +9,7 @@
 #include "engine/check/check.h"
 #include "engine/observe/engine_metrics.h"
 #include "engine/observe/over_ranks.h"
-#include "tests/engine/ranks_in_one_process.h"
+#include "tests/engine/ranks/ranks_in_one_process.h"
 #include "tests/engine/ranks_pipeline.h"
 #include "tests/engine/tally_nodes.h"
 #include "tests/engine/toy_world.h"

@@ -7,7 +7,7 @@
 #include "engine/check/check.h"
 #include "engine/contract/registry.h"
 #include "engine/plan/plan.h"
-#include "tests/engine/capacity_machine.h"
+#include "tests/engine/search/capacity_machine.h"
 
 namespace sluice::engine::testing {
 

@@ -1,4 +1,4 @@
-#include "tests/engine/path_rules.h"
+#include "tests/engine/search/path_rules.h"
 
 #include <algorithm>
 
