@@ -33,6 +33,7 @@ function(sluice_tests name)
   target_link_libraries(sluice_${name}_test PRIVATE sluice_source_folder)
   if(TARGET sluice_models AND name MATCHES "^(models|nodes|devices)$")
     sluice_precompile(sluice_${name}_test tensor_test)
+    target_sources(sluice_${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests/seed.cpp)
   elseif(name STREQUAL "text")  # these read much JSON themselves
     sluice_precompile(sluice_${name}_test test)
   else()

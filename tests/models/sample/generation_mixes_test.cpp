@@ -1,4 +1,3 @@
-#include <ATen/Context.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -203,7 +202,6 @@ class Together {
 
 // Together they say what each says alone, to the bit.
 void compare_mixes(uint64_t seed, int mixes, int threads) {
-  at::manual_seed(17);  // whatever ran before
   const Weights live = reference::random_weights(kConfig, 0.15);
   const PackedWeights weights(live);
   const std::vector<DraftCase> drafts = draft_cases(live);
