@@ -3,8 +3,9 @@
 
 usage: bench/checkpoint_stall.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--only TEXT]
 
-pipelines/ppo.toml with [checkpoint] every_iterations = 10 against 0, in turn: the time from the report of an iteration to that of the next, over all
-iterations but the first. What the writing of a checkpoint takes from the cores is in it, and so is the copy in memory."""
+pipelines/ppo.toml with [checkpoint] every_iterations = 10 against 0, in turn: the time from the report of an iteration to that of
+the next, over all iterations but the first. What the writing of a checkpoint takes from the cores is in it, and so is the copy in
+memory."""
 
 import json
 import pathlib

@@ -3,10 +3,11 @@
 
 usage: bench/data_start.py PROGRAM TEXTS [--rows N] [--rounds N] [--keep FOLDER]
 
-PROGRAM: build/release/bench/programs/rows. TEXTS: JSON lines with question and answer, such as GSM8K's train.jsonl: each row is the question of
-one of them with a number before it, and the answer of another. The same rows are written as JSON lines, plain, gzip and zstd, and as Parquet and
-Arrow in several layouts, beside a column that is not read. Each is read in a process of its own: all rows are proved, then some are drawn in
-shuffled order. --keep: files that are there are not made again. Needs pyarrow and zstandard (.deps/oracles/bin/python has them).
+PROGRAM: build/release/bench/programs/rows. TEXTS: JSON lines with question and answer, such as GSM8K's train.jsonl: each row is
+the question of one of them with a number before it, and the answer of another. The same rows are written as JSON lines, plain,
+gzip and zstd, and as Parquet and Arrow in several layouts, beside a column that is not read. Each is read in a process of its
+own: all rows are proved, then some are drawn in shuffled order. --keep: files that are there are not made again. Needs pyarrow
+and zstandard (.deps/oracles/bin/python has them).
 """
 
 import argparse
@@ -59,8 +60,8 @@ LAYOUTS = {
 
 def measured(program, path, rounds):
     """Of several rounds the median of each number."""
-    seen = [json.loads(subprocess.run([program, path, str(DRAWS), "question", "answer"], check=True, stdout=subprocess.PIPE, text=True).stdout)
-            for _ in range(rounds)]
+    seen = [json.loads(subprocess.run([program, path, str(DRAWS), "question", "answer"], check=True, stdout=subprocess.PIPE,
+                                      text=True).stdout) for _ in range(rounds)]
     return {name: statistics.median(one[name] for one in seen) for name in seen[0]}
 
 
@@ -85,8 +86,10 @@ def main():
                 write(table, path)
             of = measured(options.program, path, options.rounds)
             sizes = [f"{of[key] / 1e6:.0f} MB" for key in ("bytes", "anonymous_bytes")]
-            start, work, draw = f"{of['start_seconds']:.2f} s", f"{of['start_processor_seconds']:.2f} s", f"{of['draw_seconds'] * 1e6:.1f} us"
-            print("| " + " | ".join([f"`{name}`", f"{path.stat().st_size / 1e6:.0f} MB", start, work, *sizes, draw]) + " |", flush=True)
+            start, work, draw = (f"{of['start_seconds']:.2f} s", f"{of['start_processor_seconds']:.2f} s",
+                                 f"{of['draw_seconds'] * 1e6:.1f} us")
+            print("| " + " | ".join([f"`{name}`", f"{path.stat().st_size / 1e6:.0f} MB", start, work, *sizes, draw]) + " |",
+                  flush=True)
 
 
 if __name__ == "__main__":

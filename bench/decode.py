@@ -3,10 +3,11 @@
 
 usage: bench/decode.py [--smoke | --quick] [--build FOLDER] [--peers FOLDER] [--rounds N] [--only TEXT]
 
-Samples with different prompts of `context` tokens, all read before the clock starts; then every step decodes one token of each. The roofline of a
-step is the longer of two times: to read the weights of every matrix (each once) and the keys and values of all contexts at the measured
-memory bandwidth, and to compute 2N FLOP a token and its attention at the measured GEMM peak. The peer's time is that between its first and its last
-token. Cases are SIZE PRECISION, batch B, context C: a model of 29 million parameters, and 16 samples of one of half a billion."""
+Samples with different prompts of `context` tokens, all read before the clock starts; then every step decodes one token of each.
+The roofline of a step is the longer of two times: to read the weights of every matrix (each once) and the keys and values of all
+contexts at the measured memory bandwidth, and to compute 2N FLOP a token and its attention at the measured GEMM peak. The peer's
+time is that between its first and its last token. Cases are SIZE PRECISION, batch B, context C: a model of 29 million parameters,
+and 16 samples of one of half a billion."""
 
 import collections
 import tempfile
@@ -57,7 +58,8 @@ def cells(setting, size):
 
 
 def run(setting, size, dtype, folder):
-    wanted = [(cell, case) for cell in cells(setting, size) if setting.wants(case := f"{size} {PRECISIONS[dtype]}, batch {cell[0]}, context {cell[1]}")]
+    wanted = [(cell, case) for cell in cells(setting, size)
+              if setting.wants(case := f"{size} {PRECISIONS[dtype]}, batch {cell[0]}, context {cell[1]}")]
     if not wanted:
         return
     program = setting.program("bench/programs/generation")
@@ -71,7 +73,8 @@ def run(setting, size, dtype, folder):
 
 if __name__ == "__main__":
     setting = Setting(__doc__, rounds=3)
-    sizes = {"tiny": PRECISIONS} if setting.smoke else {"29m": PRECISIONS} if setting.quick else {"29m": PRECISIONS, "0.5b": ["bfloat16"]}
+    sizes = ({"tiny": PRECISIONS} if setting.smoke else {"29m": PRECISIONS}
+             if setting.quick else {"29m": PRECISIONS, "0.5b": ["bfloat16"]})
     with tempfile.TemporaryDirectory() as folder:
         for size, dtypes in sizes.items():
             model = shapes.write_model(pathlib.Path(folder) / size, size)

@@ -3,8 +3,8 @@
 
 usage: bench/grpo_iteration.py [--smoke | --quick] [--build FOLDER] [--peers FOLDER] [--rounds N] [--only TEXT]
 
-Generation, a rule that scores, group-relative advantages, one pass of training, sync: 2N FLOP for each token that is decoded and 6N for
-each that is trained. Cases are SIZExPROMPTSxSAMPLESxTOKENS; what is measured and how is in bench/iteration.py."""
+Generation, a rule that scores, group-relative advantages, one pass of training, sync: 2N FLOP for each token that is decoded and
+6N for each that is trained. Cases are SIZExPROMPTSxSAMPLESxTOKENS; what is measured and how is in bench/iteration.py."""
 
 import iteration
 import runs

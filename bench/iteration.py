@@ -1,8 +1,9 @@
 """Sampled tokens a second of whole iterations: our runs, a trainer of TRL's and the peak of the machine in turn.
 
-Every sample has its full length on both sides. A run of ours is a process that makes a first iteration, which does not count, and then those that
-do; the peer is one process that makes an iteration when it is asked, the first of which does not count. The limit of the machine is its GEMM peak
-divided by the FLOP of a sampled token: 2N for each pass that decodes or reads, 6N for each that trains, nothing for attention and prompts."""
+Every sample has its full length on both sides. A run of ours is a process that makes a first iteration, which does not count, and
+then those that do; the peer is one process that makes an iteration when it is asked, the first of which does not count. The limit
+of the machine is its GEMM peak divided by the FLOP of a sampled token: 2N for each pass that decodes or reads, 6N for each that
+trains, nothing for attention and prompts."""
 
 import collections
 import contextlib
@@ -49,19 +50,21 @@ def our_rate(pipeline, program, iterations):
 
 
 def peer_arguments(bench, shape, dtype, folder):
-    counts = ["--prompts", shape.prompts, "--samples", shape.samples] if bench.groups else ["--batch", shape.prompts * shape.samples]
+    counts = (["--prompts", shape.prompts, "--samples", shape.samples]
+              if bench.groups else ["--batch", shape.prompts * shape.samples])
     return ["--model", folder, "--dtype", dtype, *counts, "--new", shape.new, "--threads", cores()]
 
 
 def measure(bench, shape, setting, dtypes, folder):
     """Rates in tokens a second by (who, dtype), a list over the rounds."""
     program = setting.program("cli/rlhf-run")
-    pipelines = {dtype: runs.Pipeline(folder / dtype, shape.size, bench.nodes, dtype, shape.prompts, shape.samples, shape.new) for dtype in dtypes}
+    pipelines = {dtype: runs.Pipeline(folder / dtype, shape.size, bench.nodes, dtype, shape.prompts, shape.samples, shape.new)
+                 for dtype in dtypes}
     asked = dtypes if setting.has_peers() else []
     rates = collections.defaultdict(list)
     with setting.peak() as peak, contextlib.ExitStack() as stack:
-        peers = {dtype: stack.enter_context(setting.peer(bench.peer, *peer_arguments(bench, shape, dtype, folder / dtype / "model")))
-                 for dtype in asked}
+        peers = {dtype: stack.enter_context(
+            setting.peer(bench.peer, *peer_arguments(bench, shape, dtype, folder / dtype / "model"))) for dtype in asked}
         for peer in peers.values():
             peer.ask(warm_up=True)
         for _ in range(min(setting.rounds, shape.most_rounds)):

@@ -5,14 +5,16 @@
     python3 bench/learning.py --metric policy/loss sft
     python3 bench/learning.py --schedules [--seeds 1-3] [--set KEY=VALUE ...] grpo
 
-Runs pipelines/NAME.toml from the shipped model with each seed, one run after the other, and evaluates what was learned on the held-out sums.
-Prints a line a run: mean score of the first 3 and the last 10 iterations, the greedy accuracy on sums that were never practised, seconds. With --svg
-draws the score over the iterations, every seed a line. With --metric another metric of metrics.jsonl stands for the score, and nothing is evaluated.
+Runs pipelines/NAME.toml from the shipped model with each seed, one run after the other, and evaluates what was learned on the
+held-out sums. Prints a line a run: mean score of the first 3 and the last 10 iterations, the greedy accuracy on sums that were
+never practised, seconds. With --svg draws the score over the iterations, every seed a line. With --metric another metric of
+metrics.jsonl stands for the score, and nothing is evaluated.
 
-With --schedules each pipeline runs with a policy lag of 0, 1 and 2, and with `update = "immediately"`, one seed after the other, in turn. All have the
-same number of iterations, so "last 10" and "held out" compare them at equal samples. "at the time" compares them at equal seconds: the mean score of
-the ten iterations that were the last when the quickest of them with that seed was done, and "of samples" how many each had sampled by then. Seconds
-are those of the iterations then, without loading and saving. "updates": how often samples that ran went on with newer weights.
+With --schedules each pipeline runs with a policy lag of 0, 1 and 2, and with `update = "immediately"`, one seed after the other,
+in turn. All have the same number of iterations, so "last 10" and "held out" compare them at equal samples. "at the time" compares
+them at equal seconds: the mean score of the ten iterations that were the last when the quickest of them with that seed was done,
+and "of samples" how many each had sampled by then. Seconds are those of the iterations then, without loading and saving.
+"updates": how often samples that ran went on with newer weights.
 """
 
 import argparse
@@ -57,7 +59,8 @@ def at_the_time(rows, seconds):
 
 
 def compare_schedules(pipeline, seeds, overrides):
-    print(f"{pipeline:14} {'seed':>4} {'first 3':>8} {'last 10':>8} {'held out':>8} {'samples':>8} {'seconds':>8} {'at the time':>11} {'of samples':>10} {'updates':>8}")
+    print(f"{pipeline:14} {'seed':>4} {'first 3':>8} {'last 10':>8} {'held out':>8} {'samples':>8} {'seconds':>8} "
+          f"{'at the time':>11} {'of samples':>10} {'updates':>8}")
     for seed in seeds:
         with tempfile.TemporaryDirectory() as name:
             runs = {schedule: one_run(pipeline, seed, overrides + of, pathlib.Path(name) / f"{pipeline}-{number}", None)
@@ -66,8 +69,8 @@ def compare_schedules(pipeline, seeds, overrides):
         for schedule, run in runs.items():
             score, samples = at_the_time(run["rows"], min(seconds.values()) * (1 + 1e-9))
             updates = sum(row.get("engine/weight_updates", 0) for row in run["rows"])
-            print(f"{schedule:14} {seed:4} {run['first']:8.3f} {run['last']:8.3f} {run['accuracy']:8.3f} {run['samples']:8.0f} {seconds[schedule]:8.1f} "
-                  f"{score:11.3f} {samples:10.0f} {updates:8.0f}", flush=True)
+            print(f"{schedule:14} {seed:4} {run['first']:8.3f} {run['last']:8.3f} {run['accuracy']:8.3f} {run['samples']:8.0f} "
+                  f"{seconds[schedule]:8.1f} {score:11.3f} {samples:10.0f} {updates:8.0f}", flush=True)
 
 
 def one_run(pipeline, seed, overrides, folder, metric):
@@ -76,12 +79,13 @@ def one_run(pipeline, seed, overrides, folder, metric):
     seconds = time.monotonic() - started
     if metric:
         scores = [row[metric] for row in rows if metric in row]
-        return {"rows": rows, "scores": scores, "first": sum(scores[:3]) / 3, "last": sum(scores[-10:]) / 10, "accuracy": float("nan"),
-                "samples": sum(row["data/samples"] for row in rows), "seconds": seconds}
-    held_out = rows_of("evaluate", folder.with_name(folder.name + "-held-out"), [f"models.policy.checkpoint={folder}/checkpoint/actor"])
+        return {"rows": rows, "scores": scores, "first": sum(scores[:3]) / 3, "last": sum(scores[-10:]) / 10,
+                "accuracy": float("nan"), "samples": sum(row["data/samples"] for row in rows), "seconds": seconds}
+    held_out = rows_of("evaluate", folder.with_name(folder.name + "-held-out"),
+                       [f"models.policy.checkpoint={folder}/checkpoint/actor"])
     scores = scores_of(rows)
-    return {"rows": rows, "scores": scores, "first": sum(scores[:3]) / 3, "last": sum(scores[-10:]) / 10, "accuracy": held_out[0]["reward/score_mean"],
-            "samples": sum(row["data/samples"] for row in rows), "seconds": seconds}
+    return {"rows": rows, "scores": scores, "first": sum(scores[:3]) / 3, "last": sum(scores[-10:]) / 10,
+            "accuracy": held_out[0]["reward/score_mean"], "samples": sum(row["data/samples"] for row in rows), "seconds": seconds}
 
 
 def svg(title, curves):
@@ -92,10 +96,13 @@ def svg(title, curves):
     colours = ("#1b6ca8", "#c0392b", "#2e8b57", "#8e5ea2", "#b8860b")
 
     def place(i, value):
-        return f"{left + (width - left - 16) * i / max(1, longest - 1):.1f},{top + (height - top - 40) * (high - value) / (high - low):.1f}"
+        x = left + (width - left - 16) * i / max(1, longest - 1)
+        y = top + (height - top - 40) * (high - value) / (high - low)
+        return f"{x:.1f},{y:.1f}"
 
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
-             f'<rect width="{width}" height="{height}" fill="white"/>', f'<text x="{left}" y="18" font-weight="bold">{title}</text>']
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+             'font-family="sans-serif" font-size="12">', f'<rect width="{width}" height="{height}" fill="white"/>',
+             f'<text x="{left}" y="18" font-weight="bold">{title}</text>']
     for fifth in range(6):
         value = low + (high - low) * fifth / 5
         x, y = place(0, value).split(",")
@@ -135,11 +142,13 @@ def main():
             for seed in seeds:
                 run = one_run(pipeline, seed, options.set, pathlib.Path(folder) / f"{pipeline}-{seed}", options.metric)
                 curves.append(run["scores"])
-                print(f"{options.name or pipeline:14} {seed:4} {run['first']:8.3f} {run['last']:8.3f} {run['accuracy']:8.3f} {run['samples']:8.0f} {run['seconds']:8.1f}", flush=True)
+                print(f"{options.name or pipeline:14} {seed:4} {run['first']:8.3f} {run['last']:8.3f} {run['accuracy']:8.3f} "
+                      f"{run['samples']:8.0f} {run['seconds']:8.1f}", flush=True)
         if options.svg:
             options.svg.mkdir(parents=True, exist_ok=True)
             name = options.name or pipeline
-            (options.svg / f"{name}.svg").write_text(svg(f"{name}: {options.metric or 'share of right answers'} in each iteration, seeds {options.seeds}", curves))
+            (options.svg / f"{name}.svg").write_text(svg(f"{name}: {options.metric or 'share of right answers'} in each "
+                                                         f"iteration, seeds {options.seeds}", curves))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Ranks on machines of their own: network namespaces around a switch, each with a link that takes so many bytes a second each way.
+"""Ranks on machines of their own: network namespaces around a switch, each with a link that takes so many bytes a second each
+way.
 
 The kernel's own TCP runs over it: a veth pair for each machine, with a token bucket at both of its ends."""
 
@@ -13,7 +14,8 @@ BURST, WAITS = 256 << 10, 8 << 20  # bytes that go at once, and that wait at an 
 
 
 def may_link():
-    return all(map(shutil.which, ("ip", "tc", "nsenter"))) and subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode == 0
+    return (all(map(shutil.which, ("ip", "tc", "nsenter"))) and
+            subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode == 0)
 
 
 class Machine:
@@ -32,7 +34,8 @@ class Machine:
         subprocess.run(self.words(*words), check=True)
 
     def shape(self, device, bytes_per_second):
-        self.do("tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{bytes_per_second:.0f}bps", "burst", BURST, "limit", WAITS)
+        self.do("tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{bytes_per_second:.0f}bps", "burst", BURST, "limit",
+                WAITS)
 
     def end(self):
         self.sleeper.kill()

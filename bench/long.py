@@ -3,9 +3,10 @@
 
 usage: bench/long.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--only TEXT]
 
-Training on one text of so many tokens an iteration, on one rank with all cores and on 2 and 4 ranks with [cluster] sequence_parallel, whose
-attention divides heads or goes around a ring, in turn: the seconds of training and the activations of the rank that leads. Ranks share the cores of the machine, so with as many ranks as cores time would
-stay as it is if nothing had to go between them."""
+Training on one text of so many tokens an iteration, on one rank with all cores and on 2 and 4 ranks with [cluster]
+sequence_parallel, whose attention divides heads or goes around a ring, in turn: the seconds of training and the activations of
+the rank that leads. Ranks share the cores of the machine, so with as many ranks as cores time would stay as it is if nothing had
+to go between them."""
 
 import json
 import pathlib
@@ -74,7 +75,8 @@ class Ranks:
         (self.folder / "long.toml").write_text(self.text)
         run_folder = self.folder / "run"
         words = ["launch", "--ranks", str(self.ranks)] if self.ranks > 1 else ["run"]
-        done = subprocess.run([program, *words, self.folder / "long.toml", "--run-dir", run_folder], capture_output=True, text=True)
+        done = subprocess.run([program, *words, self.folder / "long.toml", "--run-dir", run_folder], capture_output=True,
+                              text=True)
         if done.returncode != 0:
             sys.exit(f"error: {program} on {self.ranks} ranks ended with {done.returncode}\n{done.stderr}")
         rows = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
@@ -91,11 +93,12 @@ def compare(setting, size, tokens, numbers):
             for ranks in (alone, *shared):
                 ranks.run(setting.program("cli/rlhf-run"))
     for ranks in shared:
-        case = f"{size} {tokens // 1024}k tokens, sequence_parallel {ranks.ranks}" + (f" in a ring of {ranks.ring}" if ranks.ring > 1 else "")
+        case = (f"{size} {tokens // 1024}k tokens, sequence_parallel {ranks.ranks}" +
+                (f" in a ring of {ranks.ring}" if ranks.ring > 1 else ""))
         goal = {"at_most": MOST_SLOWER} if ranks.ranks <= cores() else {}
         report.show("long", f"{case}, training against one rank", "s", ranks.seconds, alone.seconds, **goal)
-        report.show("long", f"{case}, activations of a rank against one rank", "MB", [ranks.activations / 1e6], [alone.activations / 1e6],
-                    at_most=1 / ranks.ranks + MOST_BESIDE)
+        report.show("long", f"{case}, activations of a rank against one rank", "MB", [ranks.activations / 1e6],
+                    [alone.activations / 1e6], at_most=1 / ranks.ranks + MOST_BESIDE)
 
 
 def main():

@@ -3,8 +3,8 @@
 
 usage: bench/long_answers.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--only TEXT]
 
-GRPO on 4 prompts x 4 samples, none of which ends early: a group is many passes long. Activations must follow `pass_tokens`: a pass of one sample
-against one of two. The most memory that the process had, and its activations, are compared with the plan."""
+GRPO on 4 prompts x 4 samples, none of which ends early: a group is many passes long. Activations must follow `pass_tokens`: a
+pass of one sample against one of two. The most memory that the process had, and its activations, are compared with the plan."""
 
 import pathlib
 import tempfile
@@ -20,8 +20,8 @@ MOST_OFF_PLAN = 0.05
 def memory_of(setting, size, samples, new, samples_a_pass):
     length = shapes.PROMPT_TOKENS + new
     with tempfile.TemporaryDirectory() as folder:
-        pipeline = runs.Pipeline(pathlib.Path(folder), size, runs.GRPO, "bfloat16", samples, samples, new, pass_tokens=samples_a_pass * length,
-                                 micro_batch_tokens=samples * length)
+        pipeline = runs.Pipeline(pathlib.Path(folder), size, runs.GRPO, "bfloat16", samples, samples, new,
+                                 pass_tokens=samples_a_pass * length, micro_batch_tokens=samples * length)
         rows, _ = pipeline.run(setting.program("cli/rlhf-run"), iterations=1)
         return pipeline.memory, rows[-1]
 
@@ -37,12 +37,14 @@ def measure(setting, size, samples, new):
         memory, row = memory_of(setting, size, samples, new, samples_a_pass)
         activations[samples_a_pass], planned = class_of(memory, "activations")
         where = f"{case}, pass of {samples_a_pass}"
-        report.show("long_answers", f"{where}, activations of plan", "MB", [activations[samples_a_pass]], [planned], at_most=1 + MOST_OFF_PLAN)
-        report.show("long_answers", f"{where}, resident of plan", "MB", [memory["peak_bytes"] / 1e6], [memory["planned_bytes"] / 1e6],
+        report.show("long_answers", f"{where}, activations of plan", "MB", [activations[samples_a_pass]], [planned],
                     at_most=1 + MOST_OFF_PLAN)
+        report.show("long_answers", f"{where}, resident of plan", "MB", [memory["peak_bytes"] / 1e6],
+                    [memory["planned_bytes"] / 1e6], at_most=1 + MOST_OFF_PLAN)
         report.show("long_answers", f"{where}, seconds of training against generation", "s", [row["time/train_seconds"]],
                     [row["time/rollout_seconds"]])
-    report.show("long_answers", f"{case}, activations of a pass of 2 against 1", "MB", [activations[2]], [activations[1]], at_most=2)
+    report.show("long_answers", f"{case}, activations of a pass of 2 against 1", "MB", [activations[2]], [activations[1]],
+                at_most=2)
 
 
 def main():
@@ -52,7 +54,8 @@ def main():
         if not setting.wants(f"{size} bf16"):
             continue
         if size == "124m" and not setting.only:
-            report.missing("long_answers", f"{size} bf16 {samples}x{samples}x{new}", "takes an hour: bench/long_answers.py --only 124m")
+            report.missing("long_answers", f"{size} bf16 {samples}x{samples}x{new}",
+                           "takes an hour: bench/long_answers.py --only 124m")
             continue
         measure(setting, size, samples, new)
 

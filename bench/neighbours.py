@@ -3,10 +3,10 @@
 
 usage: bench/neighbours.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--only TEXT]
 
-Generation (16 samples), log-probabilities and training steps (1024 tokens in samples of 128) with as many threads as there are cores, beside
-a process that never sleeps, and without it; in turn with one thread on the quiet machine. A program that waits for a thread that lost its
-core gives less than one thread would. And two GRPO runs side by side, of which each takes all cores: what both sample a second against what
-one alone does."""
+Generation (16 samples), log-probabilities and training steps (1024 tokens in samples of 128) with as many threads as there are
+cores, beside a process that never sleeps, and without it; in turn with one thread on the quiet machine. A program that waits for
+a thread that lost its core gives less than one thread would. And two GRPO runs side by side, of which each takes all cores: what
+both sample a second against what one alone does."""
 
 import collections
 import concurrent.futures
@@ -104,7 +104,8 @@ def side_by_side(setting, size, dtype, prompts, samples, new):
         return
     alone, both = [], []
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as pool:
-        pipelines = [runs.Pipeline(pathlib.Path(folder) / name, size, runs.GRPO, dtype, prompts, samples, new) for name in ("a", "b")]
+        pipelines = [runs.Pipeline(pathlib.Path(folder) / name, size, runs.GRPO, dtype, prompts, samples, new)
+                     for name in ("a", "b")]
         for _ in range(min(setting.rounds, MOST_ROUNDS)):
             alone.append(rate_of_run(setting, pipelines[0]))
             both.append(sum(pool.map(lambda pipeline: rate_of_run(setting, pipeline), pipelines)))

@@ -3,9 +3,9 @@
 
 usage: bench/overlap.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--only TEXT]
 
-GRPO on two executors of one core each, an iteration in one micro-batch: with policy_lag = 0 they alternate, with policy_lag = 1 both work at a time.
-The gain is the time of an iteration at lag 0 divided by that at lag 1. It cannot be more than the time at lag 0 divided by the
-longer of the two parts, as the executors of the alternating run were busy: that is the reference."""
+GRPO on two executors of one core each, an iteration in one micro-batch: with policy_lag = 0 they alternate, with policy_lag = 1
+both work at a time. The gain is the time of an iteration at lag 0 divided by that at lag 1. It cannot be more than the time at
+lag 0 divided by the longer of the two parts, as the executors of the alternating run were busy: that is the reference."""
 
 import pathlib
 import statistics
@@ -29,14 +29,16 @@ def times(setting, pipeline, iterations):
 
 def main():
     setting = Setting(__doc__, rounds=3)
-    size, prompts, samples, new, iterations = ("tiny", 2, 2, 8, 2) if setting.smoke else ("4m", 8, 8, 64, 4 if setting.quick else 8)
+    size, prompts, samples, new, iterations = (("tiny", 2, 2, 8, 2)
+                                               if setting.smoke else ("4m", 8, 8, 64, 4 if setting.quick else 8))
     iteration_tokens = prompts * samples * (runs.shapes.PROMPT_TOKENS + new)
     for dtype in (dtype for dtype in PRECISIONS if setting.wants(f"{size} {PRECISIONS[dtype]}")):
         gains, limits = [], []
         for _ in range(setting.rounds):
             with tempfile.TemporaryDirectory() as folder:
-                alternating, beside = (runs.Pipeline(pathlib.Path(folder) / str(lag), size, runs.GRPO, dtype, prompts, samples, new, lag=lag,
-                                                     rollout_on="cpu:1", micro_batch_tokens=iteration_tokens) for lag in (0, 1))
+                alternating, beside = (runs.Pipeline(pathlib.Path(folder) / str(lag), size, runs.GRPO, dtype, prompts, samples,
+                                                     new, lag=lag, rollout_on="cpu:1", micro_batch_tokens=iteration_tokens)
+                                       for lag in (0, 1))
                 seconds, parts = times(setting, alternating, iterations)
                 gains.append(seconds / times(setting, beside, iterations)[0])
                 limits.append(seconds / max(parts))

@@ -10,7 +10,8 @@ Runs the pipeline on a terminal of its own, with samples recorded, and draws int
     report-light.png, report-dark.png   the top of `rlhf-run report`
     graph.svg                           `rlhf-run graph`
 
-The terminal's bytes are drawn as they came. Needs chromium and Graphviz (dot). --run: keeps the run in that folder, or takes the one that is there.
+The terminal's bytes are drawn as they came. Needs chromium and Graphviz (dot). --run: keeps the run in that folder, or takes the
+one that is there.
 """
 
 import argparse
@@ -52,8 +53,10 @@ def on_terminal(words, folder):
     """All that a terminal gets of the program."""
     master, slave = pty.openpty()
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    environment = {name: text for name, text in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-    process = subprocess.Popen([PROGRAM, *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave, env=environment)
+    environment = ({name: text for name, text in os.environ.items() if name != "NO_COLOR"} |
+                   {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
+    process = subprocess.Popen([PROGRAM, *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave,
+                               env=environment)
     os.close(slave)
     content = b""
     try:
@@ -68,7 +71,8 @@ def on_terminal(words, folder):
 
 
 class Screen:
-    """Lines of (text, colour, background, bold), as far as the program steers a terminal: line ends, returns, erasing, colours."""
+    """Lines of (text, colour, background, bold), as far as the program steers a terminal: line ends, returns, erasing,
+    colours."""
 
     def __init__(self, content):
         self.lines, self.pen = [[]], (INK, None, False)
@@ -115,9 +119,10 @@ def terminal_picture(command, lines):
     lines = [[("$ ", "#63d6a1", None, True), (command, INK, None, True)], *lines]
     width = max(sum(cells(text) for text, *_ in line) for line in lines) * CELL + 2 * MARGIN
     height = len(lines) * LINE + 2 * MARGIN
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" height="{height}" role="img">',
-             f"<title>{html.escape(command)}</title>", f'<rect width="100%" height="100%" rx="10" fill="{GROUND}"/>',
-             f'<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="{SIZE}">']
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" '
+             f'height="{height}" role="img">', f"<title>{html.escape(command)}</title>",
+             f'<rect width="100%" height="100%" rx="10" fill="{GROUND}"/>', '<g font-family="ui-monospace, SFMono-Regular, '
+             f'Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="{SIZE}">']
     for row, line in enumerate(lines):
         x, y = MARGIN, MARGIN + row * LINE
         for text, colour, background, bold in line:
@@ -126,7 +131,8 @@ def terminal_picture(command, lines):
                 parts.append(f'<rect x="{x:.1f}" y="{y + 1}" width="{wide:.1f}" height="{LINE - 2}" fill="{background}"/>')
             if text.strip():
                 weight = ' font-weight="700"' if bold else ""
-                parts.append(f'<text x="{x:.1f}" y="{y + 14.5}" fill="{colour}" textLength="{wide:.1f}" lengthAdjust="spacingAndGlyphs"{weight}>{html.escape(text).replace(" ", HARD_SPACE)}</text>')
+                parts.append(f'<text x="{x:.1f}" y="{y + 14.5}" fill="{colour}" textLength="{wide:.1f}" '
+                             f'lengthAdjust="spacingAndGlyphs"{weight}>{html.escape(text).replace(" ", HARD_SPACE)}</text>')
             x += wide
     return "\n".join([*parts, "</g>", "</svg>"]) + "\n"
 
@@ -142,9 +148,10 @@ def moment_of(content):
 
 
 def screenshot(page, picture, scheme, folder):
-    subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={folder}/browser", "--window-size=1240,936",
-                    f"--blink-settings=preferredColorScheme={scheme}", "--virtual-time-budget=4000", f"--screenshot={picture}", f"file://{page}"],
-                   check=True, capture_output=True)
+    subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                    f"--user-data-dir={folder}/browser", "--window-size=1240,936",
+                    f"--blink-settings=preferredColorScheme={scheme}", "--virtual-time-budget=4000", f"--screenshot={picture}",
+                    f"file://{page}"], check=True, capture_output=True)
 
 
 def main():
@@ -164,9 +171,11 @@ def main():
         if not shown.exists():
             (folder / "ppo.toml").write_text(LAYER)
             shown.write_bytes(on_terminal(["run", "ppo.toml", "--run-dir", "runs/ppo", "--show-samples=40"], folder).encode())
-        (into / "display.svg").write_text(terminal_picture("rlhf-run run ppo.toml --show-samples=40", moment_of(shown.read_bytes().decode())))
+        (into / "display.svg").write_text(terminal_picture("rlhf-run run ppo.toml --show-samples=40",
+                                                           moment_of(shown.read_bytes().decode())))
         words = ["samples", "runs/ppo", "--iteration", "10", "--samples", "4"]
-        (into / "samples.svg").write_text(terminal_picture(f"rlhf-run {' '.join(words)}", Screen(on_terminal(words, folder).rstrip()).lines))
+        (into / "samples.svg").write_text(terminal_picture(f"rlhf-run {' '.join(words)}",
+                                                           Screen(on_terminal(words, folder).rstrip()).lines))
         subprocess.run([PROGRAM, "report", "runs/ppo", "-o", "report.html"], cwd=folder, check=True)
         for name, scheme in (("light", 1), ("dark", 0)):
             screenshot(folder / "report.html", into / f"report-{name}.png", scheme, temporary)

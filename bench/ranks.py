@@ -3,9 +3,9 @@
 
 usage: bench/ranks.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--only TEXT]
 
-GRPO with two slots: one process with two cores, and two ranks with one core each, in turn. Both sample the same tokens and make the same steps.
-The rate is of an iteration without the first: sampled tokens of all ranks by the seconds of rank 0. What rank 0 of two holds of the models, class
-by class, is compared with the plan."""
+GRPO with two slots: one process with two cores, and two ranks with one core each, in turn. Both sample the same tokens and make
+the same steps. The rate is of an iteration without the first: sampled tokens of all ranks by the seconds of rank 0. What rank 0
+of two holds of the models, class by class, is compared with the plan."""
 
 import pathlib
 import statistics
@@ -30,13 +30,14 @@ def rate(setting, pipeline, iterations, ranks):
 def show_memory(case, memory):
     for of in memory["classes"]:
         if of["name"] in OF_MODELS and of["planned_bytes"] > 0:
-            report.show("ranks", f"{case}, {of['name']} of a rank against its plan", "MB", [of["peak_bytes"] / 1e6], [of["planned_bytes"] / 1e6],
-                        at_most=1 + MOST_OFF_PLAN)
+            report.show("ranks", f"{case}, {of['name']} of a rank against its plan", "MB", [of["peak_bytes"] / 1e6],
+                        [of["planned_bytes"] / 1e6], at_most=1 + MOST_OFF_PLAN)
 
 
 def main():
     setting = Setting(__doc__, rounds=3)
-    size, prompts, samples, new, iterations = ("tiny", 2, 2, 8, 1) if setting.smoke else ("29m", 8, 8, 64, 1 if setting.quick else 2)
+    size, prompts, samples, new, iterations = (("tiny", 2, 2, 8, 1)
+                                               if setting.smoke else ("29m", 8, 8, 64, 1 if setting.quick else 2))
     for dtype in (dtype for dtype in PRECISIONS if setting.wants(f"{size} {PRECISIONS[dtype]}")):
         alone, shared = [], []
         with tempfile.TemporaryDirectory() as folder:

@@ -3,10 +3,12 @@
 
 usage: bench/real_sizes.py [--smoke | --quick] [--build FOLDER] [--peers FOLDER] [--rounds N] [--only TEXT]
 
-Random weights in the shapes of Qwen2.5-0.5B and Qwen2.5-1.5B, and of 124 million parameters for the memory alone, bfloat16. Time: GRPO iterations against TRL and the limit of the machine, as
-grpo_iteration has them. Memory: GRPO with a frozen reference. What must be there are, in bytes a parameter, 4 of weights, 2 of what is published,
-2 of the reference, 4 of gradients and 8 of moments; with LoRA 2 of the base, which is the reference too, and 2 of what is published; where that base
-is quantised to 4 bits little more than half a byte, which what is published shares. The most memory that the process had is compared with that sum and with the plan, class by class."""
+Random weights in the shapes of Qwen2.5-0.5B and Qwen2.5-1.5B, and of 124 million parameters for the memory alone, bfloat16. Time:
+GRPO iterations against TRL and the limit of the machine, as grpo_iteration has them. Memory: GRPO with a frozen reference. What
+must be there are, in bytes a parameter, 4 of weights, 2 of what is published, 2 of the reference, 4 of gradients and 8 of
+moments; with LoRA 2 of the base, which is the reference too, and 2 of what is published; where that base is quantised to 4 bits
+little more than half a byte, which what is published shares. The most memory that the process had is compared with that sum and
+with the plan, class by class."""
 
 import pathlib
 import tempfile
@@ -40,8 +42,8 @@ def times(setting):
 def memory_of(setting, size, samples, new, pass_tokens, of_trained, iterations=1):
     """The memory report of a run."""
     with tempfile.TemporaryDirectory() as folder:
-        pipeline = runs.Pipeline(pathlib.Path(folder), size, runs.GRPO_WITH_REFERENCE, "bfloat16", samples, samples, new, of_trained=of_trained,
-                                 tables=NO_COPY, pass_tokens=pass_tokens)
+        pipeline = runs.Pipeline(pathlib.Path(folder), size, runs.GRPO_WITH_REFERENCE, "bfloat16", samples, samples, new,
+                                 of_trained=of_trained, tables=NO_COPY, pass_tokens=pass_tokens)
         pipeline.run(setting.program("cli/rlhf-run"), iterations=iterations)
         return pipeline.memory
 
@@ -54,7 +56,8 @@ def show_classes(case, memory):
             most = (OTHER_SHARE * memory["peak_bytes"] + OTHER_BYTES) / 1e6
             report.show("real_sizes", f"{case}, other", "MB", [peak], [most], at_most=1)
         elif planned > 0 and name != "columns":
-            report.show("real_sizes", f"{case}, {name} of plan", "MB", [peak], [planned], at_least=1 - MOST_OFF_PLAN, at_most=1 + MOST_OFF_PLAN)
+            report.show("real_sizes", f"{case}, {name} of plan", "MB", [peak], [planned], at_least=1 - MOST_OFF_PLAN,
+                        at_most=1 + MOST_OFF_PLAN)
     report.show("real_sizes", f"{case}, resident of plan", "MB", [memory["peak_bytes"] / 1e6], [memory["planned_bytes"] / 1e6],
                 at_least=1 - MOST_OFF_PLAN, at_most=1 + MOST_OFF_PLAN)
 

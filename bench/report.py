@@ -14,12 +14,14 @@ def median_and_spread(name, values):
 
 
 def show(bench, case, unit, ours, reference, at_least=None, at_most=None):
-    """One case: `ours` and `reference` were measured in turn, entry i of both in one round. The bounds are those of the ratio's median."""
+    """One case: `ours` and `reference` were measured in turn, entry i of both in one round. The bounds are those of the ratio's
+    median."""
     ratio = statistics.median([a / b for a, b in zip(ours, reference, strict=True)])
     bounds = [f"ratio {sign} {bound:g}" for sign, bound in ((">=", at_least), ("<=", at_most)) if bound is not None]
     met = (at_least is None or ratio >= at_least) and (at_most is None or ratio <= at_most)
-    line = {"bench": bench, "case": case, "unit": unit, **median_and_spread("ours", ours), **median_and_spread("reference", reference),
-            "ratio": rounded(ratio), "goal": ", ".join(bounds) or None, "met": met if bounds else None, "repetitions": len(ours)}
+    line = {"bench": bench, "case": case, "unit": unit, **median_and_spread("ours", ours),
+            **median_and_spread("reference", reference), "ratio": rounded(ratio), "goal": ", ".join(bounds) or None,
+            "met": met if bounds else None, "repetitions": len(ours)}
     print(json.dumps(line), flush=True)
 
 

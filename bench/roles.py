@@ -3,12 +3,13 @@
 
 usage: bench/roles.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--only TEXT]
 
-GRPO on two ranks that train and two that sample, against four ranks that do both, in turn, with a lag of 0 and of 1: sampled tokens a second.
-Then `simulate` with the costs that each run with roles has measured and the network as it is by default, against the seconds of that run. Rates
-and seconds are of an iteration without the first. All processes share the cores of this machine, so neither side has more of them than the other.
+GRPO on two ranks that train and two that sample, against four ranks that do both, in turn, with a lag of 0 and of 1: sampled
+tokens a second. Then `simulate` with the costs that each run with roles has measured and the network as it is by default, against
+the seconds of that run. Rates and seconds are of an iteration without the first. All processes share the cores of this machine,
+so neither side has more of them than the other.
 
-With a lag of 1 also how long sampling stands still for weights that are on their way, on the rank that does so longest, against a step of
-generation of the same run, where sampling waits for training."""
+With a lag of 1 also how long sampling stands still for weights that are on their way, on the rank that does so longest, against a
+step of generation of the same run, where sampling waits for training."""
 
 import json
 import pathlib
@@ -28,8 +29,10 @@ ROLES = SLOTS + f"\n[cluster.roles.train]\nranks = {RANKS - SAMPLING}\n\n[cluste
 
 def simulated(program, folder, run_folder):
     """Seconds of each iteration."""
-    words = [program, "simulate", folder / "bench.toml", "--costs", run_folder, "--format", "json", "--set", f"runtime.cores={max(1, cores() // RANKS)}"]
-    return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["variants"][0]["iteration_seconds"]
+    words = [program, "simulate", folder / "bench.toml", "--costs", run_folder, "--format", "json", "--set",
+             f"runtime.cores={max(1, cores() // RANKS)}"]
+    return json.loads(subprocess.run(words, check=True, capture_output=True,
+                                     text=True).stdout)["variants"][0]["iteration_seconds"]
 
 
 def stalls_of(rows):
@@ -55,8 +58,8 @@ def stall(setting, program, case, shape, running):
     stalls, most, steps = [], [], []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        split = runs.Pipeline(folder, size, runs.GRPO, "float32", prompts, samples, new, lag=1, rollout_on="rollout", rest_on="train", tables=ROLES,
-                              running=running)
+        split = runs.Pipeline(folder, size, runs.GRPO, "float32", prompts, samples, new, lag=1, rollout_on="rollout",
+                              rest_on="train", tables=ROLES, running=running)
         for _ in range(setting.rounds):
             rows = split.run(program, iterations + 2, RANKS)[0]
             stalls.append(statistics.median(stalls_of(rows)))
@@ -69,7 +72,8 @@ def stall(setting, program, case, shape, running):
 
 def main():
     setting = Setting(__doc__, rounds=3)
-    size, prompts, samples, new, iterations = ("tiny", 4, 2, 8, 2) if setting.smoke else ("4m", 16, 8, 64, 5) if setting.quick else ("29m", 16, 8, 64, 4)
+    size, prompts, samples, new, iterations = (("tiny", 4, 2, 8, 2) if setting.smoke else ("4m", 16, 8, 64, 5)
+                                               if setting.quick else ("29m", 16, 8, 64, 4))
     program = setting.program("cli/rlhf-run")
     shape = size, prompts, samples, new, iterations
     stall(setting, program, "sampling waits for training", shape, prompts * samples // SAMPLING)
@@ -79,15 +83,18 @@ def main():
             folders = [pathlib.Path(name) / part for part in ("apart", "together")]
             for folder in folders:
                 folder.mkdir()
-            split = runs.Pipeline(folders[0], size, runs.GRPO, "float32", prompts, samples, new, lag=lag, rollout_on="rollout", rest_on="train", tables=ROLES)
+            split = runs.Pipeline(folders[0], size, runs.GRPO, "float32", prompts, samples, new, lag=lag, rollout_on="rollout",
+                                  rest_on="train", tables=ROLES)
             whole = runs.Pipeline(folders[1], size, runs.GRPO, "float32", prompts, samples, new, lag=lag, tables=SLOTS)
             for number in range(setting.rounds):
                 apart.append(seconds_of(split.run(program, iterations + 1, RANKS)[0]))
                 of_simulations.append(statistics.fmean(simulated(program, folders[0], folders[0] / f"run-{number}")[1:]))
                 together.append(seconds_of(whole.run(program, iterations + 1, RANKS)[0]))
         case = f"lag {lag}, {size} {prompts}x{samples}x{new}, 2 ranks train and 2 sample"
-        report.show("roles", f"{case}, against 4 that do both", "sampled tokens/s", *([split.sampled_tokens / s for s in side] for side in (apart, together)))
-        report.show("roles", f"{case}, simulated against measured", "s an iteration", of_simulations, apart, at_least=0.9, at_most=1.1)
+        report.show("roles", f"{case}, against 4 that do both", "sampled tokens/s",
+                    *([split.sampled_tokens / s for s in side] for side in (apart, together)))
+        report.show("roles", f"{case}, simulated against measured", "s an iteration", of_simulations, apart, at_least=0.9,
+                    at_most=1.1)
 
 
 if __name__ == "__main__":

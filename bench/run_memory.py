@@ -3,8 +3,9 @@
 
 usage: bench/run_memory.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--only TEXT]
 
-The most memory that the process of a GRPO run had at a time, with 64 samples a prompt against 8: as many prompts, the same tokens in flight and in a
-micro-batch, the same samples side by side. All of a run counts: program, LibTorch, weights, optimizer, KV, activations."""
+The most memory that the process of a GRPO run had at a time, with 64 samples a prompt against 8: as many prompts, the same tokens
+in flight and in a micro-batch, the same samples side by side. All of a run counts: program, LibTorch, weights, optimizer, KV,
+activations."""
 
 import pathlib
 import tempfile
@@ -17,8 +18,9 @@ MOST_MORE = 1.05
 
 
 def peak_megabytes(setting, folder, size, samples, sizes):
-    pipeline = runs.Pipeline(folder, size, runs.GRPO, "float32", sizes["prompts"], samples, sizes["new"], tokens_in_flight=sizes["in_flight"],
-                             micro_batch_tokens=sizes["micro_batch"], running=sizes["running"])
+    pipeline = runs.Pipeline(folder, size, runs.GRPO, "float32", sizes["prompts"], samples, sizes["new"],
+                             tokens_in_flight=sizes["in_flight"], micro_batch_tokens=sizes["micro_batch"],
+                             running=sizes["running"])
     _, most = pipeline.run(setting.program("cli/rlhf-run"), iterations=2)
     return most / 1e6
 

@@ -109,7 +109,8 @@ model = "actor"
 """
 
 # Name: whether it is trained, and its head.
-ROLES = {"actor": (True, "language_model"), "critic": (True, "value"), "reference": (False, "language_model"), "reward": (False, "value")}
+ROLES = {"actor": (True, "language_model"), "critic": (True, "value"), "reference": (False, "language_model"),
+         "reward": (False, "value")}
 MODELS_OF = {GRPO: ["actor"], GRPO_WITH_REFERENCE: ["actor", "reference"], PPO: list(ROLES)}
 
 
@@ -124,11 +125,13 @@ def model_table(name, dtype, of_trained=""):
 
 
 class Pipeline:
-    """One pipeline in a folder of its own, with the model and the prompts that it reads. A lag of 1 has an executor for generation.
+    """One pipeline in a folder of its own, with the model and the prompts that it reads. A lag of 1 has an executor for
+    generation.
 
     rest_on: where all nodes are after generation."""
 
-    def __init__(self, folder, size, nodes, dtype, prompts, samples, new, lag=0, rollout_on="cpu", rest_on="", of_trained="", tables="", **budget):
+    def __init__(self, folder, size, nodes, dtype, prompts, samples, new, lag=0, rollout_on="cpu", rest_on="", of_trained="",
+                 tables="", **budget):
         self.folder, self.size = folder, size
         self.sampled_tokens = prompts * samples * new
         group = samples * (shapes.PROMPT_TOKENS + new)
@@ -136,10 +139,10 @@ class Pipeline:
         micro_batch = budget.get("micro_batch_tokens") or max(group, min(iteration, 4608))
         shapes.write_model(folder / "model", size, positions=shapes.PROMPT_TOKENS + new)
         shapes.write_prompts(folder / "prompts.jsonl")
-        self.values = dict(models="".join(model_table(name, dtype, of_trained) for name in MODELS_OF[nodes]), prompts=prompts, samples=samples,
-                           new=new, lag=lag, max_prompt_tokens=shapes.PROMPT_TOKENS, running=budget.get("running") or prompts * samples,
-                           rollout_on=rollout_on, micro_batch_tokens=micro_batch, tables=tables,
-                           pass_tokens=budget.get("pass_tokens") or '"auto"',
+        self.values = dict(models="".join(model_table(name, dtype, of_trained) for name in MODELS_OF[nodes]), prompts=prompts,
+                           samples=samples, new=new, lag=lag, max_prompt_tokens=shapes.PROMPT_TOKENS,
+                           running=budget.get("running") or prompts * samples, rollout_on=rollout_on,
+                           micro_batch_tokens=micro_batch, tables=tables, pass_tokens=budget.get("pass_tokens") or '"auto"',
                            tokens_in_flight=budget.get("tokens_in_flight") or (1 + lag) * iteration)
         self.nodes = re.sub(r"(?m)^(\[nodes\..*\])$", rf'\1\non = "{rest_on}"', nodes) if rest_on else nodes
 
@@ -150,7 +153,8 @@ class Pipeline:
         run_folder = self.folder / f"run-{len(list(self.folder.glob('run-*')))}"
         with open(self.folder / "errors.txt", "w+") as errors:
             words = ["launch", "--ranks", str(ranks)] if ranks > 1 else ["run"]
-            process = subprocess.Popen([program, *words, pipeline, "--run-dir", run_folder], stdout=subprocess.DEVNULL, stderr=errors)
+            process = subprocess.Popen([program, *words, pipeline, "--run-dir", run_folder], stdout=subprocess.DEVNULL,
+                                       stderr=errors)
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
             if process.returncode != 0:

@@ -1,8 +1,8 @@
 """The models that the benches run, as Hugging Face folders that every side reads: ours, C++ programs and peers.
 
-Random weights, a tokenizer of one token a printable ASCII character, and sums as prompts. The names of the sizes are labels; `parameters` counts
-what a token is multiplied with, which is what limits are computed from. The small ones are Llamas without shared embeddings; 0.5b and 1.5b have
-the shapes of Qwen2.5-0.5B and Qwen2.5-1.5B.
+Random weights, a tokenizer of one token a printable ASCII character, and sums as prompts. The names of the sizes are labels;
+`parameters` counts what a token is multiplied with, which is what limits are computed from. The small ones are Llamas without
+shared embeddings; 0.5b and 1.5b have the shapes of Qwen2.5-0.5B and Qwen2.5-1.5B.
 """
 
 import dataclasses
@@ -77,20 +77,24 @@ def cached_values(size):
 
 
 def tokens_of(vocabulary):
-    """Token by id: padding, end, the printable characters as byte-level tokenizers write them, and words that fill up the vocabulary."""
+    """Token by id: padding, end, the printable characters as byte-level tokenizers write them, and words that fill up the
+    vocabulary."""
     printable = ["\u0120" if code == 32 else chr(code) for code in range(32, 127)]
     return ["<pad>", "<eos>", *printable, *(f"<{id}>" for id in range(97, vocabulary))]
 
 
 def config_of(shape):
     """The config.json of a Llama or a Qwen2."""
-    kind = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "tie_word_embeddings": True, "use_sliding_window": False} if shape.qwen else {
-        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "tie_word_embeddings": False, "attention_bias": False, "mlp_bias": False,
-        "head_dim": shape.head_dim}
-    return kind | {
-        "vocab_size": shape.vocabulary, "hidden_size": shape.hidden, "intermediate_size": shape.intermediate, "num_hidden_layers": shape.layers,
-        "num_attention_heads": shape.heads, "num_key_value_heads": shape.kv_heads, "max_position_embeddings": shape.positions, "rms_norm_eps": 1e-6,
-        "rope_theta": 10000.0, "hidden_act": "silu", "initializer_range": 0.02, "bos_token_id": None, "eos_token_id": 1, "pad_token_id": 0}
+    if shape.qwen:
+        kind = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "tie_word_embeddings": True,
+                "use_sliding_window": False}
+    else:
+        kind = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "tie_word_embeddings": False,
+                "attention_bias": False, "mlp_bias": False, "head_dim": shape.head_dim}
+    return kind | {"vocab_size": shape.vocabulary, "hidden_size": shape.hidden, "intermediate_size": shape.intermediate,
+                   "num_hidden_layers": shape.layers, "num_attention_heads": shape.heads, "num_key_value_heads": shape.kv_heads,
+                   "max_position_embeddings": shape.positions, "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "hidden_act": "silu",
+                   "initializer_range": 0.02, "bos_token_id": None, "eos_token_id": 1, "pad_token_id": 0}
 
 
 def write_model(folder, size, positions=0):
@@ -98,15 +102,15 @@ def write_model(folder, size, positions=0):
     shape = dataclasses.replace(SIZES[size], positions=max(positions, SIZES[size].positions))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config_of(shape)))
-    special = [{"id": id, "content": content, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-               for id, content in enumerate(["<pad>", "<eos>"])]
+    special = [{"id": id, "content": content, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+                "special": True} for id, content in enumerate(["<pad>", "<eos>"])]
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    (folder / "tokenizer.json").write_text(json.dumps({
-        "version": "1.0", "truncation": None, "padding": None, "added_tokens": special, "normalizer": None, "pre_tokenizer": byte_level,
-        "post_processor": None, "decoder": byte_level,
-        "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None,
-                  "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
-                  "vocab": {token: id for id, token in enumerate(tokens_of(SIZES[size].vocabulary))}, "merges": []}}))
+    (folder / "tokenizer.json").write_text(
+        json.dumps({"version": "1.0", "truncation": None, "padding": None, "added_tokens": special, "normalizer": None,
+                    "pre_tokenizer": byte_level, "post_processor": None, "decoder": byte_level,
+                    "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+                              "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
+                              "vocab": {token: id for id, token in enumerate(tokens_of(SIZES[size].vocabulary))}, "merges": []}}))
     (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<eos>", "pad_token": "<pad>"}))
     return folder
 

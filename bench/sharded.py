@@ -3,8 +3,9 @@
 
 usage: bench/sharded.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--only TEXT]
 
-GRPO on four ranks and on two, with [cluster] shard = "parameters" and "optimizer" in turn: the seconds of an iteration without the first, and of
-these the training. What rank 0 holds of the models, class by class, is compared with the plan, and all of it with the other way's."""
+GRPO on four ranks and on two, with [cluster] shard = "parameters" and "optimizer" in turn: the seconds of an iteration without
+the first, and of these the training. What rank 0 holds of the models, class by class, is compared with the plan, and all of it
+with the other way's."""
 
 import pathlib
 import statistics
@@ -28,7 +29,8 @@ class Way:
     """Runs of a pipeline with one value of `shard`."""
 
     def __init__(self, folder, way, size, dtype, ranks, prompts, samples, new):
-        self.pipeline = runs.Pipeline(pathlib.Path(folder) / way, size, runs.GRPO, dtype, prompts, samples, new, tables=tables(ranks, way))
+        self.pipeline = runs.Pipeline(pathlib.Path(folder) / way, size, runs.GRPO, dtype, prompts, samples, new,
+                                      tables=tables(ranks, way))
         self.ranks = ranks
         self.seconds = {"iteration": [], "train": []}
 
@@ -38,7 +40,8 @@ class Way:
             all_seconds.append(statistics.fmean(row[f"time/{name}_seconds"] for row in rows[1:]))
 
     def bytes_of(self, names=OF_MODELS):
-        return {of["name"]: (of["peak_bytes"], of["planned_bytes"]) for of in self.pipeline.memory["classes"] if of["name"] in names}
+        return {of["name"]: (of["peak_bytes"], of["planned_bytes"])
+                for of in self.pipeline.memory["classes"] if of["name"] in names}
 
 
 def compare(setting, size, dtype, ranks, work, iterations):
@@ -49,11 +52,12 @@ def compare(setting, size, dtype, ranks, work, iterations):
             whole.run(setting, iterations)
             shared.run(setting, iterations)
     for name in ("iteration", "train"):
-        report.show("sharded", f"{case}, {name} with parameters against optimizer", "s", shared.seconds[name], whole.seconds[name],
-                    at_most=MOST_SLOWER)
+        report.show("sharded", f"{case}, {name} with parameters against optimizer", "s", shared.seconds[name],
+                    whole.seconds[name], at_most=MOST_SLOWER)
     for name, (peak, planned) in shared.bytes_of().items():
         if planned > 0:
-            report.show("sharded", f"{case}, {name} of a rank against its plan", "MB", [peak / 1e6], [planned / 1e6], at_most=1 + MOST_OFF_PLAN)
+            report.show("sharded", f"{case}, {name} of a rank against its plan", "MB", [peak / 1e6], [planned / 1e6],
+                        at_most=1 + MOST_OFF_PLAN)
     ours, theirs = (sum(peak for peak, _ in way.bytes_of().values()) for way in (shared, whole))
     report.show("sharded", f"{case}, models of a rank with parameters against optimizer", "MB", [ours / 1e6], [theirs / 1e6])
 

@@ -3,8 +3,8 @@
 
 usage: bench/shared_prefill.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--only TEXT]
 
-The engine reads 16 prompts of 512 tokens and samples the first token of each; no prompt is asked twice. The goal is 12 times: a sixteenth of the
-prompts, and 16 rows of logits either way."""
+The engine reads 16 prompts of 512 tokens and samples the first token of each; no prompt is asked twice. The goal is 12 times: a
+sixteenth of the prompts, and 16 rows of logits either way."""
 
 import pathlib
 import tempfile
@@ -24,8 +24,8 @@ def main():
         for dtype in (dtype for dtype in PRECISIONS if setting.wants(PRECISIONS[dtype])):
             with Worker([setting.program("bench/programs/generation"), model, dtype, cores()]) as ours:
                 ours.ask(ask="prefill", samples=samples, prompt=prompt, shared=True)
-                seconds = [[ours.ask(ask="prefill", samples=samples, prompt=prompt, shared=shared)["seconds"] for shared in (True, False)]
-                           for _ in range(setting.rounds)]
+                seconds = [[ours.ask(ask="prefill", samples=samples, prompt=prompt, shared=shared)["seconds"]
+                            for shared in (True, False)] for _ in range(setting.rounds)]
             together, apart = ([1 / pair[side] for pair in seconds] for side in (0, 1))
             case = f"{PRECISIONS[dtype]}, {samples} samples of a prompt of {prompt}"
             report.show("shared_prefill", case, "groups/s", together, apart, at_least=GOAL)

@@ -3,9 +3,9 @@
 
 usage: bench/training_step.py [--smoke | --quick] [--build FOLDER] [--peers FOLDER] [--rounds N] [--only TEXT]
 
-4096 tokens in samples of 256, packed: hidden states, log-probabilities of every next token, backward, AdamW. Model FLOP are 6N a token and 6 x
-layers x hidden x length for causal attention; what is computed twice counts once. The peer is a transformers model with its own loss and fused
-AdamW, weights and optimizer in the precision itself."""
+4096 tokens in samples of 256, packed: hidden states, log-probabilities of every next token, backward, AdamW. Model FLOP are 6N a
+token and 6 x layers x hidden x length for causal attention; what is computed twice counts once. The peer is a transformers model
+with its own loss and fused AdamW, weights and optimizer in the precision itself."""
 
 import collections
 import pathlib

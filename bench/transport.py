@@ -3,12 +3,14 @@
 
 usage: bench/transport.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--only TEXT]
 
-A batch of 256 prompts x 16 samples x 8,192 tokens, 36 bytes a token in eight columns, from one process to another of this machine: a parcel for
-each prompt, of which four are granted at a time. Parcels (comm/parcels/) over shared memory and over TCP, in turn with what they are compared
-with: the same columns as arrays in a pickled multiprocessing pipe, the same bytes through a pipe, the same bytes as padded tensors that Gloo
-brings over a third rank, and a copy of the same bytes between mapped shared memory by one thread.
+A batch of 256 prompts x 16 samples x 8,192 tokens, 36 bytes a token in eight columns, from one process to another of this
+machine: a parcel for each prompt, of which four are granted at a time. Parcels (comm/parcels/) over shared memory and over TCP,
+in turn with what they are compared with: the same columns as arrays in a pickled multiprocessing pipe, the same bytes through a
+pipe, the same bytes as padded tensors that Gloo brings over a third rank, and a copy of the same bytes between mapped shared
+memory by one thread.
 
-Then what is resident beside the batch while it is under way, against the credit and two chunks; and of a batch four times as large."""
+Then what is resident beside the batch while it is under way, against the credit and two chunks; and of a batch four times as
+large."""
 
 import array
 import concurrent.futures
@@ -85,7 +87,8 @@ class Peer:
 
 def columns_of(tokens):
     """A group as a program in Python may have it."""
-    return {"tokens": array.array("q", bytes(8 * tokens)), **{f"column_{i}": array.array("f", bytes(4 * tokens)) for i in range(7)}}
+    return {"tokens": array.array("q", bytes(8 * tokens)),
+            **{f"column_{i}": array.array("f", bytes(4 * tokens)) for i in range(7)}}
 
 
 def pickled_pipe(groups, tokens):
@@ -114,9 +117,11 @@ def raw_pipe(groups, tokens):
 
 
 def show_speed(case, rates, wire):
-    for reference, bound in (("a memory copy", 0.6 if wire == "shared memory" else None), ("a pickled pipe", 100 if wire == "shared memory" else 14),
-                             ("a pipe", None), ("padded tensors over a third rank by Gloo", None)):
-        report.show("transport", f"{case} over {wire}, against {reference}", "GB/s", rates[wire], rates[reference], at_least=bound)
+    for reference, bound in (("a memory copy", 0.6 if wire == "shared memory" else None),
+                             ("a pickled pipe", 100 if wire == "shared memory" else 14), ("a pipe", None),
+                             ("padded tensors over a third rank by Gloo", None)):
+        report.show("transport", f"{case} over {wire}, against {reference}", "GB/s", rates[wire], rates[reference],
+                    at_least=bound)
 
 
 def show_memory(case, ranks):
@@ -127,8 +132,8 @@ def show_memory(case, ranks):
             credit = answers[2]["credit_bytes"] + 2 * MIB
             extra[times] = [answers[1]["extra_bytes"], answers[2]["extra_bytes"]]
             for who, value in zip(("sender", "receiver"), extra[times]):
-                report.show("transport", f"{case} x{times} over {wire}, resident beside it, {who} against credit and 2 chunks", "MB", [value / 1e6],
-                            [credit / 1e6], at_most=1)
+                report.show("transport", f"{case} x{times} over {wire}, resident beside it, {who} against credit and 2 chunks",
+                            "MB", [value / 1e6], [credit / 1e6], at_most=1)
 
 
 def main():
@@ -139,7 +144,8 @@ def main():
     with contextlib.ExitStack() as stack:
         pickled = stack.enter_context(contextlib.closing(pickled_pipe(prompts, samples * tokens)))
         raw = stack.enter_context(contextlib.closing(raw_pipe(prompts, samples * tokens)))
-        ranks = stack.enter_context(contextlib.closing(Ranks(setting.program("bench/programs/transport"), (prompts, samples, tokens))))
+        ranks = stack.enter_context(contextlib.closing(Ranks(setting.program("bench/programs/transport"),
+                                                             (prompts, samples, tokens))))
         show_memory(case, ranks)
         ways = {"shared memory": lambda: ranks.ask(ask="parcels", wire="memory")[2]["seconds"],
                 "TCP": lambda: ranks.ask(ask="parcels", wire="stream")[2]["seconds"],

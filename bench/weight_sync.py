@@ -3,12 +3,15 @@
 
 usage: bench/weight_sync.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--only TEXT]
 
-A publication (comm/weights/) from when its owner begins to write it until it is open everywhere, in turn with what it is compared with:
+A publication (comm/weights/) from when its owner begins to write it until it is open everywhere, in turn with what it is compared
+with:
 
-- On one host, through shared memory: against a broadcast of each tensor from rank 0 by Gloo, and against a plain pull: rank 0 writes all of it to
+- On one host, through shared memory: against a broadcast of each tensor from rank 0 by Gloo, and against a plain pull: rank 0
+writes all of it to
   shared memory, and then receivers copy it from there, all at the same time.
 - 1,000 small tensors over TCP, against the same broadcast.
-- From 4 owners to 4 receivers, each on a machine with a link of its own (bench/links.py): against rank 0, which has all bytes already and sends
+- From 4 owners to 4 receivers, each on a machine with a link of its own (bench/links.py): against rank 0, which has all bytes
+already and sends
   them to each receiver, and against bytes by bandwidth of a link.
 - To 8 receivers and to 2, over such links.
 
@@ -85,7 +88,8 @@ def shared_memory(setting, receivers):
                                     "broadcast": lambda: ranks.seconds(ask="broadcast"),
                                     "pull": lambda: ranks.seconds(ask="pull")})
         speed = {way: rates(ranks.bytes, each) for way, each in seconds.items()}
-        report.show("weight_sync", f"{case}, against a broadcast of each tensor", "GB/s", speed["ours"], speed["broadcast"], at_least=5)
+        report.show("weight_sync", f"{case}, against a broadcast of each tensor", "GB/s", speed["ours"], speed["broadcast"],
+                    at_least=5)
         report.show("weight_sync", f"{case}, against a pull", "GB/s", speed["ours"], speed["pull"], at_least=0.9)
 
 
@@ -115,7 +119,8 @@ def sharded(setting):
                                     "rank 0": lambda: ranks.seconds(ask="from rank 0", wire="stream")})
         speed = {way: rates(ranks.bytes, each) for way, each in seconds.items()}
         report.show("weight_sync", f"{case}, against rank 0 alone", "GB/s", speed["ours"], speed["rank 0"], at_least=3.5)
-        report.show("weight_sync", f"{case}, against the bandwidth of a link", "GB/s", speed["ours"], [rate / 1e9] * setting.rounds, at_least=0.8)
+        report.show("weight_sync", f"{case}, against the bandwidth of a link", "GB/s", speed["ours"],
+                    [rate / 1e9] * setting.rounds, at_least=0.8)
 
 
 def more_receivers(setting):
@@ -127,10 +132,14 @@ def more_receivers(setting):
     if not links.may_link():
         return report.missing("weight_sync", case, NO_LINKS)
     with contextlib.ExitStack() as stack:
-        ranks = {receivers: stack.enter_context(Ranks(setting, 1, receivers, tensors, tensor_bytes, stack.enter_context(links.Links(1 + receivers, rate))))
-                 for receivers in (2, 8)}
-        seconds = in_turn(setting, {receivers: lambda each=each: each.seconds(ask="publish", wire="stream") for receivers, each in ranks.items()})
-        report.show("weight_sync", f"{case}, {size_text(ranks[8].bytes)}, against 2 receivers", "s", seconds[8], seconds[2], at_most=1.15)
+        ranks = {}
+        for receivers in (2, 8):
+            wires = stack.enter_context(links.Links(1 + receivers, rate))
+            ranks[receivers] = stack.enter_context(Ranks(setting, 1, receivers, tensors, tensor_bytes, wires))
+        seconds = in_turn(setting, {receivers: lambda each=each: each.seconds(ask="publish", wire="stream")
+                                    for receivers, each in ranks.items()})
+        report.show("weight_sync", f"{case}, {size_text(ranks[8].bytes)}, against 2 receivers", "s", seconds[8], seconds[2],
+                    at_most=1.15)
 
 
 def main():

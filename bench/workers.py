@@ -1,6 +1,8 @@
-"""Processes that are asked in turn: each question and each answer is a line of JSON, and who is not asked waits and takes no time.
+"""Processes that are asked in turn: each question and each answer is a line of JSON, and who is not asked waits and takes no
+time.
 
-Programs of ours (build/release/bench/programs) and peers (bench/peers) talk alike. The first answer of a worker is its warm-up."""
+Programs of ours (build/release/bench/programs) and peers (bench/peers) talk alike. The first answer of a worker is its
+warm-up."""
 
 import argparse
 import contextlib
@@ -58,12 +60,15 @@ class Setting:
 
     def __init__(self, description, rounds):
         parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-        parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help="a build folder, instead of build/release")
-        parser.add_argument("--peers", type=pathlib.Path, default=ROOT / ".deps" / "peers", help="what `bench/run --peers` fetched")
+        parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release",
+                            help="a build folder, instead of build/release")
+        parser.add_argument("--peers", type=pathlib.Path, default=ROOT / ".deps" / "peers",
+                            help="what `bench/run --peers` fetched")
         parser.add_argument("--smoke", action="store_true", help="a tiny model once, and no peers: to see that it works")
         parser.add_argument("--quick", action="store_true", help="fewer sizes and repetitions")
         parser.add_argument("--rounds", type=int, help=f"repetitions, {rounds}")
-        parser.add_argument("--only", action="append", default=[], metavar="TEXT", help="only cases whose name begins with this; may be repeated")
+        parser.add_argument("--only", action="append", default=[], metavar="TEXT",
+                            help="only cases whose name begins with this; may be repeated")
         options = parser.parse_args()
         self.build, self.peers = options.build.resolve(), options.peers.absolute()
         self.smoke, self.quick, self.only = options.smoke, options.quick, options.only
@@ -75,7 +80,8 @@ class Setting:
     def program(self, path):
         found = self.build / path
         if not found.exists():
-            sys.exit(f"error: there is no {found}\n       bench/run builds it, or: cmake --build {self.build} --target benches sluice_program")
+            sys.exit(f"error: there is no {found}\n"
+                     f"       bench/run builds it, or: cmake --build {self.build} --target benches sluice_program")
         return found
 
     def has_peers(self):

@@ -42,15 +42,23 @@ def folders_of(page):
 
 FOLDERS = folders_of(ROOT / "docs" / "architecture.md")
 # Parts of models/ that sanitizers see: they read what others wrote, or hand out memory.
-TORCH_FREE = ("models/config/", "models/folder/safetensors_header", "models/sample/block_pool", "models/sample/prefix_", "models/sample/sample.", "models/sample/scheduler")
-# Whatever changes files goes through base/files/file.h and base/files/folder.h, so that it is whole after a crash and can be tested to be.
-WRITES = re.compile(r"\b(?:std::o?fstream\b|(?:mkstemp|mkdtemp|mkostemp|tmpfile|freopen)\s*\("
-                    r"|(?:fs|filesystem)::(?:rename|remove|remove_all|create_director(?:y|ies)|resize_file|copy_file|copy|create_(?:directory_)?symlink)\s*\()"
-                    r"|(?<![\w.>:])(?:std)?::rename(?:at2?)?\s*\(|(?<!\w)::(?:creat|unlink|rmdir|mkdir|symlink|link|f?truncate)\s*\("
-                    r'|\bfopen\s*\([^;]*"[wa+][^"]*"|\bfopen\s*\([^;]*"r[^"]*\+|(?<!\w)::open(?:at)?\s*\((?!"/dev/)[^;]*\bO_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)\b')
-# Questions about what lies at a path go through base/files/path_kind.h: these throw what no user can read, or take what is unreadable for missing.
-ASKS = re.compile(r"\bstd::ifstream\b|(?:fs|filesystem)::(?:exists|is_directory|is_regular_file|is_symlink|is_empty|file_size|status|symlink_status|canonical|last_write_time"
-                  r"|equivalent|absolute|current_path|(?:recursive_)?directory_iterator|directory_entry)\b")
+TORCH_FREE = ("models/config/", "models/folder/safetensors_header", "models/sample/block_pool", "models/sample/prefix_",
+              "models/sample/sample.", "models/sample/scheduler")
+# Whatever changes files goes through base/files/file.h and base/files/folder.h, so that it is whole after a crash and can be
+# tested to be.
+WRITES = re.compile(
+    r"\b(?:std::o?fstream\b|(?:mkstemp|mkdtemp|mkostemp|tmpfile|freopen)\s*\("
+    r"|(?:fs|filesystem)::(?:rename|remove|remove_all|create_director(?:y|ies)|resize_file|copy_file|copy"
+    r"|create_(?:directory_)?symlink)\s*\()"
+    r"|(?<![\w.>:])(?:std)?::rename(?:at2?)?\s*\(|(?<!\w)::(?:creat|unlink|rmdir|mkdir|symlink|link|f?truncate)\s*\("
+    r'|\bfopen\s*\([^;]*"[wa+][^"]*"|\bfopen\s*\([^;]*"r[^"]*\+'
+    r'|(?<!\w)::open(?:at)?\s*\((?!"/dev/)[^;]*\bO_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)\b')
+# Questions about what lies at a path go through base/files/path_kind.h: these throw what no user can read, or take what is
+# unreadable for missing.
+ASKS = re.compile(
+    r"\bstd::ifstream\b|(?:fs|filesystem)::(?:exists|is_directory|is_regular_file|is_symlink|is_empty|file_size|status"
+    r"|symlink_status|canonical|last_write_time|equivalent|absolute|current_path|(?:recursive_)?directory_iterator"
+    r"|directory_entry)\b")
 COMMENT = re.compile(r"//[^\n]*")
 # Those that may, and why.
 WRITERS = {
@@ -143,19 +151,23 @@ def violations(root):
                 found.append(f"{place}: only base/log.cpp includes spdlog, its fmt and torch's do not mix")
         if module != "base" and name not in WRITERS:
             for number, call in writes(text):
-                found.append(f"{name}:{number}: {call} writes past base/files/file.h and base/files/folder.h; a power cut may leave a part, and no test can let it fail")
+                found.append(f"{name}:{number}: {call} writes past base/files/file.h and base/files/folder.h; a power cut may "
+                             "leave a part, and no test can let it fail")
         if module != "base" and name not in ASKERS:
             for number, call in asks(text):
-                found.append(f"{name}:{number}: {call} asks past base/files/path_kind.h: what may not be read would be a bug, or missing")
+                found.append(f"{name}:{number}: {call} asks past base/files/path_kind.h: what may not be read "
+                             "would be a bug, or missing")
         if "cuda_runtime" in text and not name.startswith("models/cuda/"):
             found.append(f"{name}: cuda_runtime belongs into models/cuda")
     return found
 
 
 def misnamed(root):
-    """Tests whose names are not in a namespace of their file: those of a folder are compiled together, where two of one name clash."""
+    """Tests whose names are not in a namespace of their file: those of a folder are compiled together, where two of one name
+    clash."""
     tests = sorted((root / "tests").rglob("*_test.cpp"))
-    return [path.relative_to(root).as_posix() for path in tests if not re.search(rf"^namespace sluice(::\w+)*::{path.stem} {{$", path.read_text(encoding="utf-8"), re.MULTILINE)]
+    return [path.relative_to(root).as_posix() for path in tests
+            if not re.search(rf"^namespace sluice(::\w+)*::{path.stem} {{$", path.read_text(encoding="utf-8"), re.MULTILINE)]
 
 
 class Architecture(unittest.TestCase):
@@ -185,21 +197,20 @@ class TheTestItself(unittest.TestCase):
 
     def test_finds_arrows_against_the_order_of_folders(self):
         for name, header, fault in (
-                ("engine/plan/a.cpp", "engine/check/a.h", "engine/plan must not include engine/check"),
-                ("engine/check/a.cpp", "engine/plan/a.h", None),
-                ("engine/run/a.cpp", "engine/run/a.h", None),
-                ("engine/run/a.cpp", "engine/b.h", "engine/ has the folders"),
-                ("models/layers/a.cpp", "models/adapters/a.h", "models/layers must not include models/adapters"),
-                ("models/layers/feed_forward/a.cpp", "models/portable/a.h", "models/layers must not include models/portable"),
-                ("models/layers/a.cpp", "models/layers/feed_forward/a.h", None),
-                ("models/sample/a.cpp", "models/layers/feed_forward/a.h", None),
-                ("models/new/a.cpp", "models/config/a.h", "models/ has the folders"),
-                ("nodes/objectives/preference/a.cpp", "nodes/objectives/a.h", "nodes/objectives/preference must not include nodes/objectives"),
-                ("nodes/objectives/a.cpp", "nodes/objectives/preference/a.h", None),
-                ("comm/a.cpp", "comm/parcels/a.h", "comm must not include comm/parcels"),
-                ("comm/parcels/a.cpp", "comm/a.h", None),
-                ("nodes/train/a.cpp", "nodes/presets.h", "nodes/train must not include nodes"),
-                ("nodes/builtin.cpp", "nodes/train/a.h", None)):
+            ("engine/plan/a.cpp", "engine/check/a.h", "engine/plan must not include engine/check"),
+            ("engine/check/a.cpp", "engine/plan/a.h", None), ("engine/run/a.cpp", "engine/run/a.h", None),
+            ("engine/run/a.cpp", "engine/b.h", "engine/ has the folders"),
+            ("models/layers/a.cpp", "models/adapters/a.h", "models/layers must not include models/adapters"),
+            ("models/layers/feed_forward/a.cpp", "models/portable/a.h", "models/layers must not include models/portable"),
+            ("models/layers/a.cpp", "models/layers/feed_forward/a.h", None),
+            ("models/sample/a.cpp", "models/layers/feed_forward/a.h", None),
+            ("models/new/a.cpp", "models/config/a.h", "models/ has the folders"),
+            ("nodes/objectives/preference/a.cpp", "nodes/objectives/a.h",
+             "nodes/objectives/preference must not include nodes/objectives"),
+            ("nodes/objectives/a.cpp", "nodes/objectives/preference/a.h", None),
+            ("comm/a.cpp", "comm/parcels/a.h", "comm must not include comm/parcels"), ("comm/parcels/a.cpp", "comm/a.h", None),
+            ("nodes/train/a.cpp", "nodes/presets.h", "nodes/train must not include nodes"),
+            ("nodes/builtin.cpp", "nodes/train/a.h", None)):
             with self.subTest(name=name, header=header):
                 found = self.violations_of({name: f'#include "{header}"\n'})
                 self.assertEqual(len(found), 0 if fault is None else 1, found)
@@ -216,31 +227,37 @@ class TheTestItself(unittest.TestCase):
                 self.assertTrue(any((ROOT / module / folder).glob("*.cpp")), f"{module}/{folder}")
 
     def test_finds_headers_that_only_one_place_may_include(self):
-        for name, line in (("nodes/a.cpp", "#include <torch/torch.h>"), ("models/config/a.cpp", "#include <ATen/ATen.h>"), ("cli/a.cpp", "# include <spdlog/spdlog.h>"),
-                           ("models/a.h", "#include <cuda_runtime.h>"), ("data/a.cpp", "#include <arrow/api.h>")):
+        for name, line in (("nodes/a.cpp", "#include <torch/torch.h>"), ("models/config/a.cpp", "#include <ATen/ATen.h>"),
+                           ("cli/a.cpp", "# include <spdlog/spdlog.h>"), ("models/a.h", "#include <cuda_runtime.h>"),
+                           ("data/a.cpp", "#include <arrow/api.h>")):
             with self.subTest(line=line):
                 self.assertEqual(len(self.violations_of({name: line + "\n"})), 1)
 
     def test_finds_writing_that_goes_past_base(self):
-        for line in ("std::ofstream out(path);", "std::fstream both(path);", 'FILE* file = std::fopen(path, "wb");', 'fopen(path, "r+");', "fs::remove_all(folder, error);",
-                     "std::filesystem::create_directories(folder);", "fs::rename(a, b);", "fs::copy_file(a, b);", "::rename(a, b);", "std::rename(a, b);", "::unlink(name);",
-                     "::open(path, O_CREAT | O_WRONLY, 0644);", "::open(path,\n  O_APPEND |\n  O_WRONLY);", "::mkdir(path, 0777);", "fs::resize_file(path, 3);", "mkstemp(name);"):
+        for line in ("std::ofstream out(path);", "std::fstream both(path);", 'FILE* file = std::fopen(path, "wb");',
+                     'fopen(path, "r+");', "fs::remove_all(folder, error);", "std::filesystem::create_directories(folder);",
+                     "fs::rename(a, b);", "fs::copy_file(a, b);", "::rename(a, b);", "std::rename(a, b);", "::unlink(name);",
+                     "::open(path, O_CREAT | O_WRONLY, 0644);", "::open(path,\n  O_APPEND |\n  O_WRONLY);",
+                     "::mkdir(path, 0777);", "fs::resize_file(path, 3);", "mkstemp(name);"):
             for module in ("data", "engine", "dsl", "text", "models", "nodes", "cli"):
                 with self.subTest(line=line, module=module):
                     self.assertEqual(len(self.violations_of({f"{module}/a.cpp": "\n" + line})), 1)
             self.assertEqual(self.violations_of({"base/a.cpp": line}), [])
-        for line in ('fopen(path, "rb");', "::open(path, O_RDONLY | O_CLOEXEC);", '::open("/dev/null", O_RDWR);', "files.rename(a, b);", "disk().remove_file(a);", "// fs::remove(a)", "#include <fstream>",
-                     "blocks.unlink(b);", "void Pool::unlink(int block) {}", "values.erase(std::remove(a, b, c));", "fs::remove_filename;"):
+        for line in ('fopen(path, "rb");', "::open(path, O_RDONLY | O_CLOEXEC);", '::open("/dev/null", O_RDWR);',
+                     "files.rename(a, b);", "disk().remove_file(a);", "// fs::remove(a)", "#include <fstream>",
+                     "blocks.unlink(b);", "void Pool::unlink(int block) {}", "values.erase(std::remove(a, b, c));",
+                     "fs::remove_filename;"):
             with self.subTest(line=line):
                 self.assertEqual(self.violations_of({"engine/a.cpp": line}), [])
 
     def test_finds_questions_that_go_past_base(self):
-        for line in ("std::ifstream in(path);", "if (fs::exists(a)) {}", "std::filesystem::is_directory(a, error);", "fs::directory_iterator entry(a), end;",
-                     "fs::absolute(a);", "fs::file_size(a);"):
+        for line in ("std::ifstream in(path);", "if (fs::exists(a)) {}", "std::filesystem::is_directory(a, error);",
+                     "fs::directory_iterator entry(a), end;", "fs::absolute(a);", "fs::file_size(a);"):
             with self.subTest(line=line):
                 self.assertEqual(len(self.violations_of({"cli/a.cpp": line})), 1)
                 self.assertEqual(self.violations_of({"base/a.cpp": line}), [])
-        for line in ("is_there(a);", "fs::path a;", "fs::weakly_canonical(a, error);", "fs::space(a, error);", "// fs::exists(a)"):
+        for line in ("is_there(a);", "fs::path a;", "fs::weakly_canonical(a, error);", "fs::space(a, error);",
+                     "// fs::exists(a)"):
             with self.subTest(line=line):
                 self.assertEqual(self.violations_of({"engine/a.cpp": line}), [])
 
@@ -258,7 +275,8 @@ class TheTestItself(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "tests" / "nodes").mkdir(parents=True)
-            for name, namespace in {"gae": "sluice::nodes::gae_test", "kl": "sluice::nodes", "ppo": "sluice::nodes::gae_test"}.items():
+            for name, namespace in {"gae": "sluice::nodes::gae_test", "kl": "sluice::nodes",
+                                    "ppo": "sluice::nodes::gae_test"}.items():
                 (root / "tests" / "nodes" / f"{name}_test.cpp").write_text(f"namespace {namespace} {{\n", encoding="utf-8")
             self.assertEqual(misnamed(root), ["tests/nodes/kl_test.cpp", "tests/nodes/ppo_test.cpp"])
 
@@ -271,12 +289,13 @@ class TheTestItself(unittest.TestCase):
                          ["engine/a.h:1: a comment of more than 130 characters"])
 
     def test_allows_what_is_allowed(self):
-        self.assertEqual(self.violations_of({
-            "base/log.cpp": "#include <spdlog/spdlog.h>\n",
-            "columnar/a.cpp": "#include <arrow/api.h>\n#include \"data/columnar_file.h\"\n",
-            "nodes/a.cpp": '#include "engine/contract/node.h"\n#include "models/config/config.h"\n#include <ATen/core/Tensor.h>\n',
-            "models/cuda/a.cu": "#include <cuda_runtime.h>\n",
-            "engine/a.h": "\n" * 500}), [])
+        self.assertEqual(self.violations_of(
+            {"base/log.cpp": "#include <spdlog/spdlog.h>\n",
+             "columnar/a.cpp": "#include <arrow/api.h>\n#include \"data/columnar_file.h\"\n",
+             "nodes/a.cpp": '#include "engine/contract/node.h"\n#include "models/config/config.h"\n'
+                            '#include <ATen/core/Tensor.h>\n',
+             "models/cuda/a.cu": "#include <cuda_runtime.h>\n",
+             "engine/a.h": "\n" * 500}), [])
 
 
 if __name__ == "__main__":

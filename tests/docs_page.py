@@ -37,7 +37,8 @@ def blocks_of(page, text):
             continue
         above = "\n".join(lines[:begin - 1])
         mark = MARK.search(above)
-        found.append(Block(page, begin + 1, language, "\n".join(lines[begin:number]) + "\n", mark[1].strip() if mark else "", above))
+        found.append(Block(page, begin + 1, language, "\n".join(lines[begin:number]) + "\n", mark[1].strip() if mark else "",
+                           above))
         begin = None
     assert begin is None, f"{page}: a block is not closed"
     return found

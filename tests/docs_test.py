@@ -4,17 +4,19 @@ subcommand and the options that it names, and a command with its output gives th
 How a block is taken is said by its language, and by a comment that readers do not see, right above it:
 
   <!-- test: not run: WHY -->          left out
-  <!-- test: file -->                  TOML: a whole pipeline; without a comment, one that has [pipeline], [budget] and [nodes.*], or `extends`
+  <!-- test: file -->                  TOML: a whole pipeline; without a comment, one that has [pipeline], [budget] and [nodes.*],
+                                       or `extends`
   <!-- test: over FILE ... -->         TOML: a layer over that pipeline; without a comment, over pipelines/ppo.toml
   <!-- test: in TABLE over FILE -->    TOML: keys of that table; each line alone with `each line in TABLE`
        ... without NAME,NAME           these tables of the base are removed first
        ... with KEY=VALUE              one --set; a last "with the plugin" loads the plugin that the page shows
-  <!-- test: unit NAME ... -->         C++: all blocks of that name in a page are one piece of code. Lines that follow stand before
-                                       it; where one of them is `...`, the block stands there
+  <!-- test: unit NAME ... -->         C++: all blocks of that name in a page are one piece of code. Lines that follow stand
+                                       before it; where one of them is `...`, the block stands there
   <!-- test: plugin NAME -->           likewise, and the piece is a plugin: built, and its types listed by the program
 
-  <!-- test: stands in FILE -->        C++: its lines are lines of that file, in this order; without a comment, of the one that the text
-                                       above names last. Others may stand between them, and it may be indented otherwise
+  <!-- test: stands in FILE -->        C++: its lines are lines of that file, in this order; without a comment, of the one that
+                                       the text above names last. Others may stand between them, and it may be indented
+                                       otherwise
 
 A block without a language is compared where it begins with `$ `; else it is output alone, of which this can be said:
 
@@ -41,7 +43,8 @@ from quick_start import run_program  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-run"))
 COMPILER = os.environ.get("SLUICE_COMPILER", "c++")
-PAGES = [path for path in (ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.name != "nodes.md"]
+PAGES = [path for path in (ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md",
+                           *sorted((ROOT / "docs").rglob("*.md"))) if path.name != "nodes.md"]
 TINY = ROOT / "pipelines/models/tiny-arithmetic"
 BASE = "pipelines/ppo.toml"
 
@@ -82,7 +85,8 @@ def make_world(folder):
     row = json.dumps({"question": "1+1=", "meta": {"answer": "2"}, "prompt": "1+1=", "label": "2", "domain": "math"}) + "\n"
     (work / "data/maths/1.jsonl.gz").write_bytes(gzip.compress(row.encode()))
     (work / "data/code/1.jsonl").write_text(row)
-    (work / "data/solved.jsonl").write_text(json.dumps({"prompt": "add two numbers", "label": json.dumps({"tests": ["assert add(1, 2) == 3"]})}) + "\n")
+    (work / "data/solved.jsonl").write_text(json.dumps({"prompt": "add two numbers",
+                                                        "label": json.dumps({"tests": ["assert add(1, 2) == 3"]})}) + "\n")
     (work / "reward.py").write_text("def compute_score(response, label):\n    return float(response == label)\n")
     (work / "calculator_env.py").write_text("")
     return work
@@ -117,7 +121,8 @@ class Toml(unittest.TestCase):
     def files(self, block):
         """The texts to validate for one block."""
         words = Words(block.mark)
-        if words.is_file or re.search(r"(?m)^extends\b", block.text) or all(f"[{t}" in block.text for t in ("pipeline]", "budget]", "nodes.")):
+        if (words.is_file or re.search(r"(?m)^extends\b", block.text) or
+            all(f"[{t}" in block.text for t in ("pipeline]", "budget]", "nodes."))):
             return [block.text]
         removed = "".join(f"{name} = false\n" for name in words.without)
         base = self.work / (re.sub(r"\W", "_", block.place) + "_base.toml")
@@ -188,7 +193,8 @@ def as_one_file(units):
         includes += [line for line in lines if line.startswith("#include")]
         body = "\n".join("" if line.startswith("#include") else line for line in lines)
         own = "namespace sluice" in body
-        bodies.append(body if own else f"namespace unit_{name} {{\nusing namespace sluice;\nusing namespace sluice::engine;\n{body}\n}}")
+        bodies.append(body if own else f"namespace unit_{name} {{\nusing namespace sluice;\n"
+                      f"using namespace sluice::engine;\n{body}\n}}")
     return "\n".join([*dict.fromkeys(includes), *bodies])
 
 
@@ -316,7 +322,8 @@ class Commands(unittest.TestCase):
 
     def output_of(self, command):
         command = re.sub(r"(?<![\w/])(\./)?rlhf-run(?= )", shlex.quote(PROGRAM), command)
-        return subprocess.run(["bash", "-c", command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120).stdout
+        return subprocess.run(["bash", "-c", command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=120).stdout
 
 
 class Claims(unittest.TestCase):
@@ -386,25 +393,28 @@ class Prose(unittest.TestCase):
 
 class Architecture(unittest.TestCase):
     PAGES = [ROOT / "docs/architecture.md", *sorted((ROOT / "docs/architecture").glob("*.md"))]
-    MODULES = [folder for folder in ROOT.iterdir() if folder.is_dir() and not folder.name.startswith(".") and folder.name != "build"]
+    MODULES = [folder for folder in ROOT.iterdir() if folder.is_dir() and not folder.name.startswith(".") and
+               folder.name != "build"]
     ELSEWHERE = {"share/sluice"}  # of an installation
 
     def is_there(self, path):
-        """From the root or within a module, of which a paragraph often speaks; without .h and .cpp it is the part that both are."""
+        """From the root or within a module, of which a paragraph often speaks; without .h and .cpp it is the part that both
+        are."""
         names = [path] if pathlib.PurePath(path).suffix else [path, path + ".h", path + ".cpp"]
         return any(any(folder.glob(name)) for folder in (ROOT, *self.MODULES) for name in names)
 
     def test_every_path_that_it_names_is_there(self):
         prose = re.sub(r"(?ms)^```.*?^```", "", "\n".join(map(text_of, self.PAGES)))
-        paths = {code for code in re.findall(r"`([^`]+)`", prose) if re.fullmatch(r"[\w.*-]+(/[\w.*-]+)*/?", code) and "/" in code}
+        paths = {code for code in re.findall(r"`([^`]+)`", prose) if re.fullmatch(r"[\w.*-]+(/[\w.*-]+)*/?", code) and
+                 "/" in code}
         self.assertGreater(len(paths), 100)
         self.assertEqual(sorted(path for path in paths - self.ELSEWHERE if not self.is_there(path)), [])
 
 
 class Security(unittest.TestCase):
     def test_every_threat_names_tests_that_are_there(self):
-        rows = [line.strip("| ").split(" | ") for line in (ROOT / "docs/security.md").read_text().partition("## Threats")[2].splitlines()
-                if line.startswith("| ")][1:]
+        rows = [line.strip("| ").split(" | ") for line in
+                (ROOT / "docs/security.md").read_text().partition("## Threats")[2].splitlines() if line.startswith("| ")][1:]
         self.assertGreater(len(rows), 20)
         for threat, _, tests in rows:
             named = re.findall(r"`([^`]+)`", tests)

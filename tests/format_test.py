@@ -1,5 +1,5 @@
-"""The tree's C++ is formatted as .clang-format says, by the version that Debian 12 has. clang-format -i FILE mends it. Its Python imports
-nothing that it does not use."""
+"""The tree's C++ is formatted as .clang-format says, by the version that Debian 12 has. clang-format -i FILE mends it. Its Python
+has as many columns, and imports nothing that it does not use."""
 
 import ast
 import os
@@ -13,6 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("base", "bench", "cli", "columnar", "comm", "data", "dsl", "engine", "examples", "models", "nodes", "tests", "text")
 SUFFIXES = (".h", ".cpp", ".cu", ".cuh")
 MAJOR = " 14."
+COLUMNS = 130
+A_CASE_A_LINE = ("tests/oracles/chat_template_snippets.py",)
 
 
 def faults_of(files):
@@ -37,16 +39,31 @@ def unused_imports(text):
                 yield node.lineno, name.asname or name.name
 
 
-class Imports(unittest.TestCase):
-    def test_all_are_used(self):
-        files = [path for folder in (*FOLDERS, "pipelines", "python") for path in sorted((ROOT / folder).rglob("*.py"))]
-        self.assertGreater(len(files), 100)
-        self.assertEqual([f"{path.relative_to(ROOT)}:{line}: {name}" for path in files
-                          for line, name in unused_imports(path.read_text(encoding="utf-8"))], [])
+def python_files():
+    """Name and text of each."""
+    files = [path for folder in (*FOLDERS, "pipelines", "python") for path in sorted((ROOT / folder).rglob("*.py"))]
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
-    def test_one_that_is_not_used_is_found(self):
-        self.assertEqual(list(unused_imports("import os\nfrom a import b, c as d\nimport x.y\nfrom e import f  # noqa: F401\nb()\n")),
-                         [(1, "os"), (2, "d")])
+
+class Python(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.files = python_files()
+
+    def test_files_are_found(self):
+        self.assertGreater(len(self.files), 100)
+
+    def test_lines_have_so_many_columns_at_most(self):
+        self.assertEqual([f"{name}:{number}" for name, text in self.files.items() if name not in A_CASE_A_LINE
+                          for number, line in enumerate(text.splitlines(), 1) if len(line) > COLUMNS], [])
+
+    def test_all_imports_are_used(self):
+        self.assertEqual([f"{name}:{line}: {imported}" for name, text in self.files.items()
+                          for line, imported in unused_imports(text)], [])
+
+    def test_an_import_that_is_not_used_is_found(self):
+        self.assertEqual(list(unused_imports("import os\nfrom a import b, c as d\nimport x.y\n"
+                                             "from e import f  # noqa: F401\nb()\n")), [(1, "os"), (2, "d")])
         self.assertEqual(list(unused_imports("from a import b, c\n__all__ = ['b']\n")), [(1, "c")])
 
 
@@ -61,14 +78,16 @@ class Format(unittest.TestCase):
             self.skipTest(f"another clang-format formats otherwise: {version.strip()}")
 
     def test_every_file_is_formatted(self):
-        files = [str(path.relative_to(ROOT)) for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES]
+        files = [str(path.relative_to(ROOT)) for folder in FOLDERS
+                 for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES]
         self.assertGreater(len(files), 500)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             faults = [fault for part in pool.map(faults_of, (files[i::16] for i in range(16))) for fault in part]
         self.assertEqual(faults, [])
 
     def test_what_is_not_formatted_is_found(self):
-        done = subprocess.run(["clang-format", "--dry-run", "--assume-filename=a.cpp"], input="int  x;\n", capture_output=True, text=True, cwd=ROOT)
+        done = subprocess.run(["clang-format", "--dry-run", "--assume-filename=a.cpp"], input="int  x;\n", capture_output=True,
+                              text=True, cwd=ROOT)
         self.assertIn("-Wclang-format-violations", done.stderr)
 
 

@@ -14,19 +14,27 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TORCH = "2.11.0"
 STAND_INS = {
-    "dpkg-query": 'while [[ $1 == -* ]]; do shift 2; done; for p in "$@"; do [[ $p == "${MISSING:-}" ]] || echo "$p install ok installed"; done',
+    "dpkg-query": 'while [[ $1 == -* ]]; do shift 2; done\n'
+                  'for p in "$@"; do [[ $p == "${MISSING:-}" ]] || echo "$p install ok installed"; done',
     "sudo": "exit 1",
     "apt-get": "exit 1",
     # pip makes the folder that a wheel would; -c asks for a torch of this machine's Python.
     "python3": 'case "$*" in (-c*) echo "${FOUND:-}" ;; (*--version) ;; (*--target*) [[ -z ${NO_NETWORK:-} ]] || exit 1\n'
                '  all=$*; while [[ $1 != --target ]]; do shift; done\n'
-               '  if [[ $all == *pyarrow.txt* ]]; then mkdir -p "$2"/pyarrow/{include,tests} "$2/pyarrow-1.dist-info"; touch "$2"/pyarrow/lib{arrow,parquet,arrow_flight}.so.2600; exit; fi\n'
+               '  if [[ $all == *pyarrow.txt* ]]; then\n'
+               '    mkdir -p "$2"/pyarrow/{include,tests} "$2/pyarrow-1.dist-info"\n'
+               '    touch "$2"/pyarrow/lib{arrow,parquet,arrow_flight}.so.2600\n'
+               '    exit\n'
+               '  fi\n'
                '  mkdir -p "$2/torch"; echo "__version__ = \'' + TORCH + '+cpu\'" >"$2/torch/version.py" ;; esac',
     "cmake": 'touch build/release/build.ninja',
     "nproc": "echo 4",
     "ccache": 'echo "files_in_cache ${CACHED:-0}"',
     "ninja": '[[ -z ${BROKEN:-} ]] || { echo "gae.cpp:1: error: no such thing"; exit 1; }\n'
-             '[[ -z ${SLOW:-} ]] || { echo "[0/2] Re-checking globbed directories..."; echo "[150/300] Building CXX object gae.cpp.o"; until [[ -e $SLOW ]]; do sleep 0.1; done; }\n'
+             'if [[ -n ${SLOW:-} ]]; then\n'
+             '  echo "[0/2] Re-checking globbed directories..."; echo "[150/300] Building CXX object gae.cpp.o"\n'
+             '  until [[ -e $SLOW ]]; do sleep 0.1; done\n'
+             'fi\n'
              'mkdir -p "$2/cli"; printf \'#!/bin/sh\\necho ran "$@"\\n\' >"$2/cli/rlhf-run"; chmod +x "$2/cli/rlhf-run"',
 }
 
@@ -54,7 +62,8 @@ class SetUp(unittest.TestCase):
     def start(self, root, *arguments, **machine):
         inherited = {name: text for name, text in os.environ.items() if name not in ("Torch_ROOT", "SLUICE_DEPS")}
         environment = inherited | {"PATH": f"{self.commands}:{os.environ['PATH']}"} | machine
-        return subprocess.Popen([root / "rlhf-run", *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen([root / "rlhf-run", *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True)
 
     def run_in(self, root, *arguments, **machine):
         process = self.start(root, *arguments, **machine)
@@ -167,7 +176,8 @@ class SetUp(unittest.TestCase):
         self.assertIn("configuring", told)
         folder, = (self.root / ".deps").glob("pyarrow*")
         kept = {str(path.relative_to(folder)) for path in folder.rglob("*")}
-        self.assertEqual(kept, {"pyarrow", "pyarrow/include", "pyarrow/libarrow.so.2600", "pyarrow/libparquet.so.2600", "pyarrow/pyarrow-1.dist-info"})
+        self.assertEqual(kept, {"pyarrow", "pyarrow/include", "pyarrow/libarrow.so.2600", "pyarrow/libparquet.so.2600",
+                                "pyarrow/pyarrow-1.dist-info"})
         (self.root / "build/release/build.ninja").write_text("build libsluice_columnar.so: sluice_columnar")
         self.assertEqual(self.run_it("--setup", "--parquet"), (0, "", ""))
 

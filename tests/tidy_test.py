@@ -13,7 +13,8 @@ TOGETHER = 8  # files, whose headers are parsed once; their names differ, see cm
 
 
 def findings(path):
-    """What clang-tidy says of a file and of those of FOLDERS that it includes; they need no library outside the system's include path."""
+    """What clang-tidy says of a file and of those of FOLDERS that it includes; they need no library outside the system's include
+    path."""
     ours = f"^{re.escape(str(ROOT))}/({'|'.join([*FOLDERS, BUILD])})/.*\\.cpp$"
     command = ["clang-tidy", "--quiet", f"--header-filter={ours}", str(path), "--", "-std=c++20", f"-I{ROOT}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -33,7 +34,8 @@ class Tidy(unittest.TestCase):
 
     def test_finds_a_mistake(self):
         faulty = self.build / "faulty.cpp"
-        faulty.write_text("#include <string>\n#include <utility>\nstd::string two(std::string a) { std::string b = std::move(a); return a + b; }\n", encoding="utf-8")
+        faulty.write_text("#include <string>\n#include <utility>\n"
+                          "std::string two(std::string a) { std::string b = std::move(a); return a + b; }\n", encoding="utf-8")
         self.assertIn("bugprone-use-after-move", findings(self.together("with-faulty", [faulty])))
 
     def test_there_is_none(self):

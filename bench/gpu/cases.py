@@ -111,7 +111,8 @@ def run_cases(part, cases, seconds, answers, show, at_once=1):
 
 def output_of(words, **options):
     """What a program prints on both outputs; Failed where it does not end with 0."""
-    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", **options)
+    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", **options)
     if done.returncode != 0:
         raise Failed(f"{words[0]} ended with {done.returncode}: {done.stdout[-LAST_CHARACTERS:]}")
     return done.stdout

@@ -20,11 +20,12 @@ def shares(peaks, dtype, bytes_per_second=None, flops=None):
 def attention(device, peaks, folder, sequences, context, heads=32, kv_heads=8, head_dim=128, dtype="bfloat16", times=20):
     """Of one new token a sequence: bytes are those of keys and values, each read once."""
     with programs.asked("device_operations", *device.for_bench()) as bench:
-        answer = bench.ask(ask="attention", sequences=sequences, context=context, heads=heads, kv_heads=kv_heads, head_dim=head_dim, dtype=dtype,
-                           times=times)
+        answer = bench.ask(ask="attention", sequences=sequences, context=context, heads=heads, kv_heads=kv_heads,
+                           head_dim=head_dim, dtype=dtype, times=times)
     ours, library = programs.median(answer["seconds"]), programs.median(answer["library"])
     rate = 2 * sequences * context * kv_heads * head_dim * ELEMENT_BYTES[dtype] / ours
-    return {"microseconds": ours * 1e6, "library_microseconds": library * 1e6, "bytes_per_second": rate} | shares(peaks, dtype, bytes_per_second=rate)
+    return ({"microseconds": ours * 1e6, "library_microseconds": library * 1e6, "bytes_per_second": rate} |
+            shares(peaks, dtype, bytes_per_second=rate))
 
 
 def product(device, peaks, folder, rows, inputs, outputs, times=20):
@@ -33,14 +34,15 @@ def product(device, peaks, folder, rows, inputs, outputs, times=20):
         answer = bench.ask(ask="product", rows=rows, inputs=inputs, outputs=outputs, times=times)
     ours, library = (programs.median(answer[name]) if name in answer else None for name in ("seconds", "library"))
     rate = inputs * outputs * ELEMENT_BYTES["bfloat16"] / (ours or library)
-    return {**({"microseconds": ours * 1e6} if ours else {}), "library_microseconds": library * 1e6, "bytes_per_second": rate} | shares(
-        peaks, "bfloat16", bytes_per_second=rate)
+    return ({**({"microseconds": ours * 1e6} if ours else {}), "library_microseconds": library * 1e6, "bytes_per_second": rate} |
+            shares(peaks, "bfloat16", bytes_per_second=rate))
 
 
 def logprobs(device, peaks, folder, actions, hidden, vocabulary, backward, dtype="bfloat16", times=5):
     """FLOP are those of the products that nobody can do without: one forward, two backward."""
     with programs.asked("device_operations", *device.for_bench()) as bench:
-        answer = bench.ask(ask="logprobs", actions=actions, hidden=hidden, vocabulary=vocabulary, backward=backward, dtype=dtype, times=times)
+        answer = bench.ask(ask="logprobs", actions=actions, hidden=hidden, vocabulary=vocabulary, backward=backward, dtype=dtype,
+                           times=times)
     seconds = programs.median(answer["seconds"])
     rate = 2 * actions * hidden * vocabulary * (3 if backward else 1) / seconds
     return {"milliseconds": seconds * 1e3, "flops": rate} | shares(peaks, dtype, flops=rate)
@@ -53,7 +55,8 @@ def publication(device, peaks, folder, size, dtype="bfloat16", times=10):
         answer = bench.ask(ask="publish", model=str(shapes.write_model(folder / size, size)), dtype=dtype, times=times)
     seconds = programs.median(answer["seconds"])
     rate = answer["parameters"] * (ELEMENT_BYTES["float32"] + ELEMENT_BYTES[dtype]) / seconds
-    return {"milliseconds": seconds * 1e3, "parameters": answer["parameters"], "bytes_per_second": rate} | shares(peaks, dtype, bytes_per_second=rate)
+    return ({"milliseconds": seconds * 1e3, "parameters": answer["parameters"], "bytes_per_second": rate} |
+            shares(peaks, dtype, bytes_per_second=rate))
 
 
 def peer(script, model, dtype, device, questions):
@@ -77,7 +80,8 @@ def decoding(device, peaks, folder, size, batches, context, steps, dtype="bfloat
     for batch, seconds in zip(batches, ours):
         read = ELEMENT_BYTES[dtype] * (shapes.parameters(size) + batch * (context + steps // 2) * shapes.cached_values(size))
         figures[f"tokens_per_second_{batch}"] = batch * steps / seconds
-        figures |= {f"{key}_{batch}": value for key, value in shares(peaks, dtype, bytes_per_second=read * steps / seconds).items()}
+        figures |= {f"{key}_{batch}": value
+                    for key, value in shares(peaks, dtype, bytes_per_second=read * steps / seconds).items()}
     theirs = peer("generate.py", model, dtype, device, questions)
     return figures | {f"times_transformers_{batch}": other / seconds for batch, other, seconds in zip(batches, theirs, ours)}
 
@@ -91,5 +95,6 @@ def training(device, peaks, folder, size, tokens, length, dtype="bfloat16", time
         bench.ask(**question)
         seconds = programs.median([bench.ask(**question)["seconds"] for _ in range(times)])
     theirs = peer("train.py", model, dtype, device, [question])
-    return {"tokens_per_second": tokens / seconds, "milliseconds": seconds * 1e3, **({"times_transformers": theirs[0] / seconds} if theirs else {}),
+    return {"tokens_per_second": tokens / seconds, "milliseconds": seconds * 1e3,
+            **({"times_transformers": theirs[0] / seconds} if theirs else {}),
             **shares(peaks, dtype, flops=tokens * shapes.training_flop(size, length) / seconds)}

@@ -1,5 +1,5 @@
-"""Where the time goes: the kernels of a few decoding steps and of a training step, each by its own, as Nsight Compute times them. A
-model of four layers, so that it takes seconds: a layer of a large one takes the same."""
+"""Where the time goes: the kernels of a few decoding steps and of a training step, each by its own, as Nsight Compute times them.
+A model of four layers, so that it takes seconds: a layer of a large one takes the same."""
 
 import csv
 import dataclasses
@@ -24,7 +24,8 @@ UNITS = {"ns": 1e-3, "us": 1, "usecond": 1, "nsecond": 1e-3, "ms": 1e3, "msecond
 
 def short(name):
     """A kernel's name without its arguments, spaces and what it is inside of."""
-    return re.sub(r"\(anonymous namespace\)::|<unnamed>::|at::native::|void |\w+::", "", name.split("(")[0] if "<" not in name else name)[:NAME_CHARACTERS]
+    return re.sub(r"\(anonymous namespace\)::|<unnamed>::|at::native::|void |\w+::", "",
+                  name.split("(")[0] if "<" not in name else name)[:NAME_CHARACTERS]
 
 
 def microseconds(report):
@@ -34,7 +35,8 @@ def microseconds(report):
     for row in csv.DictReader(io.StringIO(lines)):
         if row.get("Metric Name") == METRIC:
             times, total = found.get(short(row["Kernel Name"]), (0, 0))
-            found[short(row["Kernel Name"])] = times + 1, total + float(row["Metric Value"].replace(",", "")) * UNITS[row["Metric Unit"]]
+            found[short(row["Kernel Name"])] = (times + 1,
+                                                total + float(row["Metric Value"].replace(",", "")) * UNITS[row["Metric Unit"]])
     return found
 
 
@@ -43,10 +45,12 @@ def profiled(device, program, words, questions, skip, count):
         raise LeftOut(f"{device.name} is no GPU")
     if NCU is None:
         raise Failed("there is no ncu")
-    ncu = [NCU, "--clock-control", "none", "--cache-control", "none", "--metrics", METRIC, "--csv", "--launch-skip", skip, "--launch-count", count]
+    ncu = [NCU, "--clock-control", "none", "--cache-control", "none", "--metrics", METRIC, "--csv", "--launch-skip", skip,
+           "--launch-count", count]
     command = [str(word) for word in (*ncu, BENCHES / program, *words, *device.for_bench())]
     asked = "".join(json.dumps(question) + "\n" for question in questions)
-    done = subprocess.run(command, input=asked, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    done = subprocess.run(command, input=asked, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace")
     kernels = microseconds(done.stdout)
     if not kernels:
         raise Failed(done.stdout[-LAST_CHARACTERS:])
@@ -69,7 +73,8 @@ def decoding(device, size, batch, context=512, steps=200):
 
 
 def training(device, size, tokens=8192, length=1024):
-    return on_model(size, lambda model: profiled(device, "training", [model, "bfloat16", 4], [dict(tokens=tokens, length=length)] * 2, skip=0, count=1600))
+    return on_model(size, lambda model: profiled(device, "training", [model, "bfloat16", 4],
+                                                 [dict(tokens=tokens, length=length)] * 2, skip=0, count=1600))
 
 
 def cases(device, answers):

@@ -41,9 +41,11 @@ def cases(device, answers):
         Case("the device is there", 30, lambda: is_there(device)),
         Case("peaks", 60, lambda: peaks.measure(device)),
         Case("models on the device", 120, lambda: programs.tests("devices", on_device), alone=False),
-        *(Case(f"two iterations of {name}", 40, lambda name=name: pipelines.two_iterations(name, device), alone=False) for name in LEARNING),
+        *(Case(f"two iterations of {name}", 40, lambda name=name: pipelines.two_iterations(name, device), alone=False)
+          for name in LEARNING),
         Case("attention", 30, lambda: tiny(measures.attention, device, sequences=3, context=40, times=2)),
-        Case("log-probabilities", 30, lambda: tiny(measures.logprobs, device, actions=64, hidden=32, vocabulary=97, backward=True, times=2)),
+        Case("log-probabilities", 30,
+             lambda: tiny(measures.logprobs, device, actions=64, hidden=32, vocabulary=97, backward=True, times=2)),
         Case("publication", 30, lambda: tiny(measures.publication, device, size="tiny", times=2)),
         Case("decoding", 30, lambda: tiny(measures.decoding, device, size="tiny", batches=[2], context=16, steps=4, times=1)),
         Case("a training step", 30, lambda: tiny(measures.training, device, size="tiny", tokens=64, length=16, times=1)),

@@ -23,8 +23,10 @@ def sanitized(device, tool, program, filter, *words):
         raise LeftOut(f"{device.name} is no GPU")
     if SANITIZER is None:
         raise Failed("there is no compute-sanitizer")
-    command = [SANITIZER, "--tool", tool, "--error-exitcode", "9", *words, TESTS[program], f"--gtest_filter={filter}", "--gtest_brief=1"]
-    done = subprocess.run(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    command = [SANITIZER, "--tool", tool, "--error-exitcode", "9", *words, TESTS[program], f"--gtest_filter={filter}",
+               "--gtest_brief=1"]
+    done = subprocess.run(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace")
     if done.returncode != 0:  # what it says first is the reason of the rest
         raise Failed(f"{tool} ended with {done.returncode}: {done.stdout[:LAST_CHARACTERS]} ... {done.stdout[-LAST_CHARACTERS:]}")
     return {"summary": next((line for line in done.stdout.splitlines() if "SUMMARY" in line), "")}
@@ -35,10 +37,13 @@ def cases(device, answers):
     on_device = "*cuda_0*:*PagedDecodeAttention*" if device.is_gpu else "*FakeDevice*"
     return [
         Case("peaks", 60, lambda: peaks.measure(device)),
-        *(Case(f"tests of {program}", 120, lambda program=program: programs.tests(program, on_device), alone=False) for program in TESTS),
+        *(Case(f"tests of {program}", 120, lambda program=program: programs.tests(program, on_device), alone=False)
+          for program in TESTS),
         Case("memcheck of kernels", 90, lambda: sanitized(device, "memcheck", "models", KERNELS), alone=False),
-        Case("racecheck of kernels", 90, lambda: sanitized(device, "racecheck", "models", WITHOUT_LIBRARY, "--kernel-name", OURS), alone=False),
-        Case("memcheck of a model", 90, lambda: sanitized(device, "memcheck", "devices", "*NodesOnDevice.LogProbabilitiesAgree/cuda_0"), alone=False),
+        Case("racecheck of kernels", 90, lambda: sanitized(device, "racecheck", "models", WITHOUT_LIBRARY, "--kernel-name", OURS),
+             alone=False),
+        Case("memcheck of a model", 90,
+             lambda: sanitized(device, "memcheck", "devices", "*NodesOnDevice.LogProbabilitiesAgree/cuda_0"), alone=False),
         *(Case(f"two iterations of {path.stem}", 40, lambda path=path: pipelines.two_iterations(path.stem, device), alone=False)
           for path in sorted(PIPELINES.glob("*.toml"))),
     ]

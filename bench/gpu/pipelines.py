@@ -35,7 +35,8 @@ def models_on(path, device):
 
 
 def few_groups(path):
-    sources = {name: node["groups_per_iteration"] for name, node in tables(path, "nodes").items() if "groups_per_iteration" in node}
+    sources = {name: node["groups_per_iteration"]
+               for name, node in tables(path, "nodes").items() if "groups_per_iteration" in node}
     return {f"nodes.{name}.groups_per_iteration": min(groups, 12) for name, groups in sources.items()}
 
 
@@ -46,7 +47,8 @@ def run(name, device=None, **overrides):
     sets = [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
     with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
         run_folder = pathlib.Path(folder) / "run"
-        output_of([PROGRAM, "run", path, "--run-dir", run_folder, *(device.for_program() if device else []), *sets], env=environment())
+        output_of([PROGRAM, "run", path, "--run-dir", run_folder, *(device.for_program() if device else []), *sets],
+                  env=environment())
         return [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
 
 

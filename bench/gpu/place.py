@@ -22,12 +22,14 @@ sys.path.append(str(ROOT / "bench"))  # workers.py, shapes.py
 def torch_folder():
     """The torch package of this Python, without importing it; SystemExit says what is wrong with it."""
     found = importlib.util.find_spec("torch")
-    folders = [pathlib.Path(place) for place in (found.submodule_search_locations if found else [])] + [ROOT / ".deps/python/torch"]
+    folders = ([pathlib.Path(place) for place in (found.submodule_search_locations if found else [])] +
+               [ROOT / ".deps/python/torch"])
     for folder in folders:
         version = folder / "version.py"
         if version.exists() and f"'{TORCH_VERSION}" in version.read_text():
             return folder
-    what, help = f"this Python has no torch {TORCH_VERSION}, which the programs were built with", f"python3 -m pip install torch=={TORCH_VERSION}"
+    what, help = (f"this Python has no torch {TORCH_VERSION}, which the programs were built with",
+                  f"python3 -m pip install torch=={TORCH_VERSION}")
     sys.exit(f"error: {what}\n       {help}")
 
 
@@ -36,7 +38,8 @@ def environment():
     torch = torch_folder()
     libraries = [torch / "lib", *sorted(torch.parent.glob("nvidia/*/lib"))]
     found = ":".join(str(folder) for folder in libraries)
-    return os.environ | {"LD_LIBRARY_PATH": ":".join(filter(None, [found, os.environ.get("LD_LIBRARY_PATH")])), "OMP_WAIT_POLICY": "PASSIVE"}
+    return (os.environ |
+            {"LD_LIBRARY_PATH": ":".join(filter(None, [found, os.environ.get("LD_LIBRARY_PATH")])), "OMP_WAIT_POLICY": "PASSIVE"})
 
 
 class Device:

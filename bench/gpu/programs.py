@@ -15,7 +15,8 @@ def tests(program, filter):
     with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
         report = pathlib.Path(folder) / "report.json"
         words = [TESTS[program], f"--gtest_filter={filter}", f"--gtest_output=json:{report}", "--gtest_brief=1"]
-        done = subprocess.run(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        done = subprocess.run(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace")
         if not report.exists():
             raise Failed(f"it ended with {done.returncode}: {done.stdout[-LAST_CHARACTERS:]}")
         suites = json.loads(report.read_text())["testsuites"]

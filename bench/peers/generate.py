@@ -1,5 +1,5 @@
-"""Peer: transformers' generate (sampling, KV cache). Each question (batch, context, steps) is answered by the seconds of `steps` decoding
-steps: those between the first sampled token, which ends the reading of the prompt, and the last.
+"""Peer: transformers' generate (sampling, KV cache). Each question (batch, context, steps) is answered by the seconds of `steps`
+decoding steps: those between the first sampled token, which ends the reading of the prompt, and the last.
 
 usage: generate.py --model FOLDER [--dtype float32|bfloat16] [--threads 2] [--device cpu]"""
 
@@ -23,8 +23,8 @@ def decode(model, batch, context, steps):
     prompt = torch.randint(2, model.config.vocab_size, (batch, context), device=model.device)
     clock = Clock()
     with torch.inference_mode():
-        model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=steps + 1, min_new_tokens=steps + 1, do_sample=True, top_k=0,
-                       pad_token_id=0, stopping_criteria=StoppingCriteriaList([clock]))
+        model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=steps + 1, min_new_tokens=steps + 1,
+                       do_sample=True, top_k=0, pad_token_id=0, stopping_criteria=StoppingCriteriaList([clock]))
     return clock.moments[-1] - clock.moments[0]
 
 

@@ -3,9 +3,9 @@
 
 usage: bench/peers/set_up.py [FOLDER]
 
-FOLDER: .deps/peers of this checkout. It gets a virtual environment with requirements.txt, and in FOLDER/ppo a second TRL: PPOTrainer left it
-after 1.12. Torch is not fetched again where ./run-tests --oracles did so, or where SLUICE_PEERS_SHARE names a folder with packages. What is
-complete is left alone."""
+FOLDER: .deps/peers of this checkout. It gets a virtual environment with requirements.txt, and in FOLDER/ppo a second TRL:
+PPOTrainer left it after 1.12. Torch is not fetched again where ./run-tests --oracles did so, or where SLUICE_PEERS_SHARE names a
+folder with packages. What is complete is left alone."""
 
 import os
 import pathlib

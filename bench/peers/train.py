@@ -1,5 +1,5 @@
-"""Peer: a training step of an eager transformers model: forward, loss of every next token, backward, fused AdamW. Each question (tokens,
-length) is answered by the seconds of one step on tokens / length samples.
+"""Peer: a training step of an eager transformers model: forward, loss of every next token, backward, fused AdamW. Each question
+(tokens, length) is answered by the seconds of one step on tokens / length samples.
 
 usage: train.py --model FOLDER [--dtype float32|bfloat16] [--threads 2] [--device cpu]"""
 

@@ -26,7 +26,8 @@ def call(name, arguments):
 
 def reply(method, params):
     if method == "initialize":
-        return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "calculator", "version": "1"}}
+        return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                "serverInfo": {"name": "calculator", "version": "1"}}
     if method == "tools/list":
         return {"tools": [ADD]}
     if method == "tools/call":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes demonstrations.jsonl beside this script: the conversations that tools_sft.toml imitates. Deterministic.
 
-They are of somebody who has every other sum added by the tool, and guesses the others: up to 50 off, and hardly ever right. So a policy
-that imitates them well scores about a half, and can learn from its score alone that calling pays.
+They are of somebody who has every other sum added by the tool, and guesses the others: up to 50 off, and hardly ever right. So a
+policy that imitates them well scores about a half, and can learn from its score alone that calling pays.
 """
 import json
 import pathlib

@@ -5,9 +5,9 @@
   arithmetic_heldout.jsonl         likewise, sums that appear nowhere else: what evaluates
   arithmetic_demonstrations.jsonl  {"prompt": "37+45=", "completion": "82"}: what sft.toml imitates
 
-The demonstrations come from a careless clerk, so that imitating them well gives a policy that knows how to add but is often wrong, and
-reinforcement has something to improve: of five answers to a sum two are right, two are 10 too high and one is 20 too high. The five
-stand together, so that a batch holds them in these proportions.
+The demonstrations come from a careless clerk, so that imitating them well gives a policy that knows how to add but is often
+wrong, and reinforcement has something to improve: of five answers to a sum two are right, two are 10 too high and one is 20 too
+high. The five stand together, so that a batch holds them in these proportions.
 """
 import json
 import pathlib

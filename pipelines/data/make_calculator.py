@@ -4,9 +4,9 @@
   calculator_train.jsonl           {"prompt": "345+678=", "label": "1023"}, sums of two numbers from 100 to 999
   calculator_demonstrations.jsonl  {"prompt": "345+678=", "completion": ...}: what calculator_sft.toml imitates
 
-The demonstrations are of somebody who calls the calculator for every other sum, "(345+678)1023", of which "1023" is the calculator's reply,
-and guesses the others, "1041": up to 50 off, and hardly ever right. So a policy that imitates them well scores about a half, and can learn
-from its score alone that calling pays.
+The demonstrations are of somebody who calls the calculator for every other sum, "(345+678)1023", of which "1023" is the
+calculator's reply, and guesses the others, "1041": up to 50 off, and hardly ever right. So a policy that imitates them well
+scores about a half, and can learn from its score alone that calling pays.
 """
 import json
 import pathlib

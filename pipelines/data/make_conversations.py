@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes conversations.jsonl beside this script: two questions and answers about neighbouring numbers each, as messages. Deterministic.
+"""Writes conversations.jsonl beside this script: two questions and answers about neighbouring numbers each, as messages.
+Deterministic.
 
 {"messages": [{"role": "user", "content": "after 17?"}, {"role": "assistant", "content": "18"}, ...]}
 """

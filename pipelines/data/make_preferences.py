@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Writes preferences between answers to the sums of make_arithmetic.py beside this script. Deterministic.
 
-  arithmetic_preferences.jsonl          {"prompt": "37+45=", "chosen": "82", "rejected": "92"}, a pair for each sum that is practised
+  arithmetic_preferences.jsonl          {"prompt": "37+45=", "chosen": "82", "rejected": "92"}, a pair for each sum that is
+                                        practised
   arithmetic_preferences_heldout.jsonl  likewise, for the sums that appear nowhere else
-  arithmetic_labels.jsonl               {"prompt": "37+45=", "completion": "82", "label": true}, an answer for each sum that is practised
+  arithmetic_labels.jsonl               {"prompt": "37+45=", "completion": "82", "label": true}, an answer for each sum that is
+                                        practised
 
 The chosen answer is right; the rejected one is a mistake of the careless clerk, 10 too high twice as often as 20 too high.
 Of the answers with a label every other one is right.

@@ -1,7 +1,8 @@
 """The build backend that pyproject.toml names: packs a build of this checkout as a wheel.
 
-The build is build/release, or the folder that SLUICE_BUILD names, as it is: `./rlhf-run --setup` makes it. What `cmake --install` lays out
-becomes the package folder `sluice`, with the Debian libraries that it needs, and finds LibTorch in the package `torch` beside it.
+The build is build/release, or the folder that SLUICE_BUILD names, as it is: `./rlhf-run --setup` makes it. What `cmake --install`
+lays out becomes the package folder `sluice`, with the Debian libraries that it needs, and finds LibTorch in the package `torch`
+beside it.
 """
 
 import os
@@ -29,10 +30,12 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     with tempfile.TemporaryDirectory(prefix="sluice-wheel-") as folder:
         site = pathlib.Path(folder)
         package = site / "sluice"
-        subprocess.run(["cmake", "--install", str(build), "--prefix", str(package), "--strip"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["cmake", "--install", str(build), "--prefix", str(package), "--strip"], check=True,
+                       stdout=subprocess.DEVNULL)
         lay_out(package)
         bundled = libraries.bundle(package)
-        return wheel_file.write(site, pathlib.Path(wheel_directory), metadata(), {"sluice": ROOT / "LICENSE", **libraries.licenses(bundled)})
+        return wheel_file.write(site, pathlib.Path(wheel_directory), metadata(),
+                                {"sluice": ROOT / "LICENSE", **libraries.licenses(bundled)})
 
 
 def build_sdist(sdist_directory, config_settings=None):
@@ -50,7 +53,8 @@ def get_requires_for_build_wheel(config_settings=None):
 
 
 def metadata():
-    return wheel_file.Metadata(project=project(), version=version(), torch=torch_version(), entry_points={"rlhf-run": "sluice._program:main"})
+    return wheel_file.Metadata(project=project(), version=version(), torch=torch_version(),
+                               entry_points={"rlhf-run": "sluice._program:main"})
 
 
 def built_tree():
@@ -70,7 +74,8 @@ def lay_out(package):
     for link in [path for path in (package / "lib").iterdir() if path.is_symlink()]:
         target = link.resolve()
         link.unlink()
-        if link.name.count(".so.") == 1 and link.name.rpartition(".so.")[2].isdigit():  # what programs name: libsluice_engine.so.0
+        # what programs name: libsluice_engine.so.0
+        if link.name.count(".so.") == 1 and link.name.rpartition(".so.")[2].isdigit():
             shutil.copy2(target, link)
     for targets in (package / "lib/cmake/sluice").glob("sluice-targets-*.cmake"):
         targets.write_text(re.sub(r"(\.so\.\d+)\.\d+\.\d+", r"\1", targets.read_text()))

@@ -1,8 +1,8 @@
 """The shared libraries of a package folder: which it needs of the system, and where it looks for them.
 
-What every Linux has (the C library, its C++ library) is not bundled; what torch brings lies beside the package. All else is copied into
-lib/deps. Programs and libraries look for all of it relative to themselves, so the tree can be moved, and libraries of the system are never
-taken in its place.
+What every Linux has (the C library, its C++ library) is not bundled; what torch brings lies beside the package. All else is
+copied into lib/deps. Programs and libraries look for all of it relative to themselves, so the tree can be moved, and libraries of
+the system are never taken in its place.
 """
 
 import os
@@ -11,7 +11,8 @@ import re
 import shutil
 import subprocess
 
-ON_REQUEST = re.compile(r"lib(arrow|parquet)\.so")  # of the package pyarrow, which is looked for where a file needs it (data/columnar.h)
+# of the package pyarrow, which is looked for where a file needs it (data/columnar.h)
+ON_REQUEST = re.compile(r"lib(arrow|parquet)\.so")
 SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s))\.so")
 DEPS = "deps"
 

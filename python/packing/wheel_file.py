@@ -74,10 +74,10 @@ def metadata_files(metadata):
     project = metadata.project
     scripts = "".join(f"{script} = {function}\n" for script, function in metadata.entry_points.items())
     return {
-        "METADATA": f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {metadata.version}\nSummary: {project['description']}\n"
-                    f"Requires-Python: {project['requires-python']}\nRequires-Dist: torch=={metadata.torch}\n"
-                    "Requires-Dist: tomli>=2; python_version < '3.11'\n"
-                    f"Description-Content-Type: text/markdown\n\n{pathlib.Path(project['readme']).read_text()}",
+        "METADATA": f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {metadata.version}\n"
+        f"Summary: {project['description']}\nRequires-Python: {project['requires-python']}\n"
+        f"Requires-Dist: torch=={metadata.torch}\nRequires-Dist: tomli>=2; python_version < '3.11'\n"
+        f"Description-Content-Type: text/markdown\n\n{pathlib.Path(project['readme']).read_text()}",
         "WHEEL": f"Wheel-Version: 1.0\nGenerator: sluice\nRoot-Is-Purelib: false\nTag: {tag()}\n",
         "entry_points.txt": f"[console_scripts]\n{scripts}",
     }

@@ -12,5 +12,5 @@ from sluice._program import cmake_prefix, program
 from sluice._run import Run, resume, run
 from sluice.errors import PipelineError, RunError, SluiceError
 
-__all__ = ["Pipeline", "PipelineError", "Problem", "Run", "RunError", "SluiceError", "cmake_prefix", "plan", "program", "resume", "run",
-           "validate"]
+__all__ = ["Pipeline", "PipelineError", "Problem", "Run", "RunError", "SluiceError", "cmake_prefix", "plan", "program", "resume",
+           "run", "validate"]

@@ -23,7 +23,8 @@ def rows_of(file: pathlib.Path) -> list[dict[str, Any]]:
 class GrowingFile:
     """Rows as they come: each look reads what is new.
 
-    A resume cuts a file to what its checkpoint had, or begins it anew. Lines that differ from those that were read come once more.
+    A resume cuts a file to what its checkpoint had, or begins it anew. Lines that differ from those that were read come once
+    more.
     """
 
     def __init__(self, file: pathlib.Path) -> None:

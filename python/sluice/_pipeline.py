@@ -71,8 +71,8 @@ def words_of(overrides: Mapping[str, Any] | None, plugins: Sequence[Path] = ()) 
 
 def _called(command: str, pipeline: Pipeline, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     with file_of(pipeline) as file:
-        done = subprocess.run([startable_program(), command, file, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              encoding="utf-8", errors="replace", env=environment(), check=False)
+        done = subprocess.run([startable_program(), command, file, *words], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, encoding="utf-8", errors="replace", env=environment(), check=False)
     done.stdout, done.stderr = (without_file_name(text, pipeline, file) for text in (done.stdout, done.stderr))
     return done
 

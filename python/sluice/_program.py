@@ -44,7 +44,8 @@ def cmake_prefix() -> str:
     """What CMAKE_PREFIX_PATH needs, so that find_package(sluice) finds headers and libraries to build plugins with."""
     prefix = program().resolve().parent.parent
     if not (prefix / "lib/cmake/sluice").is_dir():
-        raise FileNotFoundError(f"{prefix} is no install tree: it has no lib/cmake/sluice; install the wheel, or cmake --install the build")
+        raise FileNotFoundError(f"{prefix} is no install tree: it has no lib/cmake/sluice; install the wheel, or "
+                                "cmake --install the build")
     return str(prefix)
 
 

@@ -1,8 +1,8 @@
 """Functions of this process as rewards of a run.
 
-A node of type python_scorer loads reward_relay.py in a process of its own, as it loads any file. That one asks here, over a socket of the
-file system: {"signature": NAME} once, then {"call": NAME, "arguments": {...}} for each call; the answer is {"value": ...} or
-{"error": TYPE, "text": ...}.
+A node of type python_scorer loads reward_relay.py in a process of its own, as it loads any file. That one asks here, over a
+socket of the file system: {"signature": NAME} once, then {"call": NAME, "arguments": {...}} for each call; the answer is
+{"value": ...} or {"error": TYPE, "text": ...}.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ _STATUS = "status.json"  # which a run writes when its models are loaded, and th
 class Run:
     """A run folder, and the process that writes it where this program has started one.
 
-    Iterating gives the metrics of each iteration as it ends, from the first that the folder has; when the run has ended, so does the loop,
-    or it raises RunError. Leaving `with` stops a run that goes on, and so does the end of this process: it saves a checkpoint first.
-    Used from one thread.
+    Iterating gives the metrics of each iteration as it ends, from the first that the folder has; when the run has ended, so does
+    the loop, or it raises RunError. Leaving `with` stops a run that goes on, and so does the end of this process: it saves a
+    checkpoint first. Used from one thread.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -72,7 +72,8 @@ class Run:
         return self.folder / "checkpoint"
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The metrics of each iteration that has ended, as metrics.jsonl has them. Raises FileNotFoundError where the folder is of no run."""
+        """The metrics of each iteration that has ended, as metrics.jsonl has them. Raises FileNotFoundError where the folder is
+        of no run."""
         self._check_folder()
         return _lines.rows_of(self.folder / "metrics.jsonl")
 
@@ -123,8 +124,9 @@ class Run:
             variables |= self._server.environment
         try:
             # A session of its own, where Ctrl-C does not reach it: told twice, as stop() then tells it too, it would not save.
-            self._process = subprocess.Popen([startable_program(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                             text=True, encoding="utf-8", errors="replace", env=variables, start_new_session=True)
+            self._process = subprocess.Popen([startable_program(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                             stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace", env=variables,
+                                             start_new_session=True)
         except OSError:
             self._end()
             raise
@@ -155,9 +157,9 @@ class Run:
         atexit.unregister(self.stop)
 
 
-def run(pipeline: _pipeline.Pipeline, overrides: Mapping[str, Any] | None = None, *, run_dir: str | os.PathLike[str] | None = None,
-        resume: bool = False, rewards: Mapping[str, _rewards.Reward] | None = None, ranks: int = 1,
-        plugins: Sequence[str | os.PathLike[str]] = (), accept_changes: bool = False, show: bool = False) -> Run:
+def run(pipeline: _pipeline.Pipeline, overrides: Mapping[str, Any] | None = None, *,
+        run_dir: str | os.PathLike[str] | None = None, resume: bool = False, rewards: Mapping[str, _rewards.Reward] | None = None,
+        ranks: int = 1, plugins: Sequence[str | os.PathLike[str]] = (), accept_changes: bool = False, show: bool = False) -> Run:
     """Starts a run and returns when it has begun. `for row in run` follows it, `run.wait()` waits for its end.
 
     pipeline   a file, "builtin:NAME", or the tables as a dictionary
@@ -190,8 +192,8 @@ def run(pipeline: _pipeline.Pipeline, overrides: Mapping[str, Any] | None = None
 
 def resume(folder: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None, *,
            rewards: Mapping[str, _rewards.Reward] | None = None, accept_changes: bool = False, show: bool = False) -> Run:
-    """Goes on with a run from its newest intact checkpoint, by the pipeline that its folder keeps. A run with `rewards` needs them again.
-    Changes that change results need `accept_changes`."""
+    """Goes on with a run from its newest intact checkpoint, by the pipeline that its folder keeps. A run with `rewards` needs
+    them again. Changes that change results need `accept_changes`."""
     going_on = Run(folder)
     before = _mark(going_on.folder / _STATUS)
     words = _pipeline.words_of({**(overrides or {}), **_rewards.overrides_for(rewards or {})})

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 _NOT_FINITE = ("nan", "inf", "-inf")  # how JSON lines of a run write these numbers
-_SCORES = ("score", "environment_score", "baseline_score")  # the columns of one number a sample or prompt that may have no finite one
+# the columns of one number a sample or prompt that may have no finite one
+_SCORES = ("score", "environment_score", "baseline_score")
 
 
 def columns_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """{name: one entry a row}: NumPy arrays, or lists where NumPy is not installed.
 
-    Numbers are float64 or int64, also those that a line can only write as a text ("nan"). Texts, and lists of which each row has one of
-    its own length, are arrays of objects.
+    Numbers are float64 or int64, also those that a line can only write as a text ("nan"). Texts, and lists of which each row has
+    one of its own length, are arrays of objects.
     """
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: _array(values_of(name, rows)) for name in names}

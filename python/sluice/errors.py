@@ -13,7 +13,8 @@ WRONG = (64, 78)  # exit codes of rlhf-run: the command line; the pipeline, a mo
 
 
 class SluiceError(Exception):
-    """The text is what rlhf-run wrote to stderr; `code` its exit code, negative for a signal that killed it, which the text then names."""
+    """The text is what rlhf-run wrote to stderr; `code` its exit code, negative for a signal that killed it, which the text then
+    names."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)

@@ -1,4 +1,5 @@
-"""What a node of type python_scorer loads for a reward that is a function of another process: sluice.run(rewards={"NODE": function}).
+"""What a node of type python_scorer loads for a reward that is a function of another process: sluice.run(rewards={"NODE":
+function}).
 
 Any name of this module is a function with the parameters of the one that it asks for, over the socket that SLUICE_REWARDS names.
 """
@@ -33,8 +34,9 @@ class _Function:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self.__signature__ = inspect.Signature([inspect.Parameter(one, kind, default=None if has_default else inspect.Parameter.empty)
-                                                for one, kind, has_default in _caller.ask(signature=name)])
+        self.__signature__ = inspect.Signature(
+            [inspect.Parameter(one, kind, default=None if has_default else inspect.Parameter.empty)
+             for one, kind, has_default in _caller.ask(signature=name)])
 
     def __call__(self, **arguments: Any) -> Any:
         return _caller.ask(call=self._name, arguments={key: value for key, value in arguments.items() if _is_plain(value)})

@@ -7,8 +7,8 @@ import subprocess
 import unittest
 import zlib
 
-from support import (DONE, FAILED, MODEL, PPO, SMALL, TERMINATED, WRONG_PIPELINE, Case, metrics_so_far, read_safetensors, run, sets, small_disk, start,
-                     wait_for)
+from support import (DONE, FAILED, MODEL, PPO, SMALL, TERMINATED, WRONG_PIPELINE, Case, metrics_so_far, read_safetensors, run,
+                     sets, small_disk, start, wait_for)
 
 GOOD = '{"prompt": "1+1=", "label": "2"}\n'
 
@@ -64,7 +64,8 @@ class BadData(Case):
 
     def test_path_that_names_no_data(self):
         (self.folder / "empty").mkdir()
-        for path, text in (("empty", "empty holds no *.jsonl, *.jsonl.gz, *.jsonl.zst, *.parquet, *.arrow or *.feather"), ("x-*.jsonl", "no file matches "), ("x.jsonl", "there is no file ")):
+        for path, text in (("empty", "empty holds no *.jsonl, *.jsonl.gz, *.jsonl.zst, *.parquet, *.arrow or *.feather"),
+                           ("x-*.jsonl", "no file matches "), ("x.jsonl", "there is no file ")):
             with self.subTest(path=path):
                 done = run("validate", PPO, *sets(**{"nodes.prompts.path": str(self.folder / path)}))
                 self.assert_refused(done, text)
@@ -72,7 +73,8 @@ class BadData(Case):
     def test_comma_separated_values_are_said_to_be_that(self):
         path = self.write("rows.csv", "prompt,label\n1+1=,2\n1+2=,3\n")
         done = run("validate", PPO, "--data", *sets(**{"nodes.prompts.path": str(path)}))
-        self.assert_refused(done, "rows.csv:1:1: error: this is no JSON", "CSV is not read", "likewise in 2 more lines", "csv.DictReader")
+        self.assert_refused(done, "rows.csv:1:1: error: this is no JSON", "CSV is not read", "likewise in 2 more lines",
+                            "csv.DictReader")
 
     def test_weights_that_do_not_fit_the_paths(self):
         path = str(self.write("data.jsonl", GOOD))
@@ -84,8 +86,8 @@ class BadData(Case):
         chats = {"nodes.prompts.path": path, "nodes.prompts.messages_field": "messages", "nodes.prompts.model": "actor"}
         self.assertNotIn("add_special_tokens", run("validate", PPO, *sets(**chats)).stderr)
         done = run("validate", PPO, *sets(**chats, **{"nodes.generate.add_special_tokens": True}))
-        self.assert_refused(done, "must have the same add_special_tokens", "add_special_tokens is false in 'prompts' and true here",
-                            "help: add_special_tokens = false in 'generate'")
+        self.assert_refused(done, "must have the same add_special_tokens", "add_special_tokens is false in "
+                            "'prompts' and true here", "help: add_special_tokens = false in 'generate'")
 
     def test_conversations_without_a_model(self):
         path = str(self.write("data.jsonl", '{"messages": [{"role": "user", "content": "1+1="}], "label": "2"}\n'))
@@ -106,8 +108,8 @@ class BadData(Case):
     def test_lines_that_are_called_parquet_are_said_to_be_that(self):
         path = self.write("data.parquet", GOOD)
         refused = run("validate", PPO, *sets(**{"nodes.prompts.path": str(path)}))
-        self.assert_refused(refused, f"--set:1:20: error: {path} is no Parquet file, although its name says so: it begins as JSON does",
-                            "help: if it holds rows of JSON, call it data.jsonl")
+        self.assert_refused(refused, f"--set:1:20: error: {path} is no Parquet file, although its name says so: "
+                            "it begins as JSON does", "help: if it holds rows of JSON, call it data.jsonl")
 
     def test_a_file_that_is_wrong_is_shown_at_the_key_that_names_it(self):
         for name, content in (("empty.jsonl", ""), ("cut.jsonl.gz", gzip.compress(GOOD.encode() * 100)[:-9])):
@@ -116,12 +118,14 @@ class BadData(Case):
             for words in (["validate", "--data", pipeline], ["run", pipeline, "--run-dir", self.folder / "run"]):
                 with self.subTest(name=name, command=words[0]):
                     self.assert_refused(run(*words), f"p.toml:3:8: error: {path}", f'3 | path = "{name}"')
-            self.assert_refused(run("validate", "--data", PPO, *sets(**{"nodes.prompts.path": str(path)})), f"--set:1:20: error: {path}")
+            self.assert_refused(run("validate", "--data", PPO, *sets(**{"nodes.prompts.path": str(path)})),
+                                f"--set:1:20: error: {path}")
 
     def test_a_scorer_that_does_not_load_is_shown_at_the_key_that_names_it(self):
         self.write("reward.py", "import no_such_module\n")
         pipeline = self.layer('[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\n')
-        self.assert_refused(run("run", pipeline, "--run-dir", self.folder / "run"), "p.toml:4:8: error: node 'score', ", "no_such_module")
+        self.assert_refused(run("run", pipeline, "--run-dir", self.folder / "run"), "p.toml:4:8: error: node 'score', ",
+                            "no_such_module")
 
     def test_truncated_gzip(self):
         self.refuse(gzip.compress(GOOD.encode() * 100)[:-9], "data.jsonl: the compressed data is cut off")
@@ -136,7 +140,8 @@ class BadData(Case):
         data = self.write("data.jsonl", GOOD + '{"prompt": "11111111+1=", "label": "11111112"}\n')
         limit = {"nodes.prompts.path": str(data), "nodes.prompts.model": "actor", "nodes.prompts.max_prompt_tokens": 8}
         refused = run("run", PPO, "--run-dir", self.folder / "run", *sets(**SMALL, **limit))
-        self.assert_refused(refused, "data.jsonl:2:1: error: the prompt has 11 tokens, max_prompt_tokens is 8", 'too_long = "drop"')
+        self.assert_refused(refused, "data.jsonl:2:1: error: the prompt has 11 tokens, max_prompt_tokens is 8",
+                            'too_long = "drop"')
         finished = self.run_ppo(**limit, **{"nodes.prompts.too_long": "drop"})
         self.assertIn("1 of 2 rows left out: too long", finished.stdout + finished.stderr)
         self.assertTrue(all(row["data/rows_dropped"] == 1 for row in finished.metrics), finished.metrics)
@@ -191,7 +196,8 @@ class ChangedData(Case):
         process = self.begin()
         before = self.data.stat().st_size
         os.truncate(self.data, 0)
-        self.assert_fails_and_goes_on(process, f"{self.data} has been cut short while it is being read: 0 bytes, {before} when it was opened")
+        self.assert_fails_and_goes_on(process, f"{self.data} has been cut short while it is being read: 0 bytes, "
+                                      f"{before} when it was opened")
 
     def test_a_file_that_is_written_over_ends_the_run_with_its_name(self):
         process = self.begin()
@@ -242,8 +248,9 @@ class RunFolder(Case):
 
     def test_a_folder_that_is_renamed_ends_the_run_at_its_next_checkpoint(self):
         folder, later = self.folder / "run", self.folder / "renamed"
-        process = start("run", str(PPO), "--run-dir", str(folder), *sets(**{**SMALL, "pipeline.iterations": 5000, "checkpoint.every_iterations": 4}),
-                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = start("run", str(PPO), "--run-dir", str(folder),
+                        *sets(**{**SMALL, "pipeline.iterations": 5000, "checkpoint.every_iterations": 4}), stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE, text=True)
         wait_for("a checkpoint", lambda: (folder / "checkpoint").exists(), seconds=60)
         folder.rename(later)
         out, said = process.communicate(timeout=60)
@@ -276,7 +283,8 @@ class FullDisk(Case):
         self.assertLessEqual(len(done.stderr.splitlines()), 12, done.stderr)
         self.assertRegex(done.stderr, rf"\Awarning: the disk of {self.folder}/disk/run has .* left; a checkpoint takes ")
 
-    # Whichever file finds no room: nothing was run and nothing is left in the way of the next start, or the run has begun and failed.
+    # Whichever file finds no room: nothing was run and nothing is left in the way of the next start, or the run has begun and
+    # failed.
     def test_a_disk_that_is_full_before_the_run_begins_is_refused_and_leaves_nothing(self):
         codes = []
         for pages in range(1, 11):

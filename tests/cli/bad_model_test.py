@@ -41,10 +41,11 @@ class BadModel(Case):
     def test_a_tokenizer_with_more_ids_than_the_model_has_rows(self):
         self.weights.unlink()
         self.change_config(vocab_size=10)
-        done = run("run", PPO.parent / "sft.toml", "--run-dir", self.folder / "run",
-                   *sets(**{"models.policy.checkpoint": str(self.model), "models.policy.init": "random", "pipeline.iterations": 1}))
+        done = run("run", PPO.parent / "sft.toml", "--run-dir", self.folder / "run", *sets(
+            **{"models.policy.checkpoint": str(self.model), "models.policy.init": "random", "pipeline.iterations": 1}))
         self.assertEqual(done.returncode, FAILED, done.stderr)
-        self.assertRegex(done.stderr, r"node 'train' failed on micro-batch 0 .*\n *= token id \d+ is outside the vocabulary of model policy, which is of 10")
+        self.assertRegex(done.stderr, r"node 'train' failed on micro-batch 0 .*\n *= token id \d+ is outside the vocabulary of "
+                         r"model policy, which is of 10")
 
     def test_a_tokenizer_that_ends_texts_with_a_token_that_the_model_does_not_have(self):
         tokenizer, config = self.model / "tokenizer.json", self.model / "tokenizer_config.json"
@@ -52,7 +53,8 @@ class BadModel(Case):
         whole["added_tokens"].append(whole["added_tokens"][1] | {"id": 98, "content": "<|end|>"})
         tokenizer.write_text(json.dumps(whole))
         config.write_text(json.dumps(json.loads(config.read_text()) | {"eos_token": "<|end|>"}))
-        texts = f"{config}: eos_token is token 98, but the model of this folder has 98 tokens (vocab_size)", "resize_token_embeddings()"
+        texts = (f"{config}: eos_token is token 98, but the model of this folder has 98 tokens (vocab_size)",
+                 "resize_token_embeddings()")
         models = sets(**SMALL, **{f"models.{name}.checkpoint": str(self.model) for name in ("actor", "critic", "reference")})
         done = run("validate", PPO, *models)
         self.assertEqual(done.returncode, DONE, done.stderr)
@@ -66,13 +68,15 @@ class BadModel(Case):
 
     def test_an_adapter_is_no_model(self):
         (self.model / "config.json").rename(self.model / "adapter_config.json")
-        self.refuse(f"{self.model}: an adapter of PEFT, which is no model by itself", "take its base model, and lora = { adapter = ", "merge_and_unload")
+        self.refuse(f"{self.model}: an adapter of PEFT, which is no model by itself",
+                    "take its base model, and lora = { adapter = ", "merge_and_unload")
         self.assert_refused(run("model", "info", self.model), "an adapter of PEFT")
 
     def test_a_tokenizer_in_older_files_alone(self):
         (self.model / "tokenizer.json").unlink()
         (self.model / "vocab.json").write_text("{}")
-        self.assert_refused(run("model", "tokenize", self.model, stdin='"1 + 2"'), "tokenizer.json: there is only vocab.json", "save_pretrained")
+        self.assert_refused(run("model", "tokenize", self.model, stdin='"1 + 2"'), "tokenizer.json: there is only vocab.json",
+                            "save_pretrained")
 
     def test_an_index_of_no_tensors(self):
         self.weights.unlink()
@@ -226,7 +230,8 @@ class NotFinite(Case):
         for name in ("actor", "critic", "reference"):
             with self.subTest(name):
                 finished = self.run_ppo(expect=WRONG_PIPELINE, **{f"models.{name}.checkpoint": str(model)})
-                self.assert_stopped(finished, f"error: model '{name}': {model}/model.safetensors: tensor ", "has values that are not finite", "rlhf-run model verify")
+                self.assert_stopped(finished, f"error: model '{name}': {model}/model.safetensors: tensor ",
+                                    "has values that are not finite", "rlhf-run model verify")
                 self.assertFalse((finished.folder / "checkpoint").exists())
 
     def test_an_absurd_learning_rate_stops_the_run_and_keeps_the_last_checkpoint(self):

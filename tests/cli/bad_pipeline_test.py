@@ -47,12 +47,13 @@ class BadPipeline(Case):
         self.refuse(self.layer('[nodes.reference]\nmodel = ""\n'), "p.toml:3:9: error: model must be a string", "this is empty")
 
     def test_a_base_that_is_empty(self):
-        self.refuse(self.layer('[models.reference]\nbase_of = ""\n'), "p.toml:3:11: error: base_of of model 'reference' names no model", "with lora",
-                    words=("--set", "models.reference.checkpoint="))
+        self.refuse(self.layer('[models.reference]\nbase_of = ""\n'), "p.toml:3:11: error: base_of of model "
+                    "'reference' names no model", "with lora", words=("--set", "models.reference.checkpoint="))
 
     def test_a_date_is_taken_for_the_text_that_it_is(self):
         self.refuse(self.layer("[pipeline]\nname = 2026-01-01\n"), "p.toml:3:8: error: a date is not a value that pipelines use")
-        self.refuse(self.layer("[models.actor]\ncheckpoint = 2026-01-01\n"), "a date is not", "there is no folder", "/2026-01-01", problems=2)
+        self.refuse(self.layer("[models.actor]\ncheckpoint = 2026-01-01\n"), "a date is not", "there is no folder", "/2026-01-01",
+                    problems=2)
 
     def test_unknown_key(self):
         self.refuse(self.layer("[nodes.generate]\nmax_new_token = 4\n"),
@@ -93,12 +94,14 @@ class BadPipeline(Case):
         self.assertIn(f"      = {path}:3 removes node 'values'\n", self.refuse(path))
 
     def test_something_else_in_the_place_of_a_table_is_told_alone(self):
-        refused = {"nodes.generate=3": ("--set:1:7: error: node 'generate' is a table, not an integer",
-                                        "--set nodes.generate.KEY=VALUE sets one of its keys, and --set nodes.generate= removes the node"),
-                   "models.actor=off": ("--set:1:8: error: model 'actor' is a table, not a string", "--set models.actor= removes the model"),
-                   "nodes=false": ("--set:1:1: error: nodes is a table, not a boolean",
-                                   "--set nodes.NAME.KEY=VALUE sets one of the keys of a node"),
-                   "budget=false": ("--set:1:1: error: budget is a table, not a boolean", "--set budget.KEY=VALUE sets one of its keys")}
+        refused = {
+            "nodes.generate=3": ("--set:1:7: error: node 'generate' is a table, not an integer", "--set nodes.generate.KEY=VALUE "
+                                 "sets one of its keys, and --set nodes.generate= removes the node"),
+            "models.actor=off": ("--set:1:8: error: model 'actor' is a table, not a string",
+                                 "--set models.actor= removes the model"),
+            "nodes=false": ("--set:1:1: error: nodes is a table, not a boolean",
+                            "--set nodes.NAME.KEY=VALUE sets one of the keys of a node"),
+            "budget=false": ("--set:1:1: error: budget is a table, not a boolean", "--set budget.KEY=VALUE sets one of its keys")}
         for setting, texts in refused.items():
             with self.subTest(setting):
                 self.refuse(self.layer(""), *texts, words=("--set", setting))
@@ -109,9 +112,10 @@ class BadPipeline(Case):
         apart = self.write("apart.toml", with_roles("grpo.toml", 2, 1))
         cluster = ["[cluster]", "slots = 3", "ring = 3", "shard_ranks = 2", "[cluster.roles.train]", "elastic = true"]
         text = "\n".join([f'extends = "{apart}"', *cluster, "[log]", "colour = 3", ""])
-        self.refuse(text, 'p.toml:3:9: error: 3 slots cannot be divided among 2 ranks of role "train"',
-                    "p.toml:4:8: error: a ring of 3 cannot be made of 1 rank", "p.toml:5:15: error: shard_ranks have weights in common",
-                    'p.toml:7:11: error: role "train" trains, and cannot be elastic', "p.toml:9:1: error: colour is not", problems=5)
+        self.refuse(text, 'p.toml:3:9: error: 3 slots cannot be divided among 2 ranks of role "train"', "p.toml:4:8: error: a "
+                    "ring of 3 cannot be made of 1 rank", "p.toml:5:15: error: shard_ranks have weights in common",
+                    'p.toml:7:11: error: role "train" trains, and cannot be elastic', "p.toml:9:1: error: colour is not",
+                    problems=5)
         self.refuse(self.layer("[log]\ncolour = 3\n[budget]\ntokens_in_flight = 600\n"), "p.toml:3:1: error: colour is not",
                     "p.toml:5:20: error: ", problems=2)
         self.refuse(self.layer("[budget]\ncolour = 3\n[runtime]\ncores = 1\n"), "p.toml:3:1: error: colour is not",
@@ -146,9 +150,8 @@ class BadPipeline(Case):
                     "nodes form a loop: score -> rewards -> score")
 
     def test_the_budget_that_is_named_for_a_barrier_is_the_smallest_that_works(self):
-        message = self.refuse(self.layer("[budget]\ntokens_in_flight = 512\n"),
-                              "p.toml:3:20: error: 256 tokens in flight of source 'prompts' cannot hold one iteration: the run would stall",
-                              "'advantages'")
+        message = self.refuse(self.layer("[budget]\ntokens_in_flight = 512\n"), "p.toml:3:20: error: 256 tokens in flight of "
+                              "source 'prompts' cannot hold one iteration: the run would stall", "'advantages'")
         smallest = int(re.search(r"tokens_in_flight >= (\d+)", message).group(1))
         for tokens, code in ((smallest, 0), (smallest - 1, WRONG_PIPELINE)):
             done = run("validate", PPO, *sets(**{**SMALL, "budget.tokens_in_flight": tokens}))
@@ -206,7 +209,8 @@ class BadPipeline(Case):
                 self.assertEqual(done.returncode, DONE if least == 1 else WRONG_PIPELINE, done.stderr)
                 if least > 1:
                     made = keys["nodes.generate.samples_per_prompt"]
-                    self.assertIn(f"'advantages' compares at least {least} samples of a prompt, and 'generate' makes {made}", done.stderr)
+                    self.assertIn(f"'advantages' compares at least {least} samples of a prompt, and 'generate' makes {made}",
+                                  done.stderr)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import unittest
 from support import DONE, MODEL, PROGRAM, ROOT, Case, run
 
 PIPELINES = ROOT / "pipelines"
-SMALL = {"pipeline.iterations": "2", "checkpoint.every_iterations": "0", "nodes.prompts.groups_per_iteration": "8", "nodes.held_out.groups_per_iteration": "8"}
+SMALL = {"pipeline.iterations": "2", "checkpoint.every_iterations": "0", "nodes.prompts.groups_per_iteration": "8",
+         "nodes.held_out.groups_per_iteration": "8"}
 SETS = [word for key, value in SMALL.items() for word in ("--set", f"{key}={value}")]
 
 
@@ -31,7 +32,8 @@ class Builtin(Case):
         self.assertEqual(done.returncode, DONE, done.stderr)
         lines = done.stdout.splitlines()
         self.assertEqual([line.split()[0] for line in lines[1:-1]], sorted(path.stem for path in PIPELINES.glob("*.toml")))
-        self.assertIn("  grpo                       Group relative policy optimisation (Shao et al. 2024) on sums of two numbers", lines)
+        self.assertIn("  grpo                       Group relative policy optimisation (Shao et al. 2024) on sums of two numbers",
+                      lines)
         for line in lines:
             self.assertLessEqual(len(line), 160)
             self.assertNotIn("#:schema", line)
@@ -56,7 +58,8 @@ class Builtin(Case):
     def test_models_and_data_are_overridden_as_always(self):
         shutil.copytree(MODEL, self.folder / "mine")
         shutil.copy(PIPELINES / "data/arithmetic_heldout.jsonl", self.folder / "mine.jsonl")
-        self.write("p.toml", 'extends = "builtin:grpo"\n[models.actor]\ncheckpoint = "mine"\n[nodes.prompts]\npath = "mine.jsonl"\n')
+        self.write("p.toml",
+                   'extends = "builtin:grpo"\n[models.actor]\ncheckpoint = "mine"\n[nodes.prompts]\npath = "mine.jsonl"\n')
         config = self.in_folder("plan", "p.toml", "--config").stdout
         self.assertRegex(config, rf'checkpoint = "{self.folder}/mine" +# p.toml:3')
         self.assertRegex(config, rf'path = "{self.folder}/mine.jsonl" +# p.toml:5')

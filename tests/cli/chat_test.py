@@ -72,10 +72,12 @@ class Chat(Case):
 
     def test_the_system_message_is_the_beginning(self):
         plain, with_system = (self.answers(["Hello"], *GREEDY, *words)[0] for words in ((), ("--system", "Be kind.")))
-        self.assertEqual(with_system["context_tokens"] - plain["context_tokens"], len("system: Be kind.\n") + 1)  # bytes, and an <eos>
+        # bytes, and an <eos>
+        self.assertEqual(with_system["context_tokens"] - plain["context_tokens"], len("system: Be kind.\n") + 1)
 
     def test_characters_are_never_cut(self):
-        with start("model", "chat", TEXT, "--temperature", "3", "--max-new-tokens", "80", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        with start("model", "chat", TEXT, "--temperature", "3", "--max-new-tokens", "80", stdin=subprocess.PIPE,
+                   stdout=subprocess.PIPE) as process:
             process.stdin.write("a\nb\nc\n".encode())
             process.stdin.close()
             for piece in iter(lambda: os.read(process.stdout.fileno(), 1 << 20), b""):
@@ -83,10 +85,12 @@ class Chat(Case):
         self.assertEqual(process.returncode, DONE)
 
     def test_a_model_without_a_template_is_refused_with_what_to_do(self):
-        self.assert_refused(run("model", "chat", MODEL), "has no chat template", "--template FILE", "chat_template.jinja", "model sample")
+        self.assert_refused(run("model", "chat", MODEL), "has no chat template", "--template FILE", "chat_template.jinja",
+                            "model sample")
         template = self.write("t.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}=")
         done = run("model", "chat", MODEL, "--template", template, "--temperature", "0", "--max-new-tokens", "3", stdin="12+34\n")
-        self.assertEqual(done.stdout, run("model", "sample", MODEL, "--prompt", "12+34=", "--temperature", "0", "--max-new-tokens", "3").stdout)
+        self.assertEqual(done.stdout, run("model", "sample", MODEL, "--prompt", "12+34=", "--temperature", "0",
+                                          "--max-new-tokens", "3").stdout)
 
     def test_adapters_without_their_model_are_refused(self):
         shutil.copytree(TEXT, self.folder / "adapter")
@@ -94,17 +98,20 @@ class Chat(Case):
         self.assert_refused(run("model", "chat", self.folder / "adapter"), "adapters without their model")
 
     def test_a_line_that_is_no_utf8_is_told_and_the_conversation_goes_on(self):
-        done = subprocess.run([PROGRAM, "model", "chat", str(TEXT), "--json", *GREEDY], input=b"caf\xe9\nHello\n", capture_output=True, timeout=120)
+        done = subprocess.run([PROGRAM, "model", "chat", str(TEXT), "--json", *GREEDY], input=b"caf\xe9\nHello\n",
+                              capture_output=True, timeout=120)
         self.assertEqual(done.returncode, FAILED, done.stderr)
         self.assertIn(b"this line is not UTF-8 and was not sent", done.stderr)
         self.assertEqual(json.loads(done.stdout)["tokens"], self.first("Hello", *GREEDY))
 
     def test_a_system_message_that_is_no_utf8_is_refused(self):
-        self.assert_refused(run("model", "chat", TEXT, "--system", b"caf\xe9".decode(errors="surrogateescape")), "--system is not UTF-8")
+        self.assert_refused(run("model", "chat", TEXT, "--system", b"caf\xe9".decode(errors="surrogateescape")),
+                            "--system is not UTF-8")
 
     def test_a_template_that_writes_nothing_is_refused(self):
         template = self.write("t.jinja", "{% if messages %}{% endif %}")
-        self.assert_refused(run("model", "chat", TEXT, "--template", template, stdin="Hello\n"), "the chat template writes nothing")
+        self.assert_refused(run("model", "chat", TEXT, "--template", template, stdin="Hello\n"),
+                            "the chat template writes nothing")
 
     def test_a_full_context_is_told(self):
         done = self.chat(["Hello", "x" * 80, "/reset", "Hi"], "--context", "64", *GREEDY, code=FAILED)
@@ -127,8 +134,8 @@ class Interrupted(Case):
 
     def start_talking(self):
         template = self.write("plain.jinja", "{% for m in messages %}{{ m.content }}\n{% endfor %}")
-        process = start("model", "chat", self.endless(), "--template", template, "--context", "60000", "--max-new-tokens", "50000",
-                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = start("model", "chat", self.endless(), "--template", template, "--context", "60000", "--max-new-tokens",
+                        "50000", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         process.stdin.write(b"Hello\n")

@@ -79,7 +79,8 @@ class Elsewhere(Case):
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertEqual(sorted(path.name for path in (disk / "run").iterdir()), ["1", "2"])
 
-        self.assert_refused(run("checkpoints", "prune", run_folder, "--keep-last", "1"), "leads out of the run folder", "checkpoints prune --folder")
+        self.assert_refused(run("checkpoints", "prune", run_folder, "--keep-last", "1"), "leads out of the run folder",
+                            "checkpoints prune --folder")
         done = run("checkpoints", "prune", run_folder, "--keep-last", "1", "--folder", disk)
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertEqual([path.name for path in (disk / "run").iterdir()], ["2"])
@@ -94,7 +95,8 @@ class Room(Case):
         done = run("run", pipeline, "--run-dir", self.folder / name, *overrides)
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertNotIn("a checkpoint takes", done.stderr)
-        return plan["bytes_each"], sum(path.stat().st_size for path in (self.folder / name / "checkpoint/").rglob("*.safetensors"))
+        return (plan["bytes_each"],
+                sum(path.stat().st_size for path in (self.folder / name / "checkpoint/").rglob("*.safetensors")))
 
     def test_the_plan_says_how_much_a_checkpoint_takes(self):
         for name, settings in (("ppo", {}), ("lag", {"schedule.policy_lag": 2}), ("lora", {"models.actor.lora": "{ rank = 8 }"}),
@@ -121,7 +123,8 @@ class List(Checkpoints):
         listed = self.listed()
         self.assertEqual([one["iterations"] for one in listed], [1, 2, 3, 4])
         self.assertEqual([one["intact"] for one in listed], [True, True, True, False])
-        self.assertRegex(listed[3]["damage"], r'^actor/model.safetensors: tensor "[a-z0-9_.]+" has another checksum than when it was saved$')
+        self.assertRegex(listed[3]["damage"],
+                         r'^actor/model.safetensors: tensor "[a-z0-9_.]+" has another checksum than when it was saved$')
         for row, one in zip(metrics, listed):
             self.assertEqual(one["metrics"]["reward/score_mean"], row["reward/score_mean"])
             size = sum(path.stat().st_size for path in pathlib.Path(one["folder"]).rglob("*") if path.is_file())
@@ -201,18 +204,21 @@ class Prune(Checkpoints):
         self.assertEqual((self.run_folder / "checkpoint").resolve().name, "4")
 
     def test_the_best_stays_too(self):
-        rows = [json.loads(line)["rollout/response_length_mean"] for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
+        rows = [json.loads(line)["rollout/response_length_mean"]
+                for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
         for best, choose in (("highest", max), ("lowest", min)):
             with self.subTest(best):
                 shutil.rmtree(self.run_folder)
                 shutil.copytree(self.made, self.run_folder, symlinks=True)
-                self.output("prune", self.run_folder, "--keep-last", "1", "--keep-best", "rollout/response_length_mean", "--best", best)
+                self.output("prune", self.run_folder, "--keep-last", "1", "--keep-best", "rollout/response_length_mean", "--best",
+                            best)
                 kept = {row["iterations"] for row in self.listed()}
                 self.assertEqual(len(kept - {4}), 0 if choose(rows) == rows[3] else 1)
                 self.assertIn(choose(rows), [rows[n - 1] for n in kept])
 
     def test_a_metric_that_no_run_has_is_refused(self):
-        self.assert_refused(run("checkpoints", "prune", self.run_folder, "--keep-best", "score_meen"), "no checkpoint has a metric", "reward/score_mean")
+        self.assert_refused(run("checkpoints", "prune", self.run_folder, "--keep-best", "score_meen"),
+                            "no checkpoint has a metric", "reward/score_mean")
         self.assertEqual(self.names(), ["1", "2", "3", "4"])
 
     def test_what_a_kill_has_left_goes_too(self):
@@ -252,7 +258,8 @@ class Export(Checkpoints):
         return (target / "README.md").read_text()
 
     def test_the_card_tells_of_the_run(self):
-        card = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-31T18:00:00Z", self.card("3", "--license", "mit", env=os.environ | {"HOME": str(MODEL.parent.parent)}))
+        card = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-31T18:00:00Z",
+                      self.card("3", "--license", "mit", env=os.environ | {"HOME": str(MODEL.parent.parent)}))
         self.assertIn("\nlicense: \"mit\"\n", card)
         rows = [json.loads(line) for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
         scores = [row["reward/score_mean"] for row in rows]
@@ -267,7 +274,8 @@ class Export(Checkpoints):
 
     def test_the_pipeline_of_the_card_is_that_of_the_run(self):
         text = self.card().partition("```toml\n")[2].partition("\n```\n")[0]
-        shown, ran = (run("plan", file, "--config") for file in (self.write("shown.toml", text), self.run_folder / "pipeline.toml"))
+        shown, ran = (run("plan", file, "--config")
+                      for file in (self.write("shown.toml", text), self.run_folder / "pipeline.toml"))
         self.assertEqual(shown.returncode, DONE, shown.stderr)
         values = [re.sub(r" +# .*", "", done.stdout) for done in (shown, ran)]
         self.assertEqual(values[0], values[1])
@@ -290,7 +298,8 @@ class Export(Checkpoints):
 
     # Of any text that a file may have such a thing in; a scorer's needs a server.
     def test_no_password_goes_out(self):
-        card = (self.exported_after(**{"pipeline.iterations": 1, "nodes.generate.stop": '["http://me:s3cret@host"]'}) / "README.md").read_text()
+        card = (self.exported_after(**{"pipeline.iterations": 1,
+                                       "nodes.generate.stop": '["http://me:s3cret@host"]'}) / "README.md").read_text()
         self.assertIn('"http://***@host"', card)
         self.assertNotIn("s3cret", card)
 
@@ -308,7 +317,8 @@ class Export(Checkpoints):
     def test_a_model_of_the_hub_is_named(self):
         self.assertNotIn("\nbase_model:", self.card())
         self.assertIn('\nbase_model: "org/tiny"\n', self.card("--base-model", "org/tiny"))
-        refused = run("checkpoints", "export", self.run_folder, "--model", "actor", "--to", self.folder / "x", "--base-model", "../tiny")
+        refused = run("checkpoints", "export", self.run_folder, "--model", "actor", "--to", self.folder / "x", "--base-model",
+                      "../tiny")
         self.assert_refused(refused, "no id of a model of the Hub")
 
     def test_a_run_without_its_metrics_has_a_card_too(self):
@@ -319,14 +329,15 @@ class Export(Checkpoints):
 
     def test_a_card_has_the_first_and_last_value_of_a_long_run_that_went_on(self):
         metrics = self.run_folder / "metrics.jsonl"
-        metrics.write_text("".join(json.dumps({"iteration": i, "reward/score_mean": [0.5, 0.25, 0.75, 0.375][i % 4]}) + "\n" for i in range(1000)))
+        metrics.write_text("".join(json.dumps({"iteration": i, "reward/score_mean": [0.5, 0.25, 0.75, 0.375][i % 4]}) + "\n"
+                                   for i in range(1000)))
         self.assertIn("| `reward/score_mean` | 0.5 | 0.375 | 0.75 (iteration 3) |", self.card())
 
     def test_a_checkpoint_of_the_run_is_no_place_for_it(self):
         for place in ("checkpoints/99", "checkpoint/actor/best", "./checkpoint/../99"):
             with self.subTest(place):
-                self.assert_refused(run("checkpoints", "export", self.run_folder, "--to", self.run_folder / place, "--model", "actor"),
-                                    "is among the checkpoints of the run")
+                self.assert_refused(run("checkpoints", "export", self.run_folder, "--to", self.run_folder / place, "--model",
+                                        "actor"), "is among the checkpoints of the run")
                 self.assertFalse((self.run_folder / place).exists())
 
     def test_what_is_no_folder_has_no_model(self):
@@ -348,8 +359,8 @@ class Export(Checkpoints):
         self.assertNotIn("## Training", (target / "README.md").read_text())
 
     def test_adapters_are_exported_only_where_there_are_some(self):
-        self.assert_refused(run("checkpoints", "export", self.run_folder, "--model", "actor", "--to", self.folder / "x", "--save", "adapter"),
-                            "holds no adapters", "save = \"both\"")
+        self.assert_refused(run("checkpoints", "export", self.run_folder, "--model", "actor", "--to", self.folder / "x", "--save",
+                                "adapter"), "holds no adapters", "save = \"both\"")
 
     def test_a_narrower_type_rounds_to_the_nearest(self):
         for dtype, code, width in (("bfloat16", "BF16", 2), ("float16", "F16", 2), ("float32", "F32", 4)):
@@ -358,7 +369,8 @@ class Export(Checkpoints):
                 self.output("export", self.run_folder, "2", "--model", "actor", "--to", target, "--dtype", dtype)
                 whole = read_safetensors(self.run_folder / "checkpoints/2/actor/model.safetensors")
                 narrow = read_safetensors(target / "model.safetensors")
-                self.assertEqual({name: entry[1] for name, entry in narrow.items()}, {name: entry[1] for name, entry in whole.items()})
+                self.assertEqual({name: entry[1] for name, entry in narrow.items()},
+                                 {name: entry[1] for name, entry in whole.items()})
                 for name, (kind, _, data) in narrow.items():
                     self.assertEqual((kind, len(data)), (code, len(whole[name][2]) // 4 * width))
                 config = json.loads((target / "config.json").read_text())
@@ -389,8 +401,10 @@ class Export(Checkpoints):
     def test_what_cannot_be_exported_is_refused_and_leaves_nothing(self):
         target = self.folder / "exported"
         self.assert_refused(run("checkpoints", "export", self.run_folder, "--to", target), "which model", "actor, critic")
-        self.assert_refused(run("checkpoints", "export", self.run_folder, "--to", target, "--model", "reference"), "holds no model", "actor, critic")
-        self.assert_refused(run("checkpoints", "export", self.run_folder, "--to", self.run_folder, "--model", "actor"), "is there already")
+        self.assert_refused(run("checkpoints", "export", self.run_folder, "--to", target, "--model", "reference"),
+                            "holds no model", "actor, critic")
+        self.assert_refused(run("checkpoints", "export", self.run_folder, "--to", self.run_folder, "--model", "actor"),
+                            "is there already")
         self.spoil("3/critic/model.safetensors")
         damaged = run("checkpoints", "export", self.run_folder, "3", "--to", target, "--model", "actor")
         self.assertEqual(damaged.returncode, FAILED, damaged.stderr)

@@ -92,12 +92,14 @@ class CommandLine(Case):
         self.refuse("model", "sample", "folder", "--max-new-tokens", "many", says=["--max-new-tokens"])
 
     def test_what_is_no_number_is_said_as_it_is(self):
-        for option, wrong in (("--seed", "1e3"), ("--seed", "99999999999999999999"), ("--top-k", "2.5"), ("--max-new-tokens", "1e9")):
+        for option, wrong in (("--seed", "1e3"), ("--seed", "99999999999999999999"), ("--top-k", "2.5"),
+                              ("--max-new-tokens", "1e9")):
             with self.subTest(option=option, wrong=wrong):
                 self.refuse("model", "sample", "x", option, wrong, says=[f'{option}: "{wrong}" is not a whole number'])
         self.refuse("model", "sample", "x", "--presence-penalty", "much", says=['"much" is not a number'])
         for wrong in ("abc", "0", "-1", "2.5", "99999999999"):
-            self.refuse("run", PPO, f"--show-samples={wrong}", says=[f'--show-samples: "{wrong}" is not a whole number from 1 to'])
+            self.refuse("run", PPO, f"--show-samples={wrong}",
+                        says=[f'--show-samples: "{wrong}" is not a whole number from 1 to'])
         self.refuse("simulate", PPO, "--iterations", "1e9", says=['"1e9" is not a whole number'])
 
     def test_a_variable_of_the_shell_that_is_not_set_names_no_file(self):
@@ -125,7 +127,8 @@ class CommandLine(Case):
         self.assertRegex(version.stdout, r"^sluice \d+\.\d+\.\d+\n$")
 
     def test_the_help_of_a_subcommand_has_examples_that_are_right(self):
-        for command in (("run",), ("validate",), ("top",), ("try",), ("model", "sample"), ("checkpoints", "prune"), ("completion",)):
+        for command in (("run",), ("validate",), ("top",), ("try",), ("model", "sample"), ("checkpoints", "prune"),
+                        ("completion",)):
             with self.subTest(command):
                 examples = run(*command, "--help").stdout.split("Examples:\n")[1]
                 self.assertIn("rlhf-run " + " ".join(command), examples)
@@ -155,7 +158,8 @@ class Surroundings(Case):
     def test_a_current_folder_that_is_gone_is_told(self):
         gone = self.folder / "gone"
         gone.mkdir()
-        done = subprocess.run(["sh", "-c", 'cd "$1" && rmdir "$1" && exec "$2" nodes', "sh", gone, PROGRAM], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(["sh", "-c", 'cd "$1" && rmdir "$1" && exec "$2" nodes', "sh", gone, PROGRAM], capture_output=True,
+                              text=True, timeout=60)
         self.assertNotEqual(done.returncode, 0)
         self.assertEqual(done.stderr, "error: the current folder is gone\n      = help: cd to one that exists\n")
 
@@ -165,7 +169,8 @@ class Surroundings(Case):
         self.assert_refused(run(PPO, "--run-dir", os.fsdecode(odd + b"/run"), *sets(**SMALL)), "its path is not UTF-8")
         data = os.fsdecode(odd + b"/rows.jsonl")
         pathlib.Path(data).write_text('{"prompt": "1+1=", "label": "2"}\n')
-        done = subprocess.run([PROGRAM, "validate", PPO, "--set", "nodes.prompts.path=rows.jsonl"], cwd=odd, capture_output=True, timeout=60)
+        done = subprocess.run([PROGRAM, "validate", PPO, "--set", "nodes.prompts.path=rows.jsonl"], cwd=odd, capture_output=True,
+                              timeout=60)
         self.assertEqual(done.returncode, 78)
         self.assertIn(b"is not UTF-8", done.stderr)
         self.assertEqual(os.listdir(odd), [b"rows.jsonl"])

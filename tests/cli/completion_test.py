@@ -1,4 +1,5 @@
-"""`rlhf-run completion SHELL`: what real shells make of the scripts. bash is there wherever this builds; zsh and fish may be missing."""
+"""`rlhf-run completion SHELL`: what real shells make of the scripts. bash is there wherever this builds; zsh and fish may be
+missing."""
 
 import functools
 import os
@@ -27,7 +28,8 @@ def script(shell):
 def names_in_help(*command):
     """Subcommands and options as --help lists them."""
     text = run(*command, "--help").stdout
-    return sorted({name for part in re.findall(r"(?ms)^(?:Options|Subcommands):\n(.*?)\n\n", text + "\n\n") for name in NAME.findall(part)})
+    return sorted({name for part in re.findall(r"(?ms)^(?:Options|Subcommands):\n(.*?)\n\n", text + "\n\n")
+                   for name in NAME.findall(part)})
 
 
 # A start of the program takes half a second: not all of them.
@@ -83,8 +85,8 @@ class Bash(Case):
     def offered(self, *words):
         """What bash offers for the last of `words`."""
         body = f'source "{self.script}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _rlhf_run; printf "%s\\n" "${{COMPREPLY[@]}}"'
-        done = subprocess.run(["bash", "--norc", "-c", body, "bash", "rlhf-run", *words], capture_output=True, text=True, timeout=60,
-                              cwd=self.folder)
+        done = subprocess.run(["bash", "--norc", "-c", body, "bash", "rlhf-run", *words], capture_output=True, text=True,
+                              timeout=60, cwd=self.folder)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return sorted(done.stdout.split())
 
@@ -158,7 +160,8 @@ class OtherShells(Case):
         self.write("p.toml", "")
         self.write("only.txt", "")
         setup = f'autoload -U compinit; compinit -u; source "{path}"'
-        for line, words in (("vali", ["validate"]), ("model tok", ["model", "tokenize"]), ("run --accept", ["run", "--accept-changes"]),
+        for line, words in (("vali", ["validate"]), ("model tok", ["model", "tokenize"]),
+                            ("run --accept", ["run", "--accept-changes"]),
                             ("graph p.toml --format merm", ["graph", "p.toml", "--format", "mermaid"]),
                             ("graph p.toml --format=merm", ["graph", "p.toml", "--format=mermaid"]),
                             ("describe objective:ppo_cl", ["describe", "objective:ppo_clip"]), ("plan ", ["plan", "p.toml"])):
@@ -174,8 +177,9 @@ class OtherShells(Case):
                             ("describe objective:ppo_cl", ["objective:ppo_clip"]), ("plan p", ["p.toml"]), ("top r", ["runs/"]),
                             ("p.toml --acc", ["--accept-changes"])):
             with self.subTest(line):
-                done = subprocess.run(["fish", "--no-config", "-c", f'source "{path}"; complete -C "rlhf-run {line}"'], capture_output=True,
-                                      text=True, timeout=60, cwd=self.folder, env={**os.environ, "HOME": str(self.folder)})
+                done = subprocess.run(["fish", "--no-config", "-c", f'source "{path}"; complete -C "rlhf-run {line}"'],
+                                      capture_output=True, text=True, timeout=60, cwd=self.folder,
+                                      env={**os.environ, "HOME": str(self.folder)})
                 self.assertEqual([line.split("\t")[0] for line in done.stdout.splitlines()], words, done.stderr)
 
 

@@ -1,5 +1,5 @@
-"""The conventions of four systems against their formulas: groups, the variance of whitening, averages, the KL in the loss, clamps and
-importance weights. presets_test.py has the rest."""
+"""The conventions of four systems against their formulas: groups, the variance of whitening, averages, the KL in the loss, clamps
+and importance weights. presets_test.py has the rest."""
 
 import math
 import unittest
@@ -89,16 +89,17 @@ class Losses(PresetCase):
         nothing = [[0.0] * len(sample) for sample in LOGPROBS]
         for system in SYSTEMS:
             with self.subTest(system):
-                expected = formulas.KL_IN_LOSS[system][0] * formulas.token_mean(system, formulas.kl_losses(system, LOGPROBS, REFERENCES))
+                losses = formulas.kl_losses(system, LOGPROBS, REFERENCES)
+                expected = formulas.KL_IN_LOSS[system][0] * formulas.token_mean(system, losses)
                 self.assert_near(self.loss(system, LOGPROBS, nothing), expected, 1e-7)
 
     def test_averages(self):
         columns = {"logprobs": LOGPROBS, "old_logprobs": OLD, "advantages": ADVANTAGES, "reference_logprobs": LOGPROBS}
         for system in SYSTEMS:
             losses = formulas.policy_losses(system, LOGPROBS, OLD, ADVANTAGES)
-            for aggregation, expected in (({}, formulas.token_mean(system, losses)),
-                                          ({"aggregation": "sample_mean"}, formulas.sample_mean(losses)),
-                                          ({"aggregation": "sequence_sum", "sequence_constant": 8}, formulas.sequence_sum(losses, 8))):
+            for aggregation, expected in (
+                ({}, formulas.token_mean(system, losses)), ({"aggregation": "sample_mean"}, formulas.sample_mean(losses)),
+                ({"aggregation": "sequence_sum", "sequence_constant": 8}, formulas.sequence_sum(losses, 8))):
                 with self.subTest(system, aggregation=aggregation):
                     self.assert_near(self.try_one("objective:ppo_clip", columns, system, **aggregation)["loss"], expected)
 

@@ -1,4 +1,5 @@
-"""What the program says of data before a run: the first rows of each file, all with --data, and chat templates that are not used."""
+"""What the program says of data before a run: the first rows of each file, all with --data, and chat templates that are not
+used."""
 
 import gzip
 import json
@@ -36,29 +37,34 @@ class Look(Case):
         self.assert_refused(run("validate", "--data", PPO, *late), 'data.jsonl:1001:1: error: this line has "prompt" twice')
 
     def test_characters_that_the_tokenizer_drops_are_warned_of(self):
-        data = self.write("some.jsonl", GOOD + '{"prompt": "1é+1=", "label": "2"}\n{"prompt": "1 +\\t1=", "label": "é"}\n{"prompt": "ü", "label": "1"}\n')
+        data = self.write("some.jsonl", GOOD + '{"prompt": "1é+1=", "label": "2"}\n{"prompt": "1 +\\t1=", "label": "é"}\n'
+                          '{"prompt": "ü", "label": "1"}\n')
         words = sets(**SMALL, **{"nodes.prompts.path": str(data)})
         done = run("validate", PPO, *words)
         self.assertEqual(done.returncode, DONE, done.stderr)
-        self.assertIn("warning: the tokenizer of model 'actor' has no token for some characters of 2 of 4 rows looked at: they are left out\n", done.stderr)
+        self.assertIn("warning: the tokenizer of model 'actor' has no token for some characters of 2 of 4 rows looked "
+                      "at: they are left out\n", done.stderr)
         self.assertIn(f'      = the first one: "é" in {data}:2\n', done.stderr)
         self.assertEqual(done.stderr.count("has no token"), 1)
         known = run("validate", "--data", PPO, *sets(**SMALL, **self.data('{"prompt": "1 +\\t1=", "label": "é"}\n')))
         self.assertEqual((known.returncode, known.stderr), (DONE, ""))
 
     def test_characters_of_examples_to_learn_are_looked_at_too(self):
-        data = self.write("learn.jsonl", '{"prompt": "1+1=", "completion": "2"}\n' * 100 + '{"prompt": "1+1=", "completion": "2é"}\n')
+        data = self.write("learn.jsonl",
+                          '{"prompt": "1+1=", "completion": "2"}\n' * 100 + '{"prompt": "1+1=", "completion": "2é"}\n')
         sft = ROOT / "pipelines/sft.toml"
         for words, told in (((), 0), (("--data",), 1)):
             done = run("validate", *words, sft, *sets(**{"nodes.examples.path": str(data)}))
             self.assertEqual(done.returncode, DONE, done.stderr)
-            self.assertEqual(done.stderr.count("has no token for some characters of 1 of 101 rows: they are left out"), told, done.stderr)
+            self.assertEqual(done.stderr.count("has no token for some characters of 1 of 101 rows: they are left out"), told,
+                             done.stderr)
             self.assertEqual(done.stderr.count(f'the first one: "é" in {data}:101'), told)
 
     def test_a_special_token_with_text_beside_it_ends_nothing_and_is_refused(self):
         self.assertEqual(run("validate", PPO, *sets(**{"nodes.generate.stop": ["<eos>", "<eo"]})).returncode, DONE)
         done = run("validate", PPO, *sets(**{"nodes.generate.stop": ["<eos>", "=<eos>"]}))
-        self.assert_refused(done, 'error: "=<eos>" is never found: "<eos>" is a special token, which is no text and is found by its name alone')
+        self.assert_refused(done, 'error: "=<eos>" is never found: "<eos>" is a special token, which is no text and is '
+                            'found by its name alone')
         steps = self.write("steps.toml", f"""extends = "{PPO}"
             [models.judge]
             checkpoint = "{ROOT}/pipelines/models/tiny-arithmetic"
@@ -75,7 +81,8 @@ class Look(Case):
     def test_data_that_end_before_the_run_are_warned_of(self):
         words = {**SMALL, **self.data(GOOD * 20), "nodes.prompts.groups_per_iteration": 8, "nodes.prompts.epochs": 2}
         done = run("validate", "--data", PPO, *sets(**{**words, "pipeline.iterations": 9}))
-        self.assertIn("warning: the data end after 5 of 9 iterations: schedules and measurements do not come to their end", done.stderr)
+        self.assertIn("warning: the data end after 5 of 9 iterations: schedules and measurements do not come to their end",
+                      done.stderr)
         self.assertIn("= 20 rows, 2 epochs, 8 groups an iteration\n", done.stderr)
         for changed in ({"pipeline.iterations": 5}, {"pipeline.iterations": 9, "nodes.prompts.epochs": 0}):
             self.assertEqual(run("validate", "--data", PPO, *sets(**{**words, **changed})).stderr, "")
@@ -84,11 +91,13 @@ class Look(Case):
         few = {**SMALL, "nodes.held_out.path": str(self.write("few.jsonl", GOOD * 20)), "nodes.held_out.every_iterations": 2}
         done = run("validate", PPO, *sets(**{**few, "nodes.held_out.groups_per_iteration": 50}))
         self.assertIn("warning: a measurement takes 50 of 20 rows: some count oftener than others", done.stderr)
-        for changed in ({"nodes.held_out.groups_per_iteration": 40}, {"nodes.held_out.groups_per_iteration": 50, "nodes.held_out.epochs": 1}):
+        for changed in ({"nodes.held_out.groups_per_iteration": 40},
+                        {"nodes.held_out.groups_per_iteration": 50, "nodes.held_out.epochs": 1}):
             self.assertEqual(run("validate", PPO, *sets(**{**few, **changed})).stderr, "")
 
     def test_equal_completions_are_warned_of(self):
-        pairs = self.write("pairs.jsonl", '{"prompt": "1+1=", "chosen": "2", "rejected": "3"}\n' + '{"prompt": "1+1=", "chosen": "2", "rejected": "2"}\n' * 2)
+        pairs = self.write("pairs.jsonl", '{"prompt": "1+1=", "chosen": "2", "rejected": "3"}\n' +
+                           '{"prompt": "1+1=", "chosen": "2", "rejected": "2"}\n' * 2)
         done = run("validate", ROOT / "pipelines/dpo.toml", *sets(**{"nodes.pairs.path": str(pairs)}))
         self.assertIn("warning: completions of 2 of 3 rows looked at are the same text: nothing is learned there", done.stderr)
         self.assertIn(f"the first one: {pairs}:2\n", done.stderr)
@@ -106,39 +115,42 @@ class Look(Case):
         limit = {"nodes.generate.max_prompt_tokens": 8}
         long = sets(**self.data(GOOD + '{"prompt": "11111111+1=", "label": "2"}\n'), **limit)
         self.assertEqual(run("validate", PPO, *long).returncode, DONE)
-        self.assert_refused(run("validate", "--data", PPO, *long), "data.jsonl:2:1: error: the prompt has 11 tokens, max_prompt_tokens of node "
-                            "'generate' is 8", "max_prompt_tokens >= 11 in [nodes.generate]")
+        self.assert_refused(run("validate", "--data", PPO, *long), "data.jsonl:2:1: error: the prompt has 11 tokens, "
+                            "max_prompt_tokens of node 'generate' is 8", "max_prompt_tokens >= 11 in [nodes.generate]")
         left_out = {"nodes.generate.prompt_too_long": "drop"}
         self.assertEqual(run("validate", "--data", PPO, *long, *sets(**left_out)).returncode, DONE)
         empty = sets(**self.data(GOOD + '{"prompt": "", "label": "2"}\n'), **{"nodes.generate.add_special_tokens": "false"})
         self.assert_refused(run("validate", "--data", PPO, *empty), "data.jsonl:2:1: error: the prompt is empty")
 
     def test_a_run_looks_at_all_prompts_before_it_begins(self):
-        late = sets(**self.data(GOOD * 1000 + '{"prompt": "11111111+1=", "label": "2"}\n'), **{"nodes.generate.max_prompt_tokens": 8})
+        late = sets(**self.data(GOOD * 1000 + '{"prompt": "11111111+1=", "label": "2"}\n'),
+                    **{"nodes.generate.max_prompt_tokens": 8})
         done = run("run", PPO, "--run-dir", self.folder / "late", *late)
         self.assert_refused(done, "data.jsonl:1001:1: error: the prompt has 11 tokens, max_prompt_tokens of node 'generate' is 8")
 
     def test_a_label_that_a_scorer_cannot_use_is_found_before_a_run(self):
         blank = sets(**SMALL, **self.data(GOOD + '{"prompt": "1+1=", "label": " "}\n'))
-        self.assert_refused(run("validate", PPO, *blank), "data.jsonl:2:1: error: node 'score' cannot use label \" \": it is blank, so no response could match it",
-                            "help: let the source read reference answers (label_field)")
+        self.assert_refused(run("validate", PPO, *blank), "data.jsonl:2:1: error: node 'score' cannot use label \" \": it is "
+                            "blank, so no response could match it", "help: let the source read reference answers (label_field)")
         number = {"nodes.score.type": "numeric_match"}
         for command in (["validate", "--data"], ["run", "--run-dir", self.folder / "labels"]):
             late = sets(**self.data(GOOD * 1000 + '{"prompt": "1+1=", "label": "many"}\n'), **number)
-            self.assert_refused(run(*command, PPO, *late), "data.jsonl:1001:1: error: node 'score' cannot use label \"many\": it holds no number")
+            self.assert_refused(run(*command, PPO, *late),
+                                "data.jsonl:1001:1: error: node 'score' cannot use label \"many\": it holds no number")
         self.assertFalse((self.folder / "labels").exists())
 
     def test_where_every_row_is_too_long_the_limit_is_named(self):
         limit = {"nodes.prompts.model": "actor", "nodes.prompts.max_prompt_tokens": 8, "nodes.prompts.too_long": "drop"}
         done = run("validate", "--data", PPO, *sets(**self.data('{"prompt": "11111111+1=", "label": "2"}\n'), **limit))
-        self.assert_refused(done, "data.jsonl is left: its only row was dropped", "the prompt has 11 tokens, max_prompt_tokens is 8", "help: raise that limit")
+        self.assert_refused(done, "data.jsonl is left: its only row was dropped",
+                            "the prompt has 11 tokens, max_prompt_tokens is 8", "help: raise that limit")
 
     def test_where_the_rollout_would_leave_out_every_prompt_the_shortest_is_named(self):
         dropped = {"nodes.generate.max_prompt_tokens": 2, "nodes.generate.prompt_too_long": "drop"}
         for command in (["validate", "--data"], ["run", "--run-dir", self.folder / "none"]):
             rows = self.data('{"prompt": "11+1=", "label": "12"}\n{"prompt": "1+1=", "label": "2"}\n')
-            self.assert_refused(run(*command, PPO, *sets(**rows, **dropped)), "no prompt is left: the shortest has 4 tokens, max_prompt_tokens of node "
-                                "'generate' is 2", "help: max_prompt_tokens >= 4 in [nodes.generate]")
+            self.assert_refused(run(*command, PPO, *sets(**rows, **dropped)), "no prompt is left: the shortest has 4 tokens, "
+                                "max_prompt_tokens of node 'generate' is 2", "help: max_prompt_tokens >= 4 in [nodes.generate]")
         self.assertFalse((self.folder / "none").exists())
 
     def test_a_scorer_that_needs_labels_is_refused_where_none_are_read(self):
@@ -162,16 +174,19 @@ class Look(Case):
         models = {f"models.{name}.checkpoint": str(self.folder / "model") for name in ("actor", "reference", "critic")}
         done = run("validate", "--data", GSM8K, *sets(**models))
         self.assertEqual(done.returncode, DONE, done.stderr)
-        self.assertEqual([done.stderr.count(text) for text in ("warning: ", "holds neither model.safetensors")], [3, 3], done.stderr)
+        self.assertEqual([done.stderr.count(text) for text in ("warning: ", "holds neither model.safetensors")], [3, 3],
+                         done.stderr)
 
 
 class Templates(Case):
     def own_pipeline(self, prompts):
         """The GSM8K pipeline with a source of which only `prompts` is written."""
-        text = GSM8K.read_text().replace("models/", f"{ROOT}/pipelines/models/").replace('path = "data', f'path = "{ROOT}/pipelines/data')
+        text = GSM8K.read_text().replace("models/", f"{ROOT}/pipelines/models/")
+        text = text.replace('path = "data', f'path = "{ROOT}/pipelines/data')
         before, after = text.split('prompt_template = "')
         rest = after.split("[nodes.generate]")[1].replace("add_special_tokens = false", "")
-        return self.write("own.toml", f'{before}label_field = "answer"\ngroups_per_iteration = 4\n{prompts}\n[nodes.generate]{rest}')
+        return self.write("own.toml",
+                          f'{before}label_field = "answer"\ngroups_per_iteration = 4\n{prompts}\n[nodes.generate]{rest}')
 
     def test_raw_text_to_a_model_with_a_template_is_a_warning_with_both_prompts(self):
         pipeline = self.own_pipeline('prompt_field = "question"')
@@ -193,8 +208,10 @@ class Templates(Case):
         data = self.write("data.jsonl", json.dumps(row) + "\n")
         for source, train in (("jsonl_examples", "train_sft"), ("preference_pairs", "train_dpo")):
             with self.subTest(source=source):
-                dpo = f'[models.reference]\ncheckpoint = "{TEXT}"\n[nodes.reference]\ntype = "logprobs"\ninputs = ["rows"]\nmodel = "reference"\n'
-                trains = '[nodes.train]\ntype = "train_dpo"\ninputs = ["reference"]\n' if train == "train_dpo" else '[nodes.train]\ntype = "train_sft"\ninputs = ["rows"]\n'
+                dpo = (f'[models.reference]\ncheckpoint = "{TEXT}"\n[nodes.reference]\ntype = "logprobs"\n'
+                       'inputs = ["rows"]\nmodel = "reference"\n')
+                trains = ('[nodes.train]\ntype = "train_dpo"\ninputs = ["reference"]\n'
+                          if train == "train_dpo" else '[nodes.train]\ntype = "train_sft"\ninputs = ["rows"]\n')
                 pipeline = self.write("p.toml", f'''
 [pipeline]
 iterations = 1
@@ -223,33 +240,43 @@ groups_per_iteration = 1
         for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
             self.write(f"model/{file}", (TEXT / file).read_bytes())
         names = ("actor", "reference", "critic")
-        models = sets(**{f"models.{name}.checkpoint": str(self.folder / "model") for name in names}, **{f"models.{name}.init": "random" for name in names})
+        models = sets(**{f"models.{name}.checkpoint": str(self.folder / "model") for name in names},
+                      **{f"models.{name}.init": "random" for name in names})
         self.write("model/chat_template.jinja", "{% for m in messages %}{{ m.role }}: {{ m.content }}<pad>{% endfor %}")
         done = run("validate", GSM8K, *models)
         self.assertEqual(done.returncode, DONE, done.stderr)
-        self.assertIn("warning: the chat template of model 'actor' ends a turn with \"<pad>\" (0), but a sample ends with \"<eos>\" (1)", done.stderr)
+        self.assertIn("warning: the chat template of model 'actor' ends a turn with \"<pad>\" (0), but a sample "
+                      "ends with \"<eos>\" (1)", done.stderr)
         self.assertIn('"eos_token_id": [1, 0] in generation_config.json', done.stderr)
         self.assertEqual(run("validate", GSM8K, *models, "--set", "nodes.generate.ignore_end_of_sequence=true").stderr, "")
         self.write("model/generation_config.json", '{"eos_token_id": [1, 0]}')
         self.assertEqual(run("validate", GSM8K, *models).stderr, "")
 
     def test_a_conversation_where_prompt_and_completion_are_expected_names_the_key_that_reads_it(self):
-        data = self.write("share.jsonl", '{"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]}\n')
-        text = CHAT.read_text().replace("models/", f"{ROOT}/pipelines/models/").replace('messages_field = "messages"', "").replace("data/conversations.jsonl", str(data))
-        self.assert_refused(run("validate", self.write("p.toml", text)), 'no field "prompt"', 'no field "completion"', 'messages_field = "conversations"?',
-                            problems=2)
+        data = self.write("share.jsonl",
+                          '{"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]}\n')
+        text = CHAT.read_text().replace("models/", f"{ROOT}/pipelines/models/")
+        text = text.replace('messages_field = "messages"', "").replace("data/conversations.jsonl", str(data))
+        self.assert_refused(run("validate", self.write("p.toml", text)), 'no field "prompt"', 'no field "completion"',
+                            'messages_field = "conversations"?', problems=2)
 
     def test_chat_without_a_template_is_refused(self):
-        done = run("validate", PPO, *sets(**{"nodes.prompts.chat": True, "nodes.prompts.model": "actor", "nodes.generate.add_special_tokens": False}))
-        self.assert_refused(done, "chat needs a chat template, and model 'actor' has none", "chat = false sends the prompts as they are")
+        done = run("validate", PPO, *sets(**{"nodes.prompts.chat": True, "nodes.prompts.model": "actor",
+                                             "nodes.generate.add_special_tokens": False}))
+        self.assert_refused(done, "chat needs a chat template, and model 'actor' has none",
+                            "chat = false sends the prompts as they are")
 
     def test_an_image_that_a_template_would_write_a_placeholder_for_is_refused(self):
         model = self.folder / "model"
         shutil.copytree(TEXT, model)
-        self.write("model/chat_template.jinja", "{% for m in messages %}{{ m.role }}:{% for part in m.content %}{{ part.text or '#' }}{% endfor %};{% endfor %}")
+        self.write("model/chat_template.jinja", "{% for m in messages %}{{ m.role }}:{% for part in m.content %}{{ part.text or "
+                   "'#' }}{% endfor %};{% endfor %}")
         parts = [{"type": "text", "text": "1+1"}, {"type": "image", "image": "a.png"}]
-        for content, told in ((parts, 'images.jsonl:1:1: error: message 1 has a part of type "image", and models here read text alone'), (parts[:1], None)):
-            data = self.write("images.jsonl", json.dumps({"messages": [{"role": "user", "content": content}], "label": "2"}) + "\n")
+        for content, told in ((parts,
+                               'images.jsonl:1:1: error: message 1 has a part of type "image", and models here read text alone'),
+                              (parts[:1], None)):
+            data = self.write("images.jsonl",
+                              json.dumps({"messages": [{"role": "user", "content": content}], "label": "2"}) + "\n")
             words = {"nodes.prompts.path": str(data), "nodes.prompts.messages_field": "messages", "nodes.prompts.model": "actor",
                      "models.actor.checkpoint": str(model), "nodes.generate.max_prompt_tokens": 20}
             done = run("validate", PPO, *sets(**words))
@@ -258,7 +285,8 @@ groups_per_iteration = 1
     def test_images_beside_a_text_that_nothing_reads_are_told_once(self):
         told = 'warning: rows have "images", which no prompt would have: models here read text alone'
         rows = [{"prompt": "1+1=", "label": "2", "images": images} for images in ([], None, ["a.png"], ["b.png"])]
-        for fields, where in ((rows, "images.jsonl:3\n"), (rows[:2], None), ([{"prompt": "1+1=", "label": "2", "image": "a.png"}], "images.jsonl:1\n")):
+        for fields, where in ((rows, "images.jsonl:3\n"), (rows[:2], None),
+                              ([{"prompt": "1+1=", "label": "2", "image": "a.png"}], "images.jsonl:1\n")):
             with self.subTest(where=where):
                 data = self.write("images.jsonl", "".join(json.dumps(row) + "\n" for row in fields))
                 done = run("validate", PPO, *sets(**{"nodes.prompts.path": str(data)}))
@@ -273,10 +301,11 @@ groups_per_iteration = 1
     def test_a_list_of_parts_for_a_template_that_takes_texts_is_refused(self):
         model = self.folder / "model"
         shutil.copytree(TEXT, model)
-        words = {"nodes.prompts.path": str(self.folder / "parts.jsonl"), "nodes.prompts.messages_field": "messages", "nodes.prompts.model": "actor",
-                 "models.actor.checkpoint": str(model), "nodes.generate.max_prompt_tokens": 40}
+        words = {"nodes.prompts.path": str(self.folder / "parts.jsonl"), "nodes.prompts.messages_field": "messages",
+                 "nodes.prompts.model": "actor", "models.actor.checkpoint": str(model), "nodes.generate.max_prompt_tokens": 40}
         content = [{"type": "text", "text": "1+1"}]
-        for written, told in (("m.content | trim", "parts.jsonl:1:1: error: the chat template writes the parts of a message with their brackets"),
+        for written, told in (("m.content | trim",
+                               "parts.jsonl:1:1: error: the chat template writes the parts of a message with their brackets"),
                               ("'<' + m.content", "parts.jsonl:1:1: error: "), ("m.content[0].text", None)):
             self.write("model/chat_template.jinja", "{% for m in messages %}{{ " + written + " }};{% endfor %}")
             self.write("parts.jsonl", json.dumps({"messages": [{"role": "user", "content": content}], "label": "2"}) + "\n")
@@ -291,12 +320,14 @@ groups_per_iteration = 1
         """What is said of conversations with such arguments of a call, which the template writes like that."""
         model = self.folder / "model"
         shutil.copytree(TEXT, model, dirs_exist_ok=True)
-        self.write("model/chat_template.jinja", "{% for m in messages %}{{ m.role }}:{{ m.content }}{% for call in m.tool_calls or [] %}"
-                   "{{ call.function.arguments" + written + " }}{% endfor %};{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}")
+        self.write("model/chat_template.jinja", "{% for m in messages %}{{ m.role }}:{{ m.content }}{% for call in "
+                   "m.tool_calls or [] %}{{ call.function.arguments" + written +
+                   " }}{% endfor %};{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}")
         rows = ""
         for given in ({"a": 1}, arguments):
             call = {"type": "function", "function": {"name": "add", "arguments": given}}
-            rows += json.dumps({"messages": [{"role": "user", "content": "1+1"}, {"role": "assistant", "content": "", "tool_calls": [call]}]}) + "\n"
+            rows += (json.dumps({"messages": [{"role": "user", "content": "1+1"},
+                                              {"role": "assistant", "content": "", "tool_calls": [call]}]}) + "\n")
         data = self.write("calls.jsonl", rows)
         done = run("validate", CHAT, *sets(**{"models.policy.checkpoint": str(model), "nodes.conversations.path": str(data)}))
         self.assertEqual(done.returncode, DONE, done.stderr)
@@ -319,12 +350,14 @@ groups_per_iteration = 1
         self.assertEqual((both.returncode, both.stderr), (DONE, ""))
 
     def test_alpaca_and_sharegpt_are_trained_on(self):
-        alpaca = self.write("alpaca.json", json.dumps([{"instruction": "Add.", "input": "1+1", "output": "2"}, {"instruction": "Hi", "input": "", "output": "Ho"}]))
+        alpaca = self.write("alpaca.json", json.dumps([{"instruction": "Add.", "input": "1+1", "output": "2"},
+                                                       {"instruction": "Hi", "input": "", "output": "Ho"}]))
         talk = [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]
         share = self.write("share.jsonl", json.dumps({"conversations": talk, "system": "Be kind."}) + "\n")
         source = {"nodes.conversations.groups_per_iteration": 2, "pipeline.iterations": 1}
         (self.folder / "runs").mkdir()
-        text = CHAT.read_text().replace("models/", f"{ROOT}/pipelines/models/").replace('messages_field = "messages"', "KEYS").replace("data/conversations.jsonl", "DATA")
+        text = CHAT.read_text().replace("models/", f"{ROOT}/pipelines/models/")
+        text = text.replace('messages_field = "messages"', "KEYS").replace("data/conversations.jsonl", "DATA")
         for data, keys in ((alpaca, 'prompt_fields = ["instruction", "input"]\ncompletion_field = "output"\nchat = true'),
                            (share, 'messages_field = "conversations"\nsystem_field = "system"')):
             with self.subTest(data=data.name):

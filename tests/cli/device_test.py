@@ -1,4 +1,5 @@
-"""Models on a device that the machine lacks, or without their weights: `validate` and `plan` warn, `run` refuses before anything is made."""
+"""Models on a device that the machine lacks, or without their weights: `validate` and `plan` warn, `run` refuses before anything
+is made."""
 
 import shutil
 import unittest
@@ -21,7 +22,8 @@ class MissingDevice(Case):
     def test_plan_shows_that_nodes_run_where_their_models_are(self):
         done = run("plan", PPO, *sets(**{**SMALL, "models.reference.device": FAR}))
         self.assertEqual(done.returncode, DONE, done.stderr)
-        places = {line.split()[0]: line.split()[2] for line in done.stdout.splitlines() if " logprobs " in line or " values " in line}
+        places = {line.split()[0]: line.split()[2]
+                  for line in done.stdout.splitlines() if " logprobs " in line or " values " in line}
         self.assertEqual(places["reference"], FAR)
         self.assertEqual(places["values"], "cpu")
 
@@ -44,7 +46,8 @@ class MissingWeights(Case):
         return folder
 
     def test_validate_and_plan_warn_with_the_place_and_the_way_out(self):
-        for folder, says in ((ROOT / "pipelines/models/tiny-random", "holds neither model.safetensors nor"), (self.cut(), "model.safetensors: ")):
+        for folder, says in ((ROOT / "pipelines/models/tiny-random", "holds neither model.safetensors nor"),
+                             (self.cut(), "model.safetensors: ")):
             for command in ("validate", "plan"):
                 with self.subTest(folder=folder, command=command):
                     done = self.with_folder(command, folder)

@@ -1,4 +1,5 @@
-"""What a run shows on a terminal and in a pipe: the redrawn line, colours, the curve, sample texts, and text that tries to steer it."""
+"""What a run shows on a terminal and in a pipe: the redrawn line, colours, the curve, sample texts, and text that tries to steer
+it."""
 
 import json
 import os
@@ -9,7 +10,8 @@ import signal
 import subprocess
 import unittest
 
-from support import DONE, INTERRUPTED, MODEL, PPO, PROGRAM, ROOT, SMALL, WRONG_USAGE, Case, on_terminal, repeatable, resize, run, sets
+from support import (DONE, INTERRUPTED, MODEL, PPO, PROGRAM, ROOT, SMALL, WRONG_USAGE, Case, on_terminal, repeatable, resize, run,
+                     sets)
 
 COLOUR = re.compile(r"\x1b\[\d*m")
 BARS, SIGNS = "▁▂▃▄▅▆▇█", "_.,-~+*#"
@@ -31,8 +33,8 @@ class OnATerminal(Case):
         self.assertEqual(first, "")
         for frame in live:
             self.assertRegex(frame, r"^ppo  [#-]{16} \d+ %  .*iteration \d+/20.*   in flight \S+/8.4k   cpu:1 \w+   cpu \w+$")
-        self.assertTrue(any(re.search(rf"about \d\S* s left   iteration \d+/20   score \d\.\d+   held_out \d\.\d+   KL .* tok/s   [{BARS}]+   in", frame)
-                            for frame in live), live)
+        self.assertTrue(any(re.search(r"about \d\S* s left   iteration \d+/20   score \d\.\d+   held_out \d\.\d+   KL .* "
+                                      rf"tok/s   [{BARS}]+   in", frame) for frame in live), live)
         self.assertRegex(last, r"^ppo finished: 20 iterations in ")
         self.assertRegex(last, rf"  score .* \(mean of the first 3 and the last 10 iterations\)  [{BARS}]{{20}}\n")
 
@@ -82,7 +84,8 @@ class OnATerminal(Case):
     def test_samples_stand_above_the_line(self):
         screen = on_terminal(*self.small(3), "--show-samples", columns=100)[1]
         text = COLOUR.sub("", screen).replace("\r\x1b[K", "")
-        self.assertEqual(len(re.findall(r"iteration \d/3   score .*\n  prompt    \S+=\n  response  .*  \(score [01]\.000\)\n", text)), 3, text)
+        self.assertEqual(
+            len(re.findall(r"iteration \d/3   score .*\n  prompt    \S+=\n  response  .*  \(score [01]\.000\)\n", text)), 3, text)
 
 
 class ShownSamples(Case):
@@ -118,7 +121,8 @@ class ShownSamples(Case):
         self.assert_refused(run("run", PPO, "--show-samples=few"), "--show-samples", code=WRONG_USAGE)
 
     def test_a_pipeline_without_responses_says_that_there_is_nothing_to_show(self):
-        done = run("run", ROOT / "pipelines/sft.toml", "--run-dir", self.folder / "run", "--show-samples", "--set", "pipeline.iterations=1")
+        done = run("run", ROOT / "pipelines/sft.toml", "--run-dir", self.folder / "run", "--show-samples", "--set",
+                   "pipeline.iterations=1")
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertIn("warning: --show-samples shows nothing", done.stderr)
 
@@ -138,7 +142,8 @@ class TextThatSteers(Case):
         return folder
 
     def test_sample_escapes_on_a_terminal_only(self):
-        words = ["model", "sample", self.model_that_says_escape(), "--prompt", "1+1=", "--temperature", "0", "--max-new-tokens", "3"]
+        words = ["model", "sample", self.model_that_says_escape(), "--prompt", "1+1=", "--temperature", "0", "--max-new-tokens",
+                 "3"]
         code, screen = on_terminal(*words)
         self.assertEqual((code, "\x1b" in screen, "\\x1b" in screen), (DONE, False, True), screen)
         self.assertIn("\x1b", run(*words).stdout)
@@ -147,7 +152,8 @@ class TextThatSteers(Case):
         ids = self.write("ids.jsonl", "[20]\n")
         master, slave = pty.openpty()
         with ids.open() as stdin:
-            subprocess.run([PROGRAM, "model", "detokenize", self.model_that_says_escape()], stdin=stdin, stdout=slave, check=True, timeout=60)
+            subprocess.run([PROGRAM, "model", "detokenize", self.model_that_says_escape()], stdin=stdin, stdout=slave, check=True,
+                           timeout=60)
         os.close(slave)
         self.assertEqual(os.read(master, 100), b'"\\u001b"\r\n')  # JSON has an escape of its own
         os.close(master)
@@ -159,7 +165,8 @@ class TextThatSteers(Case):
         overrides = {**SMALL, "pipeline.iterations": 1, "nodes.prompts.path": str(self.folder / "prompts.jsonl"),
                      "nodes.prompts.label_field": "answer", "nodes.generate.max_prompt_tokens": 32}
         overrides.update({f"models.{name}.checkpoint": str(model) for name in ("actor", "critic", "reference")})
-        code, screen = on_terminal("run", PPO, "--run-dir", self.folder / "run", "--show-samples", *sets(**overrides), columns=120)
+        code, screen = on_terminal("run", PPO, "--run-dir", self.folder / "run", "--show-samples", *sets(**overrides),
+                                   columns=120)
         self.assertEqual(code, DONE, screen)
         self.assertIn("  prompt    \\x1b[2J", screen)
         self.assertEqual(set(re.findall(r"\x1b[^m]*?[A-Za-z]", screen)), {"\x1b[K", *COLOUR.findall(screen)})

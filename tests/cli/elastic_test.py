@@ -15,8 +15,8 @@ from support import DONE, FAILED, INTERRUPTED, PPO, Case, metrics_so_far, run, s
 
 LOSSES = int(os.environ.get("SLUICE_LOSSES", "4"))
 TRAINING, SAMPLING = 2, 3
-SETTINGS = {"pipeline.iterations": 12, "cluster.slots": 4, "nodes.prompts.groups_per_iteration": 16, "nodes.held_out.every_iterations": 4,
-            "cluster.join_seconds": 30, "cluster.dead_after_seconds": 2}
+SETTINGS = {"pipeline.iterations": 12, "cluster.slots": 4, "nodes.prompts.groups_per_iteration": 16,
+            "nodes.held_out.every_iterations": 4, "cluster.join_seconds": 30, "cluster.dead_after_seconds": 2}
 ENDLESS = {"pipeline.iterations": 100000}  # until it is interrupted
 GIVEN_UP = 75
 
@@ -64,7 +64,8 @@ class ElasticRuns(Case):
     def assert_goes_on_as_if_undisturbed(self, name, file):
         """Two iterations more."""
         more = {"pipeline.iterations": len(metrics_so_far(self.folder / name)) + 2}
-        for words in ((file, "--resume", "auto", "--run-dir", self.folder / name), ("--ranks", 1, PPO, "--run-dir", self.folder / "whole")):
+        for words in ((file, "--resume", "auto", "--run-dir", self.folder / name),
+                      ("--ranks", 1, PPO, "--run-dir", self.folder / "whole")):
             done = run("launch", *words, *sets(**SETTINGS | more))
             self.assertEqual(done.returncode, DONE, done.stdout + done.stderr)
         self.assert_equal_runs(name, "whole")
@@ -94,8 +95,10 @@ class ElasticRuns(Case):
         (self.folder / "apart.toml").write_text(with_roles("ppo.toml", TRAINING, SAMPLING, elastic=True))
 
     def test_the_others_make_its_groups(self):
-        ranks = {1: ("--ranks", 1, PPO), 2: (self.folder / "apart.toml",)}  # passes of two ranks round otherwise than those of one
-        kinds = {(lag, passes): {"schedule.policy_lag": lag, "cluster.sequence_parallel": passes} for lag, passes in ((0, 1), (1, 1), (1, 2))}
+        # passes of two ranks round otherwise than those of one
+        ranks = {1: ("--ranks", 1, PPO), 2: (self.folder / "apart.toml",)}
+        kinds = {(lag, passes): {"schedule.policy_lag": lag, "cluster.sequence_parallel": passes}
+                 for lag, passes in ((0, 1), (1, 1), (1, 2))}
         for kind, settings in kinds.items():
             done = run("launch", *ranks[kind[1]], "--run-dir", self.folder / f"whole-{kind}", *sets(**SETTINGS | settings))
             self.assertEqual(done.returncode, DONE, done.stderr)
@@ -156,7 +159,8 @@ class ElasticRuns(Case):
         os.kill(pids[stopped], signal.SIGCONT)
         wait_for("its end", lambda: ended(pids[stopped]))
         out, said = self.interrupt(launched)
-        self.assertRegex(out + said, rf"rank {stopped} \(host .*, pid {pids[stopped]}\) gave no sign for \d+ s.*; the others make its groups")
+        self.assertRegex(out + said,
+                         rf"rank {stopped} \(host .*, pid {pids[stopped]}\) gave no sign for \d+ s.*; the others make its groups")
         self.assertRegex(said, rf"\[rank {stopped}\] error: the others have given this rank up")
         self.assertRegex(said, rf"rank {stopped} \(pid {pids[stopped]}\) exited with code {GIVEN_UP}: its role is elastic")
 
@@ -171,7 +175,8 @@ class ElasticRuns(Case):
         out, more = launched.communicate(timeout=120)
         said += more
         self.assertTrue(all(ended(pid) for pid in pids.values()), "something is left running")
-        return launched.returncode, said, f"rank {killed} (pid {pids[killed]}) was killed by signal 9 (KILL) before the run has begun: nothing was run, and "
+        return (launched.returncode, said, f"rank {killed} (pid {pids[killed]}) was killed by signal 9 (KILL) before the run has "
+                "begun: nothing was run, and ")
 
     def test_where_one_is_killed_while_the_ranks_meet_all_are_started_again(self):
         """The others wait for that process, and for none that would be started in its place alone."""

@@ -1,4 +1,5 @@
-"""What the tests of faults share: a run of a small ppo.toml that is to fail in its third iteration, and what must be left of it."""
+"""What the tests of faults share: a run of a small ppo.toml that is to fail in its third iteration, and what must be left of
+it."""
 
 import json
 import os
@@ -23,8 +24,8 @@ def leak_sanitizer():
 
 class FaultCase(Case):
     def run_faulty(self, path, but=(), stalls=False):
-        """Runs the pipeline under LeakSanitizer, with SETTINGS but those in `but`. A program that ends by itself must not leak; one
-        that leaves a thread behind that hangs ends without being looked at."""
+        """Runs the pipeline under LeakSanitizer, with SETTINGS but those in `but`. A program that ends by itself must not leak;
+        one that leaves a thread behind that hangs ends without being looked at."""
         settings = {key: value for key, value in SETTINGS.items() if key not in but}
         if stalls:
             settings["runtime.stall_seconds"] = STALL_SECONDS
@@ -57,8 +58,8 @@ class FaultCase(Case):
     def assert_goes_on(self, result, folder, *words):
         """From its last checkpoint, which others can load, now that the fault is gone."""
         last = (folder / "checkpoint").resolve()
-        self.assertIn(f"      = the run stopped; last checkpoint: {folder}/checkpoints/{last.name}, resume with: rlhf-run resume {folder}\n",
-                      result.stderr)
+        self.assertIn(f"      = the run stopped; last checkpoint: {folder}/checkpoints/{last.name}, resume with: "
+                      f"rlhf-run resume {folder}\n", result.stderr)
         loaded = run("model", "logprobs", last / "actor", stdin="[1, 2, 3]\n")
         self.assertEqual(loaded.returncode, DONE, loaded.stderr)
         self.assertEqual(len(json.loads(loaded.stdout)), 2)

@@ -1,5 +1,6 @@
-"""A node that throws, hangs, breaks its contract or is slow, at any position of ppo.toml's graph: the run ends soon, names the node,
-leaks nothing and keeps its last checkpoint whole, from which it goes on once the fault is gone. Likewise when the disk takes no more."""
+"""A node that throws, hangs, breaks its contract or is slow, at any position of ppo.toml's graph: the run ends soon, names the
+node, leaks nothing and keeps its last checkpoint whole, from which it goes on once the fault is gone. Likewise when the disk
+takes no more."""
 
 import itertools
 import json
@@ -99,8 +100,10 @@ fault = "{fault}"
 [nodes.generate]
 inputs = ["sums"]
 """)
-                result, folder, seconds = self.run_faulty(path, but={"nodes.prompts.groups_per_iteration"}, stalls=fault == "hang")
-                self.assert_ends_well(result, folder, seconds, "sums", said if fault != "undeclared_column" else "did not write column")
+                result, folder, seconds = self.run_faulty(path, but={"nodes.prompts.groups_per_iteration"},
+                                                          stalls=fault == "hang")
+                self.assert_ends_well(result, folder, seconds, "sums",
+                                      said if fault != "undeclared_column" else "did not write column")
                 self.assert_goes_on_without(result, folder, "sums")
 
     def test_a_rollout_that_goes_wrong(self):
@@ -121,7 +124,8 @@ fault = "%s"
                 for reader in ("score", "reference", "values"):
                     text += f'[nodes.{reader}]\ninputs = ["draw"]\n'
                 unknown = {key for key in SMALL if key.startswith(("nodes.generate.", "nodes.held_out."))}
-                result, folder, seconds = self.run_faulty(self.pipeline(f"rollout-{fault}", text), but=unknown, stalls=fault == "hang")
+                result, folder, seconds = self.run_faulty(self.pipeline(f"rollout-{fault}", text), but=unknown,
+                                                          stalls=fault == "hang")
                 self.assert_ends_well(result, folder, seconds, "draw", said)
                 self.assert_goes_on_without(result, folder, "draw")
 
@@ -140,14 +144,15 @@ fault = "%s"
         folder = self.folder / "run"
         crashed = run("run", self.behind("advantages", "crash"), "--run-dir", folder, *sets(**SETTINGS))
         self.assertEqual(crashed.returncode, -signal.SIGSEGV, crashed.stderr)
-        self.assertIn("ended by SIGSEGV, a wrong access to memory, while node 'faulty' was at work (faulty of plugin libfaults.so)\n", crashed.stderr)
+        self.assertIn("ended by SIGSEGV, a wrong access to memory, while node 'faulty' was at work (faulty of "
+                      "plugin libfaults.so)\n", crashed.stderr)
         command = re.search("its checkpoints are as they were; resume with: rlhf-run (.*)\n", crashed.stderr)[1]
         self.assertEqual(run(*command.split(), "--accept-changes", *sets(**{"nodes.faulty.at": -1})).returncode, DONE)
 
     def test_who_is_still_at_work_behind_the_grace_is_named(self):
         folder = self.folder / "run"
-        process = start("run", self.behind("advantages", "hang"), "--run-dir", folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                        *sets(**SETTINGS | {"runtime.grace_seconds": 0.5}))
+        process = start("run", self.behind("advantages", "hang"), "--run-dir", folder, stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE, text=True, *sets(**SETTINGS | {"runtime.grace_seconds": 0.5}))
         self.addCleanup(process.kill)
         status = folder / "status.json"
         wait_for("the node that hangs", lambda: status.exists() and '"working_on":"faulty"' in status.read_text())
@@ -162,7 +167,8 @@ fault = "%s"
 
     # It is called on a thread of the rollout's own, which nobody can end.
     def test_an_environment_of_a_plugin_that_goes_wrong(self):
-        for fault, said in {"throw": "a fault, as asked", "hang": "'generate' waits for the reply of its environment to turn 0 of sample "}.items():
+        for fault, said in {"throw": "a fault, as asked",
+                            "hang": "'generate' waits for the reply of its environment to turn 0 of sample "}.items():
             with self.subTest(fault):
                 result, folder, seconds = self.run_faulty(self.with_environment(fault), stalls=fault == "hang")
                 self.assert_ends_well(result, folder, seconds, "generate", said)

@@ -7,9 +7,10 @@ import unittest
 from support import DONE, ROOT, WRONG_PIPELINE, Case, run, sets
 
 PPO, GRPO = ROOT / "pipelines/ppo.toml", ROOT / "pipelines/grpo.toml"
-LLAMA_8B = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
-            "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 128256, "max_position_embeddings": 16384,
-            "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "hidden_act": "silu", "tie_word_embeddings": False, "torch_dtype": "bfloat16"}
+LLAMA_8B = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+            "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 128256,
+            "max_position_embeddings": 16384, "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "hidden_act": "silu",
+            "tie_word_embeddings": False, "torch_dtype": "bfloat16"}
 
 
 class Fit(Case):
@@ -70,7 +71,8 @@ model = "judge"
 inputs = ["judge", "reference"]
 """
         bfloat16 = {f"models.{name}.dtype": "bfloat16" for name in ("reference", "critic")}
-        arguments = [*self.large(self.write("four.toml", judge), "actor", "reference", "critic", **bfloat16, **{"runtime.memory_gib": 48}), "--ranks", "4"]
+        arguments = [*self.large(self.write("four.toml", judge), "actor", "reference", "critic", **bfloat16,
+                                 **{"runtime.memory_gib": 48}), "--ranks", "4"]
         refused = run("plan", *arguments)
         self.assertEqual(refused.returncode, WRONG_PIPELINE)
         self.assertRegex(refused.stderr, r"needs up to 2\d\d GB of memory and does not fit into 51.5 GB")
@@ -81,20 +83,23 @@ inputs = ["judge", "reference"]
         self.assertEqual(self.plan(arguments, found["ways"][0]).returncode, DONE)
 
     def test_long_answers_of_large_groups_stay_within_the_budget(self):
-        wide = {"nodes.prompts.groups_per_iteration": 256, "nodes.generate.samples_per_prompt": 16, "nodes.generate.max_new_tokens": 8192,
-                "budget.tokens_in_flight": 262144, "budget.micro_batch_tokens": "auto", "runtime.memory_gib": 80, "models.reference.dtype": "bfloat16"}
+        wide = {"nodes.prompts.groups_per_iteration": 256, "nodes.generate.samples_per_prompt": 16,
+                "nodes.generate.max_new_tokens": 8192, "budget.tokens_in_flight": 262144, "budget.micro_batch_tokens": "auto",
+                "runtime.memory_gib": 80, "models.reference.dtype": "bfloat16"}
         arguments = [*self.large(GRPO, "actor", "reference", **wide), "--ranks", "8"]
         code, found, stderr = self.fit(*arguments)
         self.assertEqual(code, DONE, stderr)
         way = found["ways"][0]
-        simulated = run("simulate", "--iterations", "1", "--format", "json", *arguments, *(word for setting in way["sets"] for word in ("--set", setting)))
+        simulated = run("simulate", "--iterations", "1", "--format", "json",
+                        *arguments, *(word for setting in way["sets"] for word in ("--set", setting)))
         self.assertEqual(simulated.returncode, DONE, simulated.stderr)
         (variant,) = json.loads(simulated.stdout)["variants"]
         self.assertFalse(variant["stalls"])
         self.assertLessEqual(variant["tokens_in_flight_peak"], variant["budget"])
 
     def test_the_fastest_comes_first(self):
-        arguments = [*self.large(GRPO, "actor", "reference", **{"runtime.memory_gib": 60, "models.reference.dtype": "bfloat16"}), "--ranks", "8"]
+        arguments = [*self.large(GRPO, "actor", "reference", **{"runtime.memory_gib": 60, "models.reference.dtype": "bfloat16"}),
+                     "--ranks", "8"]
         code, found, _ = self.fit(*arguments)
         self.assertEqual(code, DONE)
         seconds = [way["iteration_seconds"] for way in found["ways"]]
@@ -105,9 +110,11 @@ inputs = ["judge", "reference"]
         reference = {"models.reference.checkpoint": self.model(), "models.reference.dtype": "bfloat16", "runtime.memory_gib": 12}
         code, found, _ = self.fit(GRPO, *sets(**reference))
         self.assertEqual(code, DONE)
-        self.assertEqual([way["sets"] for way in found["ways"]], [[f"models.reference.quantization={to}"] for to in ("int8", "int4")])
+        self.assertEqual([way["sets"] for way in found["ways"]],
+                         [[f"models.reference.quantization={to}"] for to in ("int8", "int4")])
         names = [remedy["name"] for remedy in found["remedies"] if "quantization" in remedy["name"]]
-        self.assertEqual(names, [f'quantization = "{to}" in [models.reference]' for to in ("int8", "int4")])  # the actor is trained
+        # the actor is trained
+        self.assertEqual(names, [f'quantization = "{to}" in [models.reference]' for to in ("int8", "int4")])
         for way in found["ways"]:
             self.assertEqual(self.plan([GRPO, *sets(**reference)], way).returncode, DONE)
 
@@ -115,14 +122,15 @@ inputs = ["judge", "reference"]
         arguments = self.large(PPO, "actor", "reference", "critic", **{"runtime.memory_gib": 24})
         refused = run("plan", "--fit", *arguments)
         self.assertEqual(refused.returncode, WRONG_PIPELINE)
-        self.assertRegex(refused.stderr, r"error: nothing that is known makes ppo fit: of what was tried the least needs up to 50.5 GB of 25.8 GB")
+        self.assertRegex(refused.stderr, r"error: nothing that is known makes ppo fit: of what was tried the least needs "
+                         r"up to 50.5 GB of 25.8 GB")
         self.assertIn("lora in [models.actor]", refused.stdout)
 
 
 class OnADevice(Fit):
     def test_is_the_memory_that_is_searched_for(self):
-        device = {'devices."cuda:0".memory_gib': 80, "runtime.memory_gib": 512, "models.actor.device": "cuda:0", "models.reference.device": "cuda:0",
-                  "models.reference.dtype": "bfloat16"}
+        device = {'devices."cuda:0".memory_gib': 80, "runtime.memory_gib": 512, "models.actor.device": "cuda:0",
+                  "models.reference.device": "cuda:0", "models.reference.dtype": "bfloat16"}
         code, found, _ = self.fit(*self.large(GRPO, "actor", "reference", **device))
         self.assertEqual((code, found["place"], found["fits"]), (DONE, "cuda:0", False))
         self.assertIn("models.actor.lora.rank=16", found["ways"][0]["sets"])

@@ -1,5 +1,6 @@
-"""What OpenRLHF, verl, TRL and NeMo-RL compute by default, written down in plain Python from their sources, which are named at each
-function with the commits that docs/conventions.md lists. A batch is a list of samples, each a list with one number an action."""
+"""What OpenRLHF, verl, TRL and NeMo-RL compute by default, written down in plain Python from their sources, which are named at
+each function with the commits that docs/conventions.md lists. A batch is a list of samples, each a list with one number an
+action."""
 
 import math
 
@@ -48,8 +49,8 @@ def gae(system, rewards, values):
 
 
 def whiten(system, batch):
-    """openrlhf: compute_advantages_and_returns: biased variance, at least 1e-8. verl and trl: masked_whiten; nemo_rl: _reward_whiten
-    with masked_var: variance with n - 1, plus 1e-8."""
+    """openrlhf: compute_advantages_and_returns: biased variance, at least 1e-8. verl and trl: masked_whiten; nemo_rl:
+    _reward_whiten with masked_var: variance with n - 1, plus 1e-8."""
     numbers = flat(batch)
     center = mean(numbers)
     squares = math.fsum((x - center) ** 2 for x in numbers)
@@ -98,8 +99,8 @@ def nemo_group_advantages(scores):
 
 
 def kl(system, logprob, reference, estimator):
-    """openrlhf: compute_approx_kl. verl: kl_penalty_forward. trl: grpo_trainer.py _compute_loss (k3), ppo_trainer.py train. nemo_rl:
-    calculate_kl."""
+    """openrlhf: compute_approx_kl. verl: kl_penalty_forward. trl: grpo_trainer.py _compute_loss (k3), ppo_trainer.py train.
+    nemo_rl: calculate_kl."""
     difference = logprob - reference
     if system == "nemo_rl" or (system == "verl" and estimator == "k3"):
         difference = clamp(difference, -20.0, 20.0)
@@ -150,8 +151,8 @@ def token_mean(system, losses):
 
 
 def sample_mean(losses):
-    """verl: seq-mean-token-mean. trl: loss_type grpo. openrlhf and nemo_rl: without token_level_loss. Samples without actions do not count
-    in verl and openrlhf."""
+    """verl: seq-mean-token-mean. trl: loss_type grpo. openrlhf and nemo_rl: without token_level_loss. Samples without actions do
+    not count in verl and openrlhf."""
     return mean(mean(sample) for sample in losses if sample)
 
 
@@ -170,8 +171,8 @@ def kl_losses(system, logprobs, references, estimator=None):
 
 
 def value_loss(system, values, old_values, returns):
-    """Mean over the actions. openrlhf: ValueLoss. verl: compute_value_loss. trl: train. nemo_rl: MseValueLossFn with the clip of its PPO
-    recipe, without `scale`."""
+    """Mean over the actions. openrlhf: ValueLoss. verl: compute_value_loss. trl: train. nemo_rl: MseValueLossFn with the clip of
+    its PPO recipe, without `scale`."""
     clip = VALUE_CLIP[system]
     losses = []
     for value, old, expected in zip(flat(values), flat(old_values), flat(returns)):
@@ -186,8 +187,8 @@ def value_loss(system, values, old_values, returns):
 def correction_weights(system, old, rollout):
     """What multiplies the loss of each action when the correction is on, with default bounds.
 
-    openrlhf: PolicyLoss, tis: each action, held in [0.5, 5]. verl: compute_rollout_correction_weights, sequence: product over the sample,
-    at most 2. trl: sequence_mask: product over the sample, 0 above 3."""
+    openrlhf: PolicyLoss, tis: each action, held in [0.5, 5]. verl: compute_rollout_correction_weights, sequence: product over the
+    sample, at most 2. trl: sequence_mask: product over the sample, 0 above 3."""
     weights = []
     for sample, rollout_of_sample in zip(old, rollout):
         differences = [o - r for o, r in zip(sample, rollout_of_sample)]

@@ -9,11 +9,11 @@ import unittest
 from support import DONE, INTERRUPTED, PPO, Case, run, sets, start, wait_for, wait_for_iteration
 
 ITERATIONS = 6
-SETTINGS = {"pipeline.iterations": ITERATIONS, "cluster.slots": 2, "nodes.prompts.groups_per_iteration": 8, "runtime.grace_seconds": 0.2,
-            "nodes.generate.samples_per_prompt": 2}
+SETTINGS = {"pipeline.iterations": ITERATIONS, "cluster.slots": 2, "nodes.prompts.groups_per_iteration": 8,
+            "runtime.grace_seconds": 0.2, "nodes.generate.samples_per_prompt": 2}
 
-# Where there is a file `slow` each response behind the first iteration, of 16 on both ranks, takes long, and a file `asked` says that
-# one came then.
+# Where there is a file `slow` each response behind the first iteration, of 16 on both ranks, takes long, and a file `asked` says
+# that one came then.
 SCORER = """
 import os, time
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -1,8 +1,10 @@
-"""Every place where the program takes a path meets what a stranger may put there, as root and as an ordinary user: something unreadable,
-a pipe without a writer, links in a circle, a huge file with nothing in it, a device without end, a folder that may not be written,
-names with control characters. It always says so in a sentence of its own: no bug is reported, nothing hangs, nothing grows.
+"""Every place where the program takes a path meets what a stranger may put there, as root and as an ordinary user: something
+unreadable, a pipe without a writer, links in a circle, a huge file with nothing in it, a device without end, a folder that may
+not be written, names with control characters. It always says so in a sentence of its own: no bug is reported, nothing hangs,
+nothing grows.
 
-A start takes half a second, so one in eleven of the cases runs; SLUICE_WALK=all runs them all and prints the worst of each figure.
+A start takes half a second, so one in eleven of the cases runs; SLUICE_WALK=all runs them all and prints the worst of each
+figure.
 """
 
 import concurrent.futures
@@ -22,8 +24,8 @@ ALL = os.environ.get("SLUICE_WALK") == "all"
 LONGEST_S = 5 if ALL else 60  # where other tests run beside it, only a hang is told apart
 MOST_BYTES = 512 << 20
 CONTROL = "a\x1b[31mb\nc\x9b"
-MODEL_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json", "model.safetensors",
-               "model.safetensors.index.json")
+MODEL_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json",
+               "model.safetensors", "model.safetensors.index.json")
 RUN_FILES = ("pipeline.toml", "lock", "metrics.jsonl", "trace.json", "status.json", "checkpoints", "checkpoints/1/manifest.json",
              "checkpoints/1/actor/model.safetensors", "checkpoints/1/actor/config.json", "costs.json")
 
@@ -78,8 +80,8 @@ KINDS = {f.__name__: f for f in (unreadable, pipe, circle, hollow, endless, read
 
 
 class Place:
-    """Where a path goes: a command line of `words` with "{}" for it, and what has to be there to begin with. `inside` is a file of
-    the folder that `words` name."""
+    """Where a path goes: a command line of `words` with "{}" for it, and what has to be there to begin with. `inside` is a file
+    of the folder that `words` name."""
 
     def __init__(self, name, words, good, inside=None, stdin=""):
         self.name, self.words, self.good, self.inside, self.stdin = name, words, good, inside, stdin
@@ -92,7 +94,8 @@ def places():
     found = []
     for command in ("validate", "plan", "graph", "simulate", "run"):
         found.append(Place(command, (command, "{}"), "pipeline"))
-    found.append(Place("run --run-dir", ("run", PPO, "--run-dir", "{}", *sets(**SMALL), "--set", "pipeline.iterations=1"), "nothing"))
+    found.append(Place("run --run-dir", ("run", PPO, "--run-dir", "{}", *sets(**SMALL), "--set", "pipeline.iterations=1"),
+                       "nothing"))
     found.append(Place("run --resume", ("run", PPO, "--resume", "auto", "--run-dir", "{}", *sets(**SMALL)), "run"))
     found.append(Place("simulate --costs", ("simulate", PPO, "--costs", "{}"), "file"))
     found.append(Place("simulate --trace", ("simulate", PPO, "--iterations", "1", "--trace", "{}"), "nothing"))
@@ -110,11 +113,14 @@ def places():
         for name in MODEL_FILES:
             found.append(Place(f"model {command} {name}", words, "model", inside=name, stdin="[1, 2]\n"))
     held_out = ROOT / "pipelines/data/arithmetic_heldout.jsonl"
-    found.append(Place("checkpoints export metrics.jsonl", ("checkpoints", "export", "{}", "--model", "actor", "--to", "OUT"), "run", inside="metrics.jsonl"))
+    found.append(Place("checkpoints export metrics.jsonl", ("checkpoints", "export", "{}", "--model", "actor", "--to", "OUT"),
+                       "run", inside="metrics.jsonl"))
     found.append(Place("model chat", ("model", "chat", "{}", "--max-new-tokens", "1"), "model", stdin="1\n"))
-    found.append(Place("model chat --template", ("model", "chat", MODEL, "--template", "{}", "--max-new-tokens", "1"), "file", stdin="1\n"))
+    found.append(Place("model chat --template", ("model", "chat", MODEL, "--template", "{}", "--max-new-tokens", "1"), "file",
+                       stdin="1\n"))
     found.append(Place("model sample --prompts", ("model", "sample", MODEL, "--prompts", "{}", "--max-new-tokens", "1"), "file"))
-    found.append(Place("model sample --output", ("model", "sample", MODEL, "--prompts", held_out, "-o", "{}", "--max-new-tokens", "1"), "nothing"))
+    found.append(Place("model sample --output",
+                       ("model", "sample", MODEL, "--prompts", held_out, "-o", "{}", "--max-new-tokens", "1"), "nothing"))
     for command in (("nodes",), ("describe", "gae"), ("try", "gae")):
         found.append(Place(command[0] + " --plugin", (*command, "--plugin", "{}"), "file", stdin="{}"))
     return found
@@ -195,7 +201,8 @@ class HostilePaths(Case):
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             failures = [text for text in pool.map(lambda case: self.run_case(case[0], *case[1]), enumerate(cases)) if text]
         if ALL:
-            print(f"{len(cases)} cases; at most {self.worst['seconds']:.1f} s and {self.worst['bytes'] >> 20} MiB", file=sys.stderr)
+            print(f"{len(cases)} cases; at most {self.worst['seconds']:.1f} s and {self.worst['bytes'] >> 20} MiB",
+                  file=sys.stderr)
         self.assertFalse(failures, f"{len(failures)} of {len(cases)} cases failed:\n\n" + "\n".join(failures[:20]))
 
 

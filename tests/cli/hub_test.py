@@ -27,7 +27,8 @@ class Hub(Case):
             shutil.copy(file, model / "blobs" / blob)
             (self.snapshot / file.name).symlink_to(f"../../blobs/{blob}")
         others = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME")
-        self.machine = {name: text for name, text in os.environ.items() if name not in others} | {"XDG_CACHE_HOME": str(self.folder)}
+        self.machine = ({name: text for name, text in os.environ.items() if name not in others} |
+                        {"XDG_CACHE_HOME": str(self.folder)})
 
     def ask(self, *arguments, machine=()):
         return run(*arguments, env=self.machine | dict(machine))
@@ -62,11 +63,14 @@ class Hub(Case):
             self.assertEqual(named.stdout.replace(str(self.snapshot), str(MODEL)), by_path.stdout)
 
     def test_a_model_that_the_cache_lacks_is_refused_with_the_command_that_loads_it(self):
-        for done in (self.ask("validate", PPO, *sets(**{"models.actor.checkpoint": '"Qwen/Qwen3-4B@v1"'})), self.ask("model", "info", "Qwen/Qwen3-4B@v1")):
-            self.assert_refused(done, "and no such model in Hugging Face's cache", f"the cache is {self.cache}", "hf download Qwen/Qwen3-4B --revision v1")
+        for done in (self.ask("validate", PPO, *sets(**{"models.actor.checkpoint": '"Qwen/Qwen3-4B@v1"'})),
+                     self.ask("model", "info", "Qwen/Qwen3-4B@v1")):
+            self.assert_refused(done, "and no such model in Hugging Face's cache", f"the cache is {self.cache}",
+                                "hf download Qwen/Qwen3-4B --revision v1")
 
     def test_a_home_folder_and_variables_in_paths_of_models_and_data(self):
-        data = {"nodes.prompts.path": '"~/data/arithmetic_train.jsonl"'} | self.models("$ROOT_OF_IT/pipelines/models/tiny-arithmetic")
+        data = ({"nodes.prompts.path": '"~/data/arithmetic_train.jsonl"'} |
+                self.models("$ROOT_OF_IT/pipelines/models/tiny-arithmetic"))
         machine = {"HOME": str(ROOT / "pipelines"), "ROOT_OF_IT": str(ROOT)}
         done = self.ask("plan", PPO, "--config", *sets(**data), machine=machine)
         self.assertIn(f'path = "{ROOT}/pipelines/data/arithmetic_train.jsonl"', done.stdout, done.stderr)

@@ -55,7 +55,8 @@ class EachKind(Init):
         self.assertEqual(pipeline["nodes"]["score"]["type"], "numeric_match")
         prompts = pipeline["nodes"]["prompts"]
         self.assertEqual((prompts["prompt_field"], prompts["label_field"], prompts["chat"]), ("question", "answer", True))
-        for word in ("115k parameters", "chat template", "7473 rows", "prompt from question", "after ####", f"rlhf-run {self.folder}/p.toml"):
+        for word in ("115k parameters", "chat template", "7473 rows", "prompt from question", "after ####",
+                     f"rlhf-run {self.folder}/p.toml"):
             self.assertIn(word, said)
 
     def test_ppo_on_gsm8k(self):
@@ -71,7 +72,8 @@ class EachKind(Init):
         self.assertEqual(pipeline["nodes"]["examples"]["messages_field"], "messages")
 
     def test_pairs_of_whole_texts_are_learned_as_they_are(self):
-        pairs = self.rows(*({"chosen": f"Human: {n}? Assistant: yes.", "rejected": f"Human: {n}? Assistant: no."} for n in range(4)))
+        pairs = self.rows(*({"chosen": f"Human: {n}? Assistant: yes.", "rejected": f"Human: {n}? Assistant: no."}
+                            for n in range(4)))
         pipeline, said = self.init("dpo", TEXT_MODEL, pairs)
         self.assertEqual(pipeline["nodes"]["pairs"]["prompt_field"], "")
         self.assertIs(pipeline["nodes"]["pairs"]["chat"], False)
@@ -142,23 +144,25 @@ class Fields(Init):
         self.assertEqual(pipeline["nodes"]["prompts"]["label_field"], "m.a")
 
     def test_a_field_that_some_row_lacks_is_not_taken(self):
-        self.refused("grpo", self.rows({"prompt": "1+1", "answer": "2"}, {"prompt": "1+2"}),
-                     says=["the answer", "looked for, in every row: answer, label", "the first row has: prompt (a text), answer (a text)", "--answer-field",
-                           '"answer" is in 1 of 2 rows, and not in row 2, which has: prompt (a text)'])
+        self.refused("grpo", self.rows({"prompt": "1+1", "answer": "2"}, {"prompt": "1+2"}), says=[
+            "the answer", "looked for, in every row: answer, label", "the first row has: prompt (a text), answer (a text)",
+            "--answer-field", '"answer" is in 1 of 2 rows, and not in row 2, which has: prompt (a text)'])
 
     def test_rows_that_are_all_too_long_for_the_model(self):
-        self.refused("sft", self.rows({"prompt": "1+1=" * 4000, "completion": "2"}), says=["the shortest of the first rows has", "shorter rows"])
+        self.refused("sft", self.rows({"prompt": "1+1=" * 4000, "completion": "2"}),
+                     says=["the shortest of the first rows has", "shorter rows"])
 
     def test_no_prompt(self):
         self.refused("sft", self.rows({"words": "a", "n": 3, "flag": True, "list": [1]}),
                      says=["the prompt", "words (a text), n (a number), flag (true or false), list (a list)", "--prompt-field"])
 
     def test_a_field_of_another_kind_is_told(self):
-        self.refused("grpo", self.rows({"prompt": "1 < 2?", "answer": True}),
-                     says=["the answer is not found in", '"answer" is true or false in row 1, which is not taken for it', "--answer-field"])
+        self.refused("grpo", self.rows({"prompt": "1 < 2?", "answer": True}), says=[
+            "the answer is not found in", '"answer" is true or false in row 1, which is not taken for it', "--answer-field"])
 
     def test_no_pairs(self):
-        self.refused("dpo", self.rows({"prompt": "a", "chosen": "b"}), says=["the worse completion", "rejected", "chosen (a text)"])
+        self.refused("dpo", self.rows({"prompt": "a", "chosen": "b"}),
+                     says=["the worse completion", "rejected", "chosen (a text)"])
 
     def test_a_row_that_is_no_object(self):
         self.refused("sft", self.write("data.jsonl", '{"prompt": "a", "completion": "b"}\n3\n'), says=["data.jsonl:2", "object"])
@@ -203,10 +207,11 @@ class Sizes(Init):
         (folder / "config.json").write_text(json.dumps(config))
         shapes = {"model.embed_tokens.weight": (config["vocab_size"], hidden), "model.norm.weight": (hidden,)}
         for layer in range(layers):
-            shapes |= {f"model.layers.{layer}.{name}.weight": shape for name, shape in {
-                "input_layernorm": (hidden,), "post_attention_layernorm": (hidden,), "self_attn.q_proj": (hidden, hidden),
-                "self_attn.k_proj": (hidden, hidden), "self_attn.v_proj": (hidden, hidden), "self_attn.o_proj": (hidden, hidden),
-                "mlp.gate_proj": (4 * hidden, hidden), "mlp.up_proj": (4 * hidden, hidden), "mlp.down_proj": (hidden, 4 * hidden)}.items()}
+            shapes |= {f"model.layers.{layer}.{name}.weight": shape for name, shape in
+                       {"input_layernorm": (hidden,), "post_attention_layernorm": (hidden,), "self_attn.q_proj": (hidden, hidden),
+                        "self_attn.k_proj": (hidden, hidden), "self_attn.v_proj": (hidden, hidden),
+                        "self_attn.o_proj": (hidden, hidden), "mlp.gate_proj": (4 * hidden, hidden),
+                        "mlp.up_proj": (4 * hidden, hidden), "mlp.down_proj": (hidden, 4 * hidden)}.items()}
         tensors = {name: ("BF16", shape, bytes(2 * math.prod(shape))) for name, shape in shapes.items()}
         (folder / "model.safetensors").write_bytes(safetensors(tensors))
         return folder
@@ -220,7 +225,8 @@ class Sizes(Init):
         adapters, said = self.init("grpo", model, SUMS, "--memory-gib", "0.4")
         self.assertEqual(adapters["models"]["actor"]["lora"], {"rank": 16})
         self.assertEqual(adapters["models"]["reference"], {"base_of": "actor"})
-        self.assertAlmostEqual(adapters["models"]["actor"]["optimizer"]["learning_rate"], 10 * whole["models"]["actor"]["optimizer"]["learning_rate"])
+        self.assertAlmostEqual(adapters["models"]["actor"]["optimizer"]["learning_rate"],
+                               10 * whole["models"]["actor"]["optimizer"]["learning_rate"])
         self.assertRegex(said, r"memory +to train all weights with all tokens takes .* of 429 MB; adapters \(lora\)")
 
     def test_fewer_tokens_where_memory_is_small(self):
@@ -235,7 +241,8 @@ class Sizes(Init):
         self.refused("sft", CONVERSATIONS, "--memory-gib", "0.001", says=["the smallest pipeline", "of 1.1 MB", "--memory-gib"])
 
     def test_a_prompt_that_the_model_has_no_room_for(self):
-        self.refused("grpo", self.rows({"prompt": "word " * 20000, "answer": "3"}), says=["the model takes", "a prompt of the data has"])
+        self.refused("grpo", self.rows({"prompt": "word " * 20000, "answer": "3"}),
+                     says=["the model takes", "a prompt of the data has"])
 
 
 class Files(Init):
@@ -277,7 +284,8 @@ class Files(Init):
     def test_it_is_written_into_what_is_no_ordinary_file(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
-        with start("init", "sft", "--model", MODEL, "--data", DEMONSTRATIONS, "--force", "-o", pipe, stderr=subprocess.DEVNULL) as writer:
+        with start("init", "sft", "--model", MODEL, "--data", DEMONSTRATIONS, "--force", "-o", pipe,
+                   stderr=subprocess.DEVNULL) as writer:
             self.assertEqual(tomllib.loads(pipe.read_text())["nodes"]["train"]["type"], "train_sft")
         self.assertEqual(writer.returncode, DONE)
         self.assertTrue(pipe.is_fifo())

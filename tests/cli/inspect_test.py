@@ -58,7 +58,8 @@ class Views(Case):
         without = ROOT / "tests/golden/problems/weights-unusable.toml"
         done = run("validate", without)
         self.assertEqual(done.returncode, DONE, done.stderr)
-        self.assertRegex(done.stdout, r"no errors, 1 warning, which a run would refuse here; \d+ of \d+ tokens are needed at worst\n$")
+        self.assertRegex(done.stdout,
+                         r"no errors, 1 warning, which a run would refuse here; \d+ of \d+ tokens are needed at worst\n$")
         self.assertEqual(run("run", without, "--run-dir", self.folder / "refused").returncode, WRONG_PIPELINE)
 
     def test_plan_names_every_node_with_its_type_and_executor(self):
@@ -72,8 +73,10 @@ class Views(Case):
         self.assertIn("no deadlock: 896 of 8192 tokens are needed at worst", text)  # 16 x 4 x 14
 
     def test_roles_have_ranks_and_what_goes_between_them(self):
-        behind = {node: "train" for node in PPO_NODES if node not in ("prompts", "held_out")} | {"generate": "rollout", "held_out_answers": "rollout"}
-        roles = {"cluster.roles.rollout.ranks": 2, "cluster.roles.train.ranks": 1, **{f"nodes.{node}.on": role for node, role in behind.items()}}
+        behind = ({node: "train" for node in PPO_NODES if node not in ("prompts", "held_out")} |
+                  {"generate": "rollout", "held_out_answers": "rollout"})
+        roles = {"cluster.roles.rollout.ranks": 2, "cluster.roles.train.ranks": 1,
+                 **{f"nodes.{node}.on": role for node, role in behind.items()}}
         self.assertIn("; role train has rank 0, rollout 1-2\n", self.output("validate", PPO, *sets(**SMALL | roles)))
         text = self.output("plan", PPO, *sets(**SMALL | roles))
         self.assertRegex(text, r"\n  roles        train    rank  0    \d+ tokens in flight; 1 slot each; ")
@@ -134,7 +137,8 @@ class Views(Case):
         if not shutil.which("dot"):
             skip_or_fail("Graphviz is not installed")
         for pipeline in (PPO, ROOT / "pipelines/online_dpo.toml", ROOT / "pipelines/distill.toml"):
-            drawn = subprocess.run(["dot", "-Tjson"], input=self.output("graph", pipeline), capture_output=True, text=True, check=True)
+            drawn = subprocess.run(["dot", "-Tjson"], input=self.output("graph", pipeline), capture_output=True, text=True,
+                                   check=True)
             self.assertEqual(labels_on_edges(json.loads(drawn.stdout)), [], pipeline.name)
 
     def test_mermaid_has_every_node_and_edge(self):
@@ -161,7 +165,8 @@ class Types(Case):
             self.assertIn(name, listed)
 
     def test_each_listed_type_is_described(self):
-        """Some of each kind, by turns: one function writes them all, and docs/nodes.md, which has all, is held by a test of its own."""
+        """Some of each kind, by turns: one function writes them all, and docs/nodes.md, which has all, is held by a test of its
+        own."""
         kinds = {}
         for name in self.listed():
             kinds.setdefault(name.partition(":")[0] if ":" in name else "", []).append(name)
@@ -178,9 +183,10 @@ class Types(Case):
             self.assertEqual(run("describe", name).returncode, DONE, name)
 
     def test_tables_are_described_as_pipelines_have_them(self):
-        for name, heading, keys in (("budget", "budget", ("tokens_in_flight", "micro_batch_tokens")), ("[schedule]", "schedule", ("policy_lag",)),
-                                    ("model", "models.actor", ("checkpoint", "optimizer")), ("lora", "models.actor.lora", ("rank", "alpha")),
-                                    ("optimizer", "models.actor.optimizer", ("learning_rate", "clip_grad_norm"))):
+        for name, heading, keys in (
+            ("budget", "budget", ("tokens_in_flight", "micro_batch_tokens")), ("[schedule]", "schedule", ("policy_lag",)),
+            ("model", "models.actor", ("checkpoint", "optimizer")), ("lora", "models.actor.lora", ("rank", "alpha")),
+            ("optimizer", "models.actor.optimizer", ("learning_rate", "clip_grad_norm"))):
             with self.subTest(name):
                 done = run("describe", name)
                 self.assertEqual(done.returncode, DONE, done.stderr)
@@ -194,9 +200,10 @@ class Types(Case):
         done = run("nodes", "--format", "json")
         self.assertEqual(done.returncode, DONE, done.stderr)
         known = json.loads(done.stdout)
-        self.assertEqual(sorted([node["type"] for node in known["nodes"]] + [f"{c['kind']}:{c['type']}" for c in known["components"]] +
-                                ["preset:" + preset["name"] for preset in known["presets"]] + ["table:" + table["name"] for table in known["tables"]]),
-                         sorted(self.listed()))
+        names = ([node["type"] for node in known["nodes"]] + [f"{c['kind']}:{c['type']}" for c in known["components"]] +
+                 ["preset:" + preset["name"] for preset in known["presets"]] +
+                 ["table:" + table["name"] for table in known["tables"]])
+        self.assertEqual(sorted(names), sorted(self.listed()))
         gae = next(node for node in known["nodes"] if node["type"] == "gae")
         self.assertEqual([column["name"] for column in gae["writes"]], ["advantages", "returns"])
         discount = next(parameter for parameter in gae["parameters"] if parameter["name"] == "discount")
@@ -215,7 +222,8 @@ class Types(Case):
     def test_the_example_of_a_description_names_only_real_parameters(self):
         text = run("describe", "gae").stdout
         names = re.findall(r"(?m)^  # (\w+) = ", text)
-        self.assertEqual(names, ["discount", "lambda", "masked_actions", "whiten", "whiten_variance", "whiten_epsilon", "whiten_mean"])
+        self.assertEqual(names,
+                         ["discount", "lambda", "masked_actions", "whiten", "whiten_variance", "whiten_epsilon", "whiten_mean"])
         done = run("try", "gae",
                    *[word for line in re.findall(r"(?m)^  # (\w+ = \S+)", text) for word in ("--set", line.replace(" ", ""))],
                    stdin='{"columns": {"token_rewards": [[1]], "values": [[0]]}}')

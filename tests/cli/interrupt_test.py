@@ -10,8 +10,8 @@ import subprocess
 import time
 import unittest
 
-from support import (DONE, INTERRUPTED, MODEL, PPO, PROGRAM, ROOT, SMALL, TERMINATED, Case, metrics_so_far, read_safetensors, run, sets, start,
-                     wait_for, wait_for_iteration)
+from support import (DONE, INTERRUPTED, MODEL, PPO, PROGRAM, ROOT, SMALL, TERMINATED, Case, metrics_so_far, read_safetensors, run,
+                     sets, start, wait_for, wait_for_iteration)
 
 HANGS_WHEN_LOADED = """
 import os, time
@@ -67,7 +67,8 @@ for line in sys.stdin:
 class Interrupt(Case):
     def with_scorer(self, text):
         self.write("reward.py", text)
-        return self.write("p.toml", f'extends = "{PPO}"\n[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\ntimeout_seconds = 900.0\n')
+        return self.write("p.toml", f'extends = "{PPO}"\n[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\n'
+                          'timeout_seconds = 900.0\n')
 
     def with_environment(self, text):
         self.write("env.py", text)
@@ -121,8 +122,9 @@ class Interrupt(Case):
         """What leads had finished the iteration, and what measures waited for ever to begin."""
         for moment in range(4):
             self.run_folder = self.folder / f"run-{moment}"
-            process = start("run", ROOT / "pipelines/grpo.toml", "--run-dir", self.run_folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            *sets(**{"pipeline.iterations": 100000, "nodes.held_out.every_iterations": 2, "runtime.grace_seconds": 2}))
+            process = start("run", ROOT / "pipelines/grpo.toml", "--run-dir", self.run_folder,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, *sets(**{
+                                "pipeline.iterations": 100000, "nodes.held_out.every_iterations": 2, "runtime.grace_seconds": 2}))
             self.addCleanup(self.end, process)
             self.wait_for_iteration()
             time.sleep(moment * 0.07)
@@ -181,7 +183,8 @@ class Interrupt(Case):
         self.assertEqual(run("plan", "--config", self.folder / "run/pipeline.toml").stdout, after)
 
     def test_without_grace_what_is_in_flight_is_dropped(self):
-        process = self.start_long_run(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, settings={"runtime.grace_seconds": 0})
+        process = self.start_long_run(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                      settings={"runtime.grace_seconds": 0})
         self.wait_for_iteration()
         process.terminate()
         out, err = process.communicate(timeout=60)
@@ -216,7 +219,8 @@ class Interrupt(Case):
 
     @staticmethod
     def send_twice_at_once(pid, number):
-        """While it is stopped, so that both come when it goes on: one to the process, one to its first thread, else they were one."""
+        """While it is stopped, so that both come when it goes on: one to the process, one to its first thread, else they were
+        one."""
         os.kill(pid, signal.SIGSTOP)
         os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
         os.kill(pid, number)
@@ -248,7 +252,8 @@ class Interrupt(Case):
     def is_given_up(self, pipeline):
         self.run_folder = self.folder / "run"
         settings = {**SMALL, "pipeline.iterations": 100000, "runtime.grace_seconds": 0.5}
-        process = start("run", pipeline, "--run-dir", self.run_folder, *sets(**settings), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = start("run", pipeline, "--run-dir", self.run_folder, *sets(**settings), stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.end, process)
         self.wait_for_iteration()
         (self.folder / "slow").touch()
@@ -265,7 +270,8 @@ class Interrupt(Case):
         for name, pipeline, less in (("scorer", self.with_scorer, {}), ("environment", self.with_environment, few)):
             with self.subTest(name):
                 settings = {**SMALL, "pipeline.iterations": 1, "runtime.stall_seconds": 1, **less}
-                done = run("run", pipeline(TAKES_LONG if name == "scorer" else ENVIRONMENT_TAKES_LONG), "--run-dir", self.folder / name, *sets(**settings))
+                done = run("run", pipeline(TAKES_LONG if name == "scorer" else ENVIRONMENT_TAKES_LONG), "--run-dir",
+                           self.folder / name, *sets(**settings))
                 self.assertEqual(done.returncode, DONE, done.stderr)
 
     def test_stopped_for_longer_than_what_counts_as_a_stall_it_goes_on(self):

@@ -7,7 +7,8 @@ import unittest
 
 from support import DONE, PPO, SMALL, WRONG_PIPELINE, WRONG_USAGE, Case, run, sets, with_roles
 
-IN_A_WORLD = {"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4", "MASTER_ADDR": "n1", "MASTER_PORT": "2345"}
+IN_A_WORLD = {"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4", "MASTER_ADDR": "n1",
+              "MASTER_PORT": "2345"}
 
 
 class Launch(Case):
@@ -36,7 +37,8 @@ class Launch(Case):
     def test_a_limit_of_open_files_that_no_rank_can_do_with_is_told_before_any_rank_is_there(self):
         few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
         done = run("launch", "--ranks", 2, PPO, "--run-dir", self.folder / "run", preexec_fn=few)
-        self.assert_refused(done, "this process may have 20 files and connections open, and rank 0 of 2 needs some 42", "ulimit -n 84")
+        self.assert_refused(done, "this process may have 20 files and connections open, and rank 0 of 2 needs some 42",
+                            "ulimit -n 84")
         self.assertNotIn("[rank 1]", done.stderr)
 
     def test_it_takes_what_run_takes(self):
@@ -51,7 +53,8 @@ class Launch(Case):
         self.assertFalse((self.folder / "run").exists())
 
     def test_wrong_data_is_told_by_rank_0_in_full(self):
-        done = run("launch", "--ranks", 2, PPO, "--run-dir", self.folder / "run", *sets(**{**SMALL, "nodes.generate.max_prompt_tokens": 1}))
+        done = run("launch", "--ranks", 2, PPO, "--run-dir", self.folder / "run",
+                   *sets(**{**SMALL, "nodes.generate.max_prompt_tokens": 1}))
         self.assertEqual(done.returncode, WRONG_PIPELINE, done.stderr)
         self.assertIn("\n20 problems; nothing was run\n", done.stderr)
         told = [line for line in done.stderr.splitlines() if "max_prompt_tokens of node 'generate' is 1" in line]
@@ -67,7 +70,8 @@ class Launch(Case):
 
     def test_a_pipeline_with_more_executors_than_cores_of_a_rank_is_warned_of_once(self):
         one = {min(os.sched_getaffinity(0))}
-        done = run("launch", "--ranks", 2, PPO, "--run-dir", self.folder / "run", *sets(**SMALL), preexec_fn=lambda: os.sched_setaffinity(0, one))
+        done = run("launch", "--ranks", 2, PPO, "--run-dir", self.folder / "run", *sets(**SMALL),
+                   preexec_fn=lambda: os.sched_setaffinity(0, one))
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertEqual(done.stderr.count("2 executors (cpu:1, cpu) share 1 core"), 1)
 

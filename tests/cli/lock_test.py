@@ -19,7 +19,8 @@ class Lock(Case):
         self.run_folder = self.folder / "run"
 
     def start_long_run(self):
-        process = start("run", PPO, "--run-dir", self.run_folder, *sets(**SMALL | {"pipeline.iterations": 100000, "checkpoint.every_iterations": 1}),
+        process = start("run", PPO, "--run-dir", self.run_folder,
+                        *sets(**SMALL | {"pipeline.iterations": 100000, "checkpoint.every_iterations": 1}),
                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -32,8 +33,8 @@ class Lock(Case):
                       ("run", PPO, "--resume", "auto", "--run-dir", self.run_folder), ("run", PPO, "--run-dir", self.run_folder)):
             with self.subTest(words[0]):
                 refused = run(*words)
-                self.assert_refused(refused, f"the run folder {self.run_folder} is in use by process {process.pid} on {socket.gethostname()} since 20",
-                                    f"kill {process.pid} saves the run")
+                self.assert_refused(refused, f"the run folder {self.run_folder} is in use by process {process.pid} on "
+                                    f"{socket.gethostname()} since 20", f"kill {process.pid} saves the run")
         self.assertIsNone(process.poll(), "the run that has the folder was disturbed")
 
     def test_looking_needs_no_lock(self):
@@ -58,7 +59,8 @@ class Lock(Case):
             with self.subTest(content):
                 self.run_folder.mkdir(exist_ok=True)
                 (self.run_folder / "lock").write_text(content)
-                done = run("run", PPO, "--resume", "auto", "--run-dir", self.run_folder, *sets(**SMALL | {"pipeline.iterations": 1}))
+                done = run("run", PPO, "--resume", "auto", "--run-dir", self.run_folder,
+                           *sets(**SMALL | {"pipeline.iterations": 1}))
                 self.assertEqual(done.returncode, DONE, done.stderr)
                 self.assertFalse((self.run_folder / "lock").exists())
 

@@ -22,8 +22,8 @@ GROWING = f'plugins = ["{PLUGIN}"]\n[nodes.growing]\ntype = "faulty"\ninputs = [
 
 class LongRun(Case):
     def growth(self, file, added, settings):
-        """Bytes by which the resident memory at an iteration's end grows after the first hundred, if it grows in most parts of the
-        run: what leaks does. A thread takes two megabytes, and keeps them, at the first gradient that it has a part of."""
+        """Bytes by which the resident memory at an iteration's end grows after the first hundred, if it grows in most parts of
+        the run: what leaks does. A thread takes two megabytes, and keeps them, at the first gradient that it has a part of."""
         pipeline = self.write("p.toml", f'extends = "{ROOT / "pipelines" / file}"\n{added}')
         folder = self.folder / file
         done = run("run", pipeline, "--run-dir", folder, *sets(**(settings | SAVED)), timeout=300)

@@ -59,11 +59,13 @@ class Machines(Case):
         words = machine.words(PROGRAM, "run", pipeline, "--run-dir", self.folder / "run", *sets(**SETTINGS))
         environment = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": address,
                        "MASTER_PORT": str(self.port), "SLUICE_CLUSTER_KEY": "a text that nobody guesses", **environment}
-        return subprocess.Popen(words, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(words, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True)
 
     def run_on(self, machines, addresses, **environment):
         self.port = free_port()
-        ranks = [self.start(machine, rank, address, **environment) for rank, (machine, address) in enumerate(zip(machines, addresses))]
+        ranks = [self.start(machine, rank, address, **environment)
+                 for rank, (machine, address) in enumerate(zip(machines, addresses))]
         return self.ends_of(ranks)
 
     def ends_of(self, ranks):
@@ -83,15 +85,18 @@ class Machines(Case):
         self.assert_as_alone()
 
     def test_versions_come_to_each_machine_once_and_are_sampled_from_on_both(self):
-        """One rank that samples beside the one that trains, and two on the other machine, which have in common where versions land."""
+        """One rank that samples beside the one that trains, and two on the other machine, which have in common where versions
+        land."""
         pipeline = self.write("apart.toml", with_roles("ppo.toml", training=1, sampling=3))
         self.port = free_port()
         with two_machines() as machines:
-            ranks = [self.start(machines[rank // 2], rank, ADDRESSES[0], pipeline, WORLD_SIZE="4", LOCAL_RANK=str(rank % 2), LOCAL_WORLD_SIZE="2") for rank in range(4)]
+            ranks = [self.start(machines[rank // 2], rank, ADDRESSES[0], pipeline, WORLD_SIZE="4", LOCAL_RANK=str(rank % 2),
+                                LOCAL_WORLD_SIZE="2") for rank in range(4)]
             for code, said in self.ends_of(ranks):
                 self.assertEqual(code, DONE, said)
         self.assert_as_alone()
-        landings = {row["rank"]: row["classes"]["weights"] for row in json.loads((self.folder / "run/memory.json").read_text())["ranks"]}
+        landings = {row["rank"]: row["classes"]["weights"]
+                    for row in json.loads((self.folder / "run/memory.json").read_text())["ranks"]}
         self.assertEqual(landings[2], landings[3])
         self.assertLess(landings[2], landings[1])
 

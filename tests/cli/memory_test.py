@@ -1,4 +1,5 @@
-"""Memory: the report of a run, credit on demand, micro-batches and passes chosen by memory, and what happens when there is not enough."""
+"""Memory: the report of a run, credit on demand, micro-batches and passes chosen by memory, and what happens when there is not
+enough."""
 
 import json
 import pathlib
@@ -24,7 +25,8 @@ class Report(Case):
         classes = {entry["name"]: entry for entry in report["classes"]}
         plan = json.loads(run("plan", PPO, "--format", "json", *sets(**SMALL)).stdout)["predicted"]
         for name, key in (("weights", "weights_bytes"), ("gradients", "gradient_bytes"), ("optimizer", "optimizer_bytes"),
-                          ("checkpoint copy", "checkpoint_copy_bytes"), ("KV cache", "kv_bytes"), ("columns", "column_bytes"), ("activations", "activation_bytes")):
+                          ("checkpoint copy", "checkpoint_copy_bytes"), ("KV cache", "kv_bytes"), ("columns", "column_bytes"),
+                          ("activations", "activation_bytes")):
             self.assertEqual(classes[name]["planned_bytes"], plan[key], name)
             self.assertGreater(classes[name]["peak_bytes"], 0, name)
             self.assertLessEqual(classes[name]["peak_bytes"], plan[key], name)
@@ -52,9 +54,10 @@ class Report(Case):
 class OnADevice(Case):
     """A model of 8 billion parameters on one card of 80 GB, of which there is nothing here but its config.json."""
 
-    LLAMA_8B = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
-                "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 128256, "max_position_embeddings": 8192,
-                "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "hidden_act": "silu", "tie_word_embeddings": False, "torch_dtype": "bfloat16"}
+    LLAMA_8B = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+                "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+                "vocab_size": 128256, "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "rope_theta": 500000.0,
+                "hidden_act": "silu", "tie_word_embeddings": False, "torch_dtype": "bfloat16"}
 
     def plan(self, *more):
         model = self.folder / "llama-8b"
@@ -62,8 +65,9 @@ class OnADevice(Case):
             shutil.copytree(ROOT / "pipelines/models/tiny-arithmetic", model, ignore=shutil.ignore_patterns("*.safetensors"))
             (model / "config.json").write_text(json.dumps(self.LLAMA_8B))
         settings = {"models.actor.checkpoint": str(model), "models.actor.dtype": "bfloat16", "models.actor.device": "cuda:0",
-                    'devices."cuda:0".memory_gib': 80, "runtime.memory_gib": 512, "budget.tokens_in_flight": 24576, "budget.micro_batch_tokens": 8192,
-                    "nodes.generate.max_new_tokens": 512, "nodes.generate.max_running_samples": 64, "models.reference.checkpoint": str(model),
+                    'devices."cuda:0".memory_gib': 80, "runtime.memory_gib": 512, "budget.tokens_in_flight": 24576,
+                    "budget.micro_batch_tokens": 8192, "nodes.generate.max_new_tokens": 512,
+                    "nodes.generate.max_running_samples": 64, "models.reference.checkpoint": str(model),
                     "models.reference.dtype": "bfloat16", "models.reference.device": "cuda:0"}
         return run("plan", ROOT / "pipelines/grpo.toml", *sets(**settings), *more)
 
@@ -76,13 +80,15 @@ class OnADevice(Case):
         (device,) = json.loads(self.plan(*lora, "--format", "json").stdout)["devices"]
         predicted = device["predicted"]
         self.assertEqual(device["name"], "cuda:0")
-        self.assertEqual(predicted["total_bytes"], sum(bytes for name, bytes in predicted.items() if name not in ("total_bytes", "machine_bytes")))
+        self.assertEqual(predicted["total_bytes"],
+                         sum(bytes for name, bytes in predicted.items() if name not in ("total_bytes", "machine_bytes")))
         self.assertEqual((predicted["column_bytes"], predicted["checkpoint_copy_bytes"]), (0, 0))
 
     def test_is_refused_without_them_with_the_sum(self):
         refused = self.plan()
         self.assertEqual(refused.returncode, WRONG_PIPELINE, refused.stdout)
-        self.assertRegex(refused.stderr, r"error: the run needs up to \d+ GB of the memory of cuda:0 and does not fit into 85.9 GB")
+        self.assertRegex(refused.stderr,
+                         r"error: the run needs up to \d+ GB of the memory of cuda:0 and does not fit into 85.9 GB")
         self.assertRegex(refused.stderr, r"= optimizer +64.2 GB")
         self.assertIn("lora in [models.actor] takes up to", refused.stderr)
 
@@ -93,7 +99,8 @@ class Other(Case):
     def test_is_small_whatever_the_size(self):
         for size in ("4m", "29m"):  # bench/real_sizes.py asks larger ones
             with self.subTest(size):
-                pipeline = runs.Pipeline(self.folder / size, size, runs.GRPO_WITH_REFERENCE, "bfloat16", prompts=2, samples=2, new=32)
+                pipeline = runs.Pipeline(self.folder / size, size, runs.GRPO_WITH_REFERENCE, "bfloat16", prompts=2, samples=2,
+                                         new=32)
                 pipeline.run(PROGRAM, iterations=1)
                 (other,) = [entry for entry in pipeline.memory["classes"] if entry["name"] == "other"]
                 self.assertLessEqual(other["peak_bytes"], 0.03 * pipeline.memory["peak_bytes"] + 150e6)
@@ -120,8 +127,8 @@ class Prompts(Case):
     def test_that_are_too_long_are_left_out_and_counted(self):
         rows = [{"prompt": "1+1=", "label": "2"}, {"prompt": "100000+200000=", "label": "300000"}] * 8
         data = self.write("rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-        settings = {"nodes.prompts.path": str(data), "nodes.generate.max_prompt_tokens": 8, "nodes.prompts.groups_per_iteration": 16,
-                    "nodes.prompts.shuffle": False, "pipeline.iterations": 1}
+        settings = {"nodes.prompts.path": str(data), "nodes.generate.max_prompt_tokens": 8,
+                    "nodes.prompts.groups_per_iteration": 16, "nodes.prompts.shuffle": False, "pipeline.iterations": 1}
         finished = self.run_ppo(**settings, **{"nodes.generate.prompt_too_long": "drop"})
         self.assertEqual((finished.metrics[0]["rollout/dropped_prompts"], finished.metrics[0]["data/groups"]), (8, 8))
 
@@ -151,8 +158,10 @@ class Pass(Case):
         return json.loads(run("plan", PPO, "--format", "json", *sets(**{**SMALL, **settings})).stdout)
 
     def memory_for(self, pass_tokens):
-        """GiB of which 85 % hold a run with such passes, and hardly more. A copy for checkpoints is given up before the pass becomes smaller."""
-        return (self.plan(**{"budget.pass_tokens": pass_tokens, "checkpoint.copy": "none"})["predicted"]["total_bytes"] + 500) / 0.85 / 2**30
+        """GiB of which 85 % hold a run with such passes, and hardly more. A copy for checkpoints is given up before the pass
+        becomes smaller."""
+        return (self.plan(**{"budget.pass_tokens": pass_tokens, "checkpoint.copy": "none"})["predicted"]["total_bytes"] +
+                500) / 0.85 / 2**30
 
     def test_bounds_what_is_computed_at_once(self):
         finished = self.run_ppo(**{"budget.pass_tokens": 64})
@@ -168,7 +177,8 @@ class Pass(Case):
         chosen = self.plan(**short)["capacity"]["pass_tokens"]
         self.assertTrue(300 <= chosen < 400, chosen)
         self.assertIn(f"is computed in passes of at most {chosen}\n", run("plan", PPO, *sets(**{**SMALL, **short})).stdout)
-        self.assertRegex(run("plan", PPO, "--config", *sets(**{**SMALL, **short})).stdout, rf"(?m)^pass_tokens = {chosen} +# auto, default$")
+        self.assertRegex(run("plan", PPO, "--config", *sets(**{**SMALL, **short})).stdout,
+                         rf"(?m)^pass_tokens = {chosen} +# auto, default$")
 
     def test_stays_what_it_was_when_a_run_goes_on_with_other_memory(self):
         finished = self.run_ppo(**{"runtime.memory_gib": self.memory_for(300), "checkpoint.every_iterations": 1})

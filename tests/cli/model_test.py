@@ -100,7 +100,8 @@ class Model(Case):
         config = json.loads((MODEL / "config.json").read_text())
         ends = config["eos_token_id"] if isinstance(config["eos_token_id"], list) else [config["eos_token_id"]]
         for number, (sample, logprobs) in enumerate(zip(samples, expected)):
-            self.assertEqual(list(sample), ["prompt", "row", "index", "text", "finish", "token_count", "logprob_sum", "seed", "tokens", "logprobs"])
+            self.assertEqual(list(sample), ["prompt", "row", "index", "text", "finish", "token_count", "logprob_sum", "seed",
+                                            "tokens", "logprobs"])
             self.assertEqual([sample[name] for name in ("prompt", "row", "index", "seed")], ["12+34=", 0, number, 3])
             self.assertEqual(sample["token_count"], len(sample["tokens"]))
             self.assertAlmostEqual(sample["logprob_sum"], sum(sample["logprobs"]), places=5)
@@ -158,7 +159,8 @@ class SampleFile(Case):
         said = self.sample("--prompts", self.prompts(), "-n", "3", "-o", out, *self.WORDS)
         self.assertEqual(said, f"3 samples each of 18 prompts: {out}\n")
         lines = [json.loads(line) for line in out.read_text().splitlines()]
-        self.assertEqual([(line["row"], line["index"]) for line in lines], [(row, index) for row in range(18) for index in range(3)])
+        self.assertEqual([(line["row"], line["index"]) for line in lines],
+                         [(row, index) for row in range(18) for index in range(3)])
         for line in lines:
             self.assertEqual(list(line), ["prompt", "row", "index", "text", "finish", "token_count", "logprob_sum", "seed"])
             self.assertEqual((line["prompt"], line["seed"]), (self.PROMPTS[line["row"]], 7))
@@ -171,14 +173,16 @@ class SampleFile(Case):
 
     def test_a_prompt_is_sampled_alike_alone_and_in_a_file(self):
         in_file = [json.loads(line) for line in self.sample("--prompts", self.prompts(), "-n", "2", *self.WORDS).splitlines()]
-        alone = [json.loads(line) for line in self.sample("--prompt", self.PROMPTS[0], "-n", "2", "--json", *self.WORDS).splitlines()]
+        alone = [json.loads(line)
+                 for line in self.sample("--prompt", self.PROMPTS[0], "-n", "2", "--json", *self.WORDS).splitlines()]
         self.assertEqual(in_file[:2], alone)
 
     def test_the_field_may_be_named_and_be_a_conversation(self):
         plain = self.sample("--prompts", self.prompts(), *self.WORDS)
         named = self.sample("--prompts", self.prompts("named.jsonl", "question"), "--prompt-field", "question", *self.WORDS)
         self.assertEqual(named, plain)
-        model, file = self.folder / "model", self.write("chats.jsonl", lines_of({"prompt": [{"role": "user", "content": p}]} for p in self.PROMPTS))
+        model, file = (self.folder / "model",
+                       self.write("chats.jsonl", lines_of({"prompt": [{"role": "user", "content": p}]} for p in self.PROMPTS)))
         shutil.copytree(MODEL, model)
         refused = run("model", "sample", model, "--prompts", file)
         self.assert_refused(refused, "chats.jsonl:1:", "no chat template")
@@ -188,7 +192,8 @@ class SampleFile(Case):
         self.assertEqual(texts[0], texts[1], chats.stderr)
 
     def test_prompts_without_room_are_all_named_before_anything_is_sampled(self):
-        file, out = self.write("long.jsonl", lines_of({"prompt": prompt} for prompt in ("1+1=", "1" * 63, "2", "3" * 90))), self.folder / "out.jsonl"
+        file, out = (self.write("long.jsonl", lines_of({"prompt": prompt} for prompt in ("1+1=", "1" * 63, "2", "3" * 90))),
+                     self.folder / "out.jsonl")
         done = run("model", "sample", MODEL, "--prompts", file, "-o", out, "--max-new-tokens", "4")
         self.assert_refused(done, "long.jsonl:2:", "long.jsonl:4:", "64 positions", "--max-new-tokens", problems=2)
         self.assertFalse(out.exists())
@@ -200,7 +205,8 @@ class SampleFile(Case):
         old = self.write("old.jsonl", "samples of another day\n")
         self.assert_refused(run("model", "sample", MODEL, "--prompts", file, "-o", old), "old.jsonl is there already")
         self.assertEqual(old.read_text(), "samples of another day\n")
-        self.assert_refused(run("model", "sample", MODEL, "--prompts", file, "--prompt-field", "question"), "question", "--prompt-field")
+        self.assert_refused(run("model", "sample", MODEL, "--prompts", file, "--prompt-field", "question"), "question",
+                            "--prompt-field")
         for words in (("--prompts", file, "--prompt", "1"), ("-o", "x"), ("--prompt-field", "x")):
             self.assertEqual(run("model", "sample", MODEL, *words).returncode, WRONG_USAGE)
 
@@ -248,10 +254,12 @@ class Info(Case):
 
     def test_a_folder_without_weights_has_none(self):
         folder = ROOT / "pipelines/models/tiny-random"
-        self.assertEqual(json.loads(run("model", "info", folder, "--json").stdout)["stored"], {"files": 0, "bytes": 0, "dtypes": [], "misfit": None})
+        self.assertEqual(json.loads(run("model", "info", folder, "--json").stdout)["stored"],
+                         {"files": 0, "bytes": 0, "dtypes": [], "misfit": None})
 
     def test_a_chat_template_is_found_in_both_places(self):
-        for name, content in (("chat_template.jinja", "{{ messages }}"), ("tokenizer_config.json", '{"chat_template": "{{ messages }}"}')):
+        for name, content in (("chat_template.jinja", "{{ messages }}"),
+                              ("tokenizer_config.json", '{"chat_template": "{{ messages }}"}')):
             with self.subTest(name):
                 folder = self.folder / name.partition(".")[0]
                 folder.mkdir()

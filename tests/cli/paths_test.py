@@ -6,8 +6,8 @@ import unittest
 
 from support import DONE, FAILED, PPO, ROOT, SMALL, Case, repeatable, run, sets, start, wait_for
 
-WITHOUT = {"nodes.held_out": False, "nodes.held_out_answers": False, "nodes.held_out_score": False, "budget.tokens_in_flight": 8192,
-           "nodes.held_out.groups_per_iteration": None, "nodes.held_out.every_iterations": None}
+WITHOUT = {"nodes.held_out": False, "nodes.held_out_answers": False, "nodes.held_out_score": False,
+           "budget.tokens_in_flight": 8192, "nodes.held_out.groups_per_iteration": None, "nodes.held_out.every_iterations": None}
 SCORE = "held_out/reward/score_mean"
 TRAINS = {"pipeline.iterations": 5, "nodes.held_out.every_iterations": 2}
 
@@ -68,8 +68,9 @@ class Measuring(Case):
 
     def test_a_scorer_that_fails_in_it_is_named_like_any_other(self):
         script = self.write("scorer.py", "def score(prompts, completions, **columns):\n    raise ValueError('scorer down')\n")
-        done = self.run_ppo("run", expect=FAILED, **TRAINS, **{
-            "nodes.held_out_score": f'{{ type = "python_scorer", file = {json.dumps(str(script))}, function = "score", inputs = ["held_out_answers"] }}'})
+        done = self.run_ppo("run", expect=FAILED, **TRAINS,
+                            **{"nodes.held_out_score": f'{{ type = "python_scorer", '
+                               f'file = {json.dumps(str(script))}, function = "score", inputs = ["held_out_answers"] }}'})
         self.assertIn("'held_out_score'", done.stderr)
         self.assertIn("scorer down", done.stderr)
 

@@ -1,5 +1,5 @@
-"""Which plugins the program loads: what looks at a pipeline none that the user did not name, a run those beside its file, a resumed
-run those that it has loaded. A library whose loading leaves a mark shows it."""
+"""Which plugins the program loads: what looks at a pipeline none that the user did not name, a run those beside its file, a
+resumed run those that it has loaded. A library whose loading leaves a mark shows it."""
 
 import json
 import os
@@ -68,7 +68,8 @@ class Plugins(PluginCase):
     def test_what_looks_loads_what_it_is_told_to(self):
         library = self.marking("build/libx.so")
         pipeline = self.pipeline("build/libx.so")
-        for words, environment in ((["--plugins"], {}), (["--plugin", library], {}), ([], {"SLUICE_PLUGINS": str(library.parent)})):
+        for words, environment in ((["--plugins"], {}), (["--plugin", library], {}),
+                                   ([], {"SLUICE_PLUGINS": str(library.parent)})):
             self.call("validate", pipeline, *words, **environment)
             self.assertTrue(self.was_loaded())
 
@@ -83,7 +84,8 @@ class Plugins(PluginCase):
         self.valid("libfaults.so")
         pipeline = self.pipeline("libfaults.so", FAULTY)
         done = self.call("validate", pipeline)
-        self.assertEqual((done.returncode, done.stdout), (DONE, f"{pipeline}: no problems in what can be checked without its plugins\n"))
+        self.assertEqual((done.returncode, done.stdout),
+                         (DONE, f"{pipeline}: no problems in what can be checked without its plugins\n"))
         self.assert_refused(self.call("plan", pipeline), "without it there is no plan", "--plugins")
         self.assertEqual(self.call("plan", pipeline, "--plugins").returncode, DONE)
 
@@ -137,7 +139,8 @@ class Plugins(PluginCase):
                 done = self.call("validate", pipeline, "--plugin", library, "--plugin", self.folder / "link.so")
                 self.assert_refused(done, "is named twice", "p.toml:2")
                 self.assertNotIn("already taken", done.stderr)
-        once = self.call("validate", self.pipeline("build/libfaults.so"), "--plugin", library, "--plugin", self.folder / "link.so")
+        once = self.call("validate", self.pipeline("build/libfaults.so"), "--plugin", library, "--plugin",
+                         self.folder / "link.so")
         self.assertEqual(once.returncode, DONE, once.stderr)
 
     def test_a_plugin_whose_file_is_cut_off_is_said_to_be(self):
@@ -153,7 +156,8 @@ class Plugins(PluginCase):
 class TriedNode(PluginCase):
     def try_faulty(self, fault):
         columns = json.dumps({"columns": {"tokens": [[1, 2]]}})
-        return self.call("try", "faulty", "--plugin", PLUGINS / "libfaults.so", "--set", f"fault={fault}", "--set", "at=0", stdin=columns)
+        return self.call("try", "faulty", "--plugin", PLUGINS / "libfaults.so", "--set", f"fault={fault}", "--set", "at=0",
+                         stdin=columns)
 
     def test_what_a_node_of_a_plugin_does_wrong_is_told_as_in_a_run(self):
         for fault, said in {"throw": "node 'faulty' failed: a fault, as asked",

@@ -84,7 +84,8 @@ inputs = ["train"]
 model = "actor"
 """
 
-# Values that `plan --config` must show, by hand from docs/conventions.md. A path is table, key, and key within a component or table.
+# Values that `plan --config` must show, by hand from docs/conventions.md. A path is table, key, and key within a component or
+# table.
 GOLDEN = {
     "nodes.advantages.discount": (1.0, 1.0, 1.0, 1.0),
     "nodes.advantages.lambda": (1.0, 1.0, 0.95, 0.95),
@@ -157,12 +158,14 @@ class WhatPresetsSet(PresetCase):
             with self.subTest(system):
                 pipeline = self.pipeline(system)
                 effective = self.write("effective.toml", self.output("plan", pipeline, "--config"))
-                self.assertEqual(self.output("plan", effective, "--format", "json"), self.output("plan", pipeline, "--format", "json"))
+                self.assertEqual(self.output("plan", effective, "--format", "json"),
+                                 self.output("plan", pipeline, "--format", "json"))
                 self.assertEqual(tomllib.loads(self.output("plan", effective, "--config")),
                                  tomllib.loads(self.output("plan", pipeline, "--config")))
 
     def test_what_a_preset_sets_and_the_file_makes_mean_nothing_is_no_contradiction(self):
-        constant = self.pipeline("openrlhf", lambda text: text.replace("learning_rate = 1e-4", 'learning_rate = 1e-4, schedule = "constant"'))
+        constant = self.pipeline("openrlhf",
+                                 lambda text: text.replace("learning_rate = 1e-4", 'learning_rate = 1e-4, schedule = "constant"'))
         text = self.output("plan", constant, "--config")
         self.assertEqual(at(tomllib.loads(text), "models.actor.optimizer.minimum"), 0.0)
         self.assertEqual(at(tomllib.loads(text), "models.critic.optimizer.minimum"), 0.1)
@@ -175,7 +178,8 @@ class WhatPresetsSet(PresetCase):
     def test_a_key_of_the_file_or_of_the_command_line_wins(self):
         pipeline = self.pipeline("verl", lambda text: text.replace('type = "gae"', 'type = "gae"\nlambda = 0.9'))
         effective = tomllib.loads(self.output("plan", pipeline, "--config", "--set", "nodes.advantages.discount=0.99",
-                                              "--set", "nodes.train.objective.dual_clip=5.0", "--set", "nodes.train.objective.type=ppo_clip"))
+                                              "--set", "nodes.train.objective.dual_clip=5.0", "--set",
+                                              "nodes.train.objective.type=ppo_clip"))
         self.assertEqual((effective["nodes"]["advantages"]["lambda"], effective["nodes"]["advantages"]["discount"]), (0.9, 0.99))
         self.assertEqual(effective["nodes"]["train"]["objective"]["dual_clip"], 5.0)
 
@@ -204,7 +208,8 @@ class WhatPresetsSet(PresetCase):
         self.assert_refused(run("describe", "preset:vrel"), "did you mean preset:verl?", problems=1)
 
     def test_try_refuses_a_preset_that_has_no_value_for_the_type(self):
-        self.assert_refused(run("try", "exact_match", "--preset", "verl", stdin="{}"), 'preset "verl" has no value for exact_match', problems=1)
+        self.assert_refused(run("try", "exact_match", "--preset", "verl", stdin="{}"),
+                            'preset "verl" has no value for exact_match', problems=1)
         self.assert_refused(run("try", "gae", "--preset", "vrel", stdin="{}"), 'did you mean "verl"?', problems=1)
 
 
@@ -244,7 +249,8 @@ class Table(PresetCase):
     def test_every_value_is_that_of_the_preset(self):
         defaults, presets, documented = self.defaults(), self.presets(), {}
         for of, key, cells in self.rows():
-            known = {owner for owner, name in defaults if name == key and (owner == of or of == "objective:*" and owner.startswith("objective:"))}
+            known = {owner for owner, name in defaults if name == key and
+                     (owner == of or of == "objective:*" and owner.startswith("objective:"))}
             if of.startswith("model."):
                 known = {of}
             for owner in known:
@@ -307,7 +313,8 @@ class Formulas(PresetCase):
                 expected = formulas.token_mean(system, formulas.policy_losses(system, logprobs, OLD, ADVANTAGES))
                 out = self.try_one("objective:ppo_clip", {**columns, "reference_logprobs": logprobs}, system)
                 self.assert_near(out["loss"], expected)
-        losses = {system: formulas.token_mean(system, formulas.policy_losses(system, logprobs, OLD, ADVANTAGES)) for system in SYSTEMS}
+        losses = {system: formulas.token_mean(system, formulas.policy_losses(system, logprobs, OLD, ADVANTAGES))
+                  for system in SYSTEMS}
         self.assertNotAlmostEqual(losses["verl"], losses["trl"])
 
     def test_value_loss(self):
@@ -317,7 +324,8 @@ class Formulas(PresetCase):
         for system in SYSTEMS:
             with self.subTest(system):
                 losses.add(formulas.value_loss(system, VALUES, old, returns))
-                out = self.try_one("value_objective:value_clip", {"values": VALUES, "old_values": old, "returns": returns}, system)
+                out = self.try_one("value_objective:value_clip", {"values": VALUES, "old_values": old, "returns": returns},
+                                   system)
                 self.assert_near(out["loss"], formulas.value_loss(system, VALUES, old, returns))
         self.assertEqual(len(losses), 2)  # the clips differ, and it shows
 

@@ -1,8 +1,8 @@
 """Every kind of problem that `validate` can report: one golden text each, the list of kinds, and the table of the documentation.
 
 A case is tests/golden/problems/KIND.toml, or KIND-2.toml and so on, with its text in the .txt beside it. A first line
-`# arguments: ...` adds arguments; PLUGINS in them is the folder of the plugins that the tests build. `# on one core` gives the program
-one. SLUICE_UPDATE_GOLDEN=1 rewrites the texts.
+`# arguments: ...` adds arguments; PLUGINS in them is the folder of the plugins that the tests build. `# on one core` gives the
+program one. SLUICE_UPDATE_GOLDEN=1 rewrites the texts.
 """
 
 import concurrent.futures
@@ -69,8 +69,8 @@ def kinds_of(done):
 
 
 def without_machine(text):
-    """The folder of the plugins differs from build to build: in paths, and in how many carets stand below one. What a machine lacks
-    for a device differs from machine to machine."""
+    """The folder of the plugins differs from build to build: in paths, and in how many carets stand below one. What a machine
+    lacks for a device differs from machine to machine."""
     lines = text.split("\n")
     for above, line in zip(lines, lines[1:]):
         if PLUGINS in above and "^" in line:

@@ -1,5 +1,5 @@
-"""Models whose matrices are quantised: against models that hold the values of the codes, which are computed here from the published
-definitions, and the memory that they take."""
+"""Models whose matrices are quantised: against models that hold the values of the codes, which are computed here from the
+published definitions, and the memory that they take."""
 
 import json
 import shutil
@@ -65,9 +65,11 @@ model = "scored"
 inputs = ["scored"]
 fields = ["response", "rollout_logprobs", "reference_logprobs"]
 """)
-        of_both = {f"models.{model}.{key}": value for model in ("policy", "scored") for key, value in {"checkpoint": str(checkpoint), **settings}.items()}
+        of_both = {f"models.{model}.{key}": value for model in ("policy", "scored")
+                   for key, value in {"checkpoint": str(checkpoint), **settings}.items()}
         folder = self.folder / name
-        done = run("run", pipeline, "--run-dir", folder, *sets(**of_both, **{"nodes.generate.temperature": 1, "nodes.prompts.groups_per_iteration": 100}))
+        done = run("run", pipeline, "--run-dir", folder,
+                   *sets(**of_both, **{"nodes.generate.temperature": 1, "nodes.prompts.groups_per_iteration": 100}))
         self.assertEqual(done.returncode, DONE, done.stderr)
         return (folder / "samples.jsonl").read_text()
 
@@ -98,8 +100,10 @@ class Values(Compared):
 
 GROUP = 32
 AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
-GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False, "sym": False, "damp_percent": 0.01, "checkpoint_format": "gptq"}
-AWQ = {"quant_method": "awq", "bits": 4, "group_size": GROUP, "zero_point": True, "version": "gemm", "modules_to_not_convert": None}
+GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False, "sym": False, "damp_percent": 0.01,
+        "checkpoint_format": "gptq"}
+AWQ = {"quant_method": "awq", "bits": 4, "group_size": GROUP, "zero_point": True, "version": "gemm",
+       "modules_to_not_convert": None}
 
 
 def float16(value):
@@ -133,7 +137,8 @@ class Codes:
 
     def words(self, rows, columns, nibble):
         """Words [rows, columns] of nibble(row, column, place), the first in the lowest bits."""
-        words = (sum(nibble(row, column, place) << 4 * place for place in range(8)) for row in range(rows) for column in range(columns))
+        words = (sum(nibble(row, column, place) << 4 * place for place in range(8)) for row in range(rows)
+                 for column in range(columns))
         return struct.pack(f"<{rows * columns}I", *words)
 
     def tensors(self, module, awq, less=1):
@@ -146,7 +151,8 @@ class Codes:
             codes = ("I32", (K // 8, N), self.words(K // 8, N, lambda word, n, i: self.code(n, 8 * word + i)))
             zeros = self.words(G, N // 8, lambda g, word, i: self.zeros[(8 * word + i) * G + g] - less)
         scales = struct.pack(f"<{G * N}e", *(self.scales[n * G + g] for g in range(G) for n in range(N)))
-        tensors = {f"{module}.qweight": codes, f"{module}.qzeros": ("I32", (G, N // 8), zeros), f"{module}.scales": ("F16", (G, N), scales)}
+        tensors = {f"{module}.qweight": codes, f"{module}.qzeros": ("I32", (G, N // 8), zeros),
+                   f"{module}.scales": ("F16", (G, N), scales)}
         if not awq:
             tensors[f"{module}.g_idx"] = ("I32", (K,), struct.pack(f"<{K}i", *(k // GROUP for k in range(K))))
         return tensors
@@ -186,24 +192,27 @@ class Folders(Compared):
     def trains(self, folder):
         """Adapters, and what is saved is no folder of codes any more."""
         actor = {"models.actor.checkpoint": str(folder), "models.actor.quantization": None, "pipeline.iterations": 1}
-        pipeline = self.write("lora.toml", (EXAMPLE.read_text().replace('quantization = "int4"', "").replace("quantization_group = 64", "")
-                                            .replace("../../pipelines", str(ROOT / "pipelines"))))
+        pipeline = self.write("lora.toml", (EXAMPLE.read_text().replace('quantization = "int4"', "").replace(
+            "quantization_group = 64", "").replace("../../pipelines", str(ROOT / "pipelines"))))
         done = run("run", pipeline, "--run-dir", self.folder / "trained", *sets(**actor))
         self.assertEqual(done.returncode, DONE, done.stderr)
         saved = self.folder / "trained/checkpoint/actor"
         self.assertNotIn("quantization_config", json.loads((saved / "config.json").read_text()))
-        self.assertEqual(run("validate", ROOT / "pipelines/evaluate.toml", "--set", f"models.policy.checkpoint={saved}").returncode, DONE)
+        self.assertEqual(
+            run("validate", ROOT / "pipelines/evaluate.toml", "--set", f"models.policy.checkpoint={saved}").returncode, DONE)
 
     def refused(self, folder, *texts, **settings):
-        done = run("validate", EXAMPLE.parent / "../../pipelines/evaluate.toml", *sets(**{"models.policy.checkpoint": str(folder)}, **settings))
+        done = run("validate", EXAMPLE.parent / "../../pipelines/evaluate.toml",
+                   *sets(**{"models.policy.checkpoint": str(folder)}, **settings))
         self.assert_refused(done, *texts)
 
     def test_of_other_kinds_are_refused_by_file_and_key(self):
         folder = self.folder / "model"
         shutil.copytree(MODEL, folder)
-        for config, *texts in ((GPTQ | {"bits": 8}, "quantization_config.bits", "supported: 4"), (GPTQ | {"desc_act": True}, "desc_act"),
-                               (GPTQ | {"group_size": 48}, "group_size", "multiples of 32"), (AWQ | {"version": "gemv"}, "version", "gemv"),
-                               (AWQ | {"rotated": True}, "rotated"),
+        for config, *texts in ((GPTQ | {"bits": 8}, "quantization_config.bits", "supported: 4"),
+                               (GPTQ | {"desc_act": True}, "desc_act"),
+                               (GPTQ | {"group_size": 48}, "group_size", "multiples of 32"),
+                               (AWQ | {"version": "gemv"}, "version", "gemv"), (AWQ | {"rotated": True}, "rotated"),
                                ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "quant_method", "bitsandbytes")):
             self.set_config(folder, config)
             self.refused(folder, str(folder / "config.json"), *texts)
@@ -215,13 +224,16 @@ class Folders(Compared):
 
     def test_with_damaged_tensors_are_refused_by_name(self):
         def shuffled(tensors):
-            return {name: (dtype, shape, content[4:] + content[:4] if name.endswith("g_idx") else content) for name, (dtype, shape, content) in tensors.items()}
+            return {name: (dtype, shape, content[4:] + content[:4] if name.endswith("g_idx") else content)
+                    for name, (dtype, shape, content) in tensors.items()}
 
         def without_zeros(tensors):
             return {name: entry for name, entry in tensors.items() if not name.endswith("0.mlp.up_proj.qzeros")}
-        for name, change, *texts in (("order", shuffled, "g_idx", "desc_act"), ("zeros", without_zeros, "model.layers.0.mlp.up_proj.qzeros", "missing")):
+        for name, change, *texts in (("order", shuffled, "g_idx", "desc_act"),
+                                     ("zeros", without_zeros, "model.layers.0.mlp.up_proj.qzeros", "missing")):
             folder = self.quantised_folder(name, GPTQ, change=change)
-            done = run("run", ROOT / "pipelines/evaluate.toml", "--run-dir", self.folder / f"run-{name}", "--set", f"models.policy.checkpoint={folder}")
+            done = run("run", ROOT / "pipelines/evaluate.toml", "--run-dir", self.folder / f"run-{name}", "--set",
+                       f"models.policy.checkpoint={folder}")
             self.assertNotEqual(done.returncode, DONE)
             for text in (str(folder / "model.safetensors"), *texts):
                 self.assertIn(text, done.stderr)
@@ -231,9 +243,10 @@ class Folders(Compared):
 class Draft(Case):
     """The first weights of the actor, in 4 bits, guess what it says next."""
 
-    SMALL = {"pipeline.iterations": 3, "schedule.policy_lag": 1, "nodes.prompts.groups_per_iteration": 8, "nodes.generate.max_new_tokens": 40,
-             "nodes.generate.max_running_samples": 3, "nodes.generate.ignore_end_of_sequence": True, "nodes.generate.stop": ["77", "+1"],
-             "nodes.generate.top_p": 0.9, "nodes.held_out.groups_per_iteration": 8}
+    SMALL = {"pipeline.iterations": 3, "schedule.policy_lag": 1, "nodes.prompts.groups_per_iteration": 8,
+             "nodes.generate.max_new_tokens": 40, "nodes.generate.max_running_samples": 3,
+             "nodes.generate.ignore_end_of_sequence": True, "nodes.generate.stop": ["77", "+1"], "nodes.generate.top_p": 0.9,
+             "nodes.held_out.groups_per_iteration": 8}
 
     def pipeline(self, checkpoint=MODEL):
         return self.write("draft.toml", f"""extends = "{ROOT / 'pipelines/grpo.toml'}"
@@ -253,13 +266,15 @@ draft = "draft"
         return folder, [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
     def test_changes_neither_samples_nor_weights_and_takes_what_the_plan_says(self):
-        (plain, without), (folder, rows) = self.trained("plain", ROOT / "pipelines/grpo.toml"), self.trained("guessed", self.pipeline())
+        (plain, without), (folder, rows) = (self.trained("plain", ROOT / "pipelines/grpo.toml"),
+                                            self.trained("guessed", self.pipeline()))
         weights = "checkpoint/actor/model.safetensors"
         self.assertEqual((folder / weights).read_bytes(), (plain / weights).read_bytes())
         for one, other in zip(without, rows, strict=True):
             timed = ("time/", "memory/", "engine/", "held_out/time/", "held_out/memory/", "held_out/engine/")
             self.assertEqual(*({key: value for key, value in row.items() if not key.startswith(timed)} for row in (one, other)))
-        steps, drafted, kept = (sum(row[f"engine/{name}"] for row in rows) for name in ("guessed_steps", "drafted_tokens", "kept_drafts"))
+        steps, drafted, kept = (sum(row[f"engine/{name}"] for row in rows)
+                                for name in ("guessed_steps", "drafted_tokens", "kept_drafts"))
         self.assertGreater(kept, drafted / 2)
         self.assertGreater(drafted, steps)
         memory = {entry["name"]: entry for entry in json.loads((folder / "memory.json").read_text())["classes"]}
@@ -291,15 +306,17 @@ draft = "draft"
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | {"vocab_size": config["vocab_size"] + 6}))
         done = run("validate", self.pipeline(folder))
-        self.assert_refused(done, f"has {config['vocab_size'] + 6} tokens; model 'actor' has {config['vocab_size']}", '"vocab_size"')
+        self.assert_refused(done, f"has {config['vocab_size'] + 6} tokens; model 'actor' has {config['vocab_size']}",
+                            '"vocab_size"')
 
 
 class Memory(Case):
     """A model of 7 billion parameters with adapters, of which there is nothing here but its config.json, in 24 GiB."""
 
-    LLAMA_7B = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
-                "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32000, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
-                "hidden_act": "silu", "tie_word_embeddings": False, "torch_dtype": "bfloat16"}
+    LLAMA_7B = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008,
+                "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32000,
+                "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": False,
+                "torch_dtype": "bfloat16"}
     MATRICES = 32 * (4 * 4096 * 4096 + 3 * 4096 * 11008)
 
     def plan(self, *more, **settings):
@@ -309,8 +326,9 @@ class Memory(Case):
             (model / "config.json").write_text(json.dumps(self.LLAMA_7B))
         small = {"models.actor.checkpoint": str(model), "models.actor.lora.rank": 16, "models.actor.quantization_group": 128,
                  "runtime.memory_gib": 24, "budget.tokens_in_flight": 8192, "budget.micro_batch_tokens": 2048,
-                 "nodes.generate.max_new_tokens": 256, "nodes.generate.samples_per_prompt": 4, "nodes.generate.max_running_samples": 8,
-                 "nodes.prompts.groups_per_iteration": 8, "checkpoint.every_iterations": 0}
+                 "nodes.generate.max_new_tokens": 256, "nodes.generate.samples_per_prompt": 4,
+                 "nodes.generate.max_running_samples": 8, "nodes.prompts.groups_per_iteration": 8,
+                 "checkpoint.every_iterations": 0}
         return run("plan", EXAMPLE, *sets(**{**small, **settings}), *more)
 
     def test_fits_in_4_bits(self):
@@ -332,7 +350,8 @@ class Memory(Case):
         folder = self.folder / "run"
         done = run("run", EXAMPLE, "--run-dir", folder, *sets(**{"pipeline.iterations": 2}))
         self.assertEqual(done.returncode, DONE, done.stderr)
-        (weights,) = [entry for entry in json.loads((folder / "memory.json").read_text())["classes"] if entry["name"] == "weights"]
+        (weights,) = [entry
+                      for entry in json.loads((folder / "memory.json").read_text())["classes"] if entry["name"] == "weights"]
         self.assertEqual(weights["peak_bytes"], weights["planned_bytes"])
         for row in (json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()):
             self.assertEqual(row["policy/logprob_difference_max"], 0)  # adapters are computed apart, when sampling too

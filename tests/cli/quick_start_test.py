@@ -50,7 +50,8 @@ class QuickStarts(Case):
 
     def test_what_takes_too_long_is_killed(self):
         with self.assertRaises(subprocess.TimeoutExpired):
-            run_quickly("run", PPO, "--run-dir", "run", *sets(**{**SMALL, "pipeline.iterations": 1000000}), cwd=self.folder, timeout=3)
+            run_quickly("run", PPO, "--run-dir", "run", *sets(**{**SMALL, "pipeline.iterations": 1000000}), cwd=self.folder,
+                        timeout=3)
         wait_for("its end", lambda: not self.processes_here())
 
     def processes_here(self):

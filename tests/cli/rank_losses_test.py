@@ -1,4 +1,5 @@
-"""Ranks that are killed or stopped at random moments, from the first one of the run on. SLUICE_LOSSES: how many, 200 for a long test."""
+"""Ranks that are killed or stopped at random moments, from the first one of the run on. SLUICE_LOSSES: how many, 200 for a long
+test."""
 
 import os
 import random
@@ -16,7 +17,8 @@ ITERATIONS = 40
 SETTINGS = {"pipeline.iterations": ITERATIONS, "cluster.slots": 4, "checkpoint.every_iterations": 3,
             "nodes.prompts.groups_per_iteration": 8, "nodes.held_out.every_iterations": 4, "cluster.join_seconds": 12}
 # With little credit, so that ranks make groups for each other: a group has up to 56 tokens, the other path has 256.
-LITTLE_CREDIT = SETTINGS | {"nodes.prompts.groups_per_iteration": 16, "budget.micro_batch_tokens": 56, "budget.tokens_in_flight": 112 + 256}
+LITTLE_CREDIT = (SETTINGS | {"nodes.prompts.groups_per_iteration": 16, "budget.micro_batch_tokens": 56,
+                             "budget.tokens_in_flight": 112 + 256})
 SECONDS_TO_END = 60  # less than the time to join or to stall of a run that is not told here
 
 
@@ -44,7 +46,8 @@ class RankLosses(Case):
         self.assertLessEqual(seconds, SECONDS_TO_END, said)
         done = launched.returncode == DONE or re.search(r"(?m)^done", out)  # all others were done already
         if not done:
-            named = rf"rank {lost} \(host .*, pid {pids[lost]}\)|rank {lost} \(pid .*\) was killed|rank {lost} of {ranks} did not come|rank {lost} has not said"
+            named = (rf"rank {lost} \(host .*, pid {pids[lost]}\)|rank {lost} \(pid .*\) was killed|rank {lost} of {ranks} did "
+                     rf"not come|rank {lost} has not said")
             if lost == 0:
                 named += "|nobody has served the store of the run|rank 0, which serves it, does not answer"
             self.assertRegex(out + said, named)
@@ -65,7 +68,8 @@ class RankLosses(Case):
             with self.subTest(seed=seed, number=number):
                 what = self.lose_one(name, settings, chance, apart)
                 ranks = chance.choice((1, 2, 4))
-                done = run("launch", "--ranks", ranks, PPO, "--run-dir", self.folder / name, "--resume", "auto", *sets(**settings))
+                done = run("launch", "--ranks", ranks, PPO, "--run-dir", self.folder / name, "--resume", "auto",
+                           *sets(**settings))
                 self.assertEqual(done.returncode, DONE, done.stderr)
                 self.assertEqual(self.lines_of(name), self.lines_of(whole))
                 self.assertEqual(self.models_of(name), self.models_of(whole))

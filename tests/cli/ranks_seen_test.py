@@ -102,7 +102,8 @@ class RanksSeen(Case):
             self.assertGreater(row["classes"]["optimizer"], 0)
         self.assert_each_is_there_once(slices)
         for pid in slices:
-            self.assertEqual({event["args"]["iteration"] for event in slices[pid] if event["name"] == "train"}, set(range(iterations)))
+            self.assertEqual({event["args"]["iteration"] for event in slices[pid] if event["name"] == "train"},
+                             set(range(iterations)))
 
         def begins(pid, node, iteration):
             return [event["ts"] for event in slices[pid] if event["name"] == node and event["args"]["iteration"] == iteration]
@@ -151,7 +152,8 @@ class RanksSeen(Case):
         slices = self.trace()
         self.assert_each_is_there_once(slices)
         for pid in slices:
-            self.assertEqual({event["args"]["iteration"] for event in slices[pid] if event["name"] == "train"}, set(range(saved + 2)))
+            self.assertEqual({event["args"]["iteration"] for event in slices[pid] if event["name"] == "train"},
+                             set(range(saved + 2)))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,8 @@ class Ranks(Case):
 
     def ranks_of(self, launched, ranks=2):
         wait_for("the ranks", lambda: len(children_of(launched.pid)) == ranks)
-        wait_for("their names", lambda: all(os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "rlhf-run" for pid in children_of(launched.pid)))
+        wait_for("their names", lambda: all(os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "rlhf-run"
+                                            for pid in children_of(launched.pid)))
         return {rank_of(pid): pid for pid in children_of(launched.pid)}
 
     def assert_ends_and_names(self, launched, lost, pid):
@@ -118,15 +119,16 @@ class Ranks(Case):
         self.assertIn("not finite", said)
 
     def in_world(self, rank, pipeline=PPO, before=(), keys=(), **environment):
-        world = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-                 "MASTER_PORT": str(self.port), **environment}
-        return start("run", pipeline, "--run-dir", self.folder / "run", *sets(**{**LONG, **dict(keys)}), before=before, env={**os.environ, **world},
-                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        world = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
+                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port), **environment}
+        return start("run", pipeline, "--run-dir", self.folder / "run", *sets(**{**LONG, **dict(keys)}), before=before,
+                     env={**os.environ, **world}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def test_ranks_with_other_pipelines_are_told_which_key(self):
         """Those too that a run may change when it goes on."""
         stop = '{ metric = "reward/score_mean", at_least = 0.9 }'
-        for key, value in (("pipeline.seed", 77), ("pipeline.iterations", 3), ("pipeline.stop_when", stop), ("budget.tokens_in_flight", 9000), ("cluster.dead_after_seconds", 7)):
+        for key, value in (("pipeline.seed", 77), ("pipeline.iterations", 3), ("pipeline.stop_when", stop),
+                           ("budget.tokens_in_flight", 9000), ("cluster.dead_after_seconds", 7)):
             with self.subTest(key):
                 self.port = free_port()
                 both = [self.in_world(0), self.in_world(1, keys={key: value})]
@@ -146,7 +148,8 @@ class Ranks(Case):
     def test_what_a_rank_may_have_of_its_own(self):
         self.port = free_port()
         few = {"pipeline.iterations": 2}
-        both = [self.in_world(0, keys=few), self.in_world(1, keys={**few, "runtime.stall_seconds": 300, "runtime.grace_seconds": 3, "checkpoint.every_iterations": 7})]
+        both = [self.in_world(0, keys=few), self.in_world(1, keys={**few, "runtime.stall_seconds": 300,
+                                                                   "runtime.grace_seconds": 3, "checkpoint.every_iterations": 7})]
         for one in both:
             _, said = one.communicate(timeout=120)
             self.assertEqual(one.returncode, DONE, said)
@@ -172,7 +175,8 @@ class Ranks(Case):
         self.assert_told_of_difference(pipeline, model, other, r"the files of model 'actor'")
 
     def test_ranks_with_other_data_under_one_path_are_told_of_which_node(self):
-        data, other = self.write("data.jsonl", '{"prompt": "1+1=", "label": "2"}\n' * 64), self.write("other.jsonl", '{"prompt": "1+1=", "label": "3"}\n' * 64)
+        data, other = (self.write("data.jsonl", '{"prompt": "1+1=", "label": "2"}\n' * 64),
+                       self.write("other.jsonl", '{"prompt": "1+1=", "label": "3"}\n' * 64))
         pipeline = self.write("p.toml", f'extends = "{PPO}"\n[nodes.prompts]\npath = "{data}"\n')
         self.assert_told_of_difference(pipeline, data, other, r"path of \[nodes\.prompts\] \(.*data\.jsonl\)")
 
@@ -196,9 +200,9 @@ class Ranks(Case):
 
     def test_a_rank_that_finds_nobody_says_so(self):
         port = free_port()
-        alone = start("run", str(PPO), *sets(**{"cluster.join_seconds": 2}), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                      env={**os.environ, "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
-                           "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
+        alone = start("run", str(PPO), *sets(**{"cluster.join_seconds": 2}), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                      text=True, env={**os.environ, "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
+                                      "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
         _, said = alone.communicate(timeout=60)
         self.assertNotEqual(alone.returncode, DONE)
         self.assertIn(f"127.0.0.1:{port}", said)

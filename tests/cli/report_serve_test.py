@@ -1,4 +1,5 @@
-"""`rlhf-run report --serve`: who is answered, what is served, that the page follows a run that is being written, and how it ends."""
+"""`rlhf-run report --serve`: who is answered, what is served, that the page follows a run that is being written, and how it
+ends."""
 
 import contextlib
 import http.client
@@ -23,8 +24,10 @@ class Served(Case):
         folder = self.folder / name
         folder.mkdir()
         (folder / "metrics.jsonl").write_text("".join(row(i) for i in range(iterations)))
-        (folder / "status.json").write_text(json.dumps({"state": "running", "seconds": 90.0, "iterations": 7, "iterations_done": iterations}))
-        (folder / "pipeline.toml").write_text('[pipeline]\niterations = 7\n[nodes.samples]\ntype = "write_jsonl"\npath = "s.jsonl"\n')
+        (folder / "status.json").write_text(json.dumps({"state": "running", "seconds": 90.0, "iterations": 7,
+                                                        "iterations_done": iterations}))
+        (folder / "pipeline.toml").write_text('[pipeline]\niterations = 7\n[nodes.samples]\n'
+                                              'type = "write_jsonl"\npath = "s.jsonl"\n')
         (folder / "s.jsonl").write_text('{"iteration":0,"response":"first"}\n')
         return folder
 
@@ -81,8 +84,9 @@ class Answers(Served):
             self.assertEqual([one["name"] for one in self.runs(port)], ["run", "other"])
             for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}", f"[::1]:{port}"):
                 self.assertEqual(self.ask(port, host=[host])[0], 200, host)
-            for hosts in ([], ["evil.example"], [f"evil.example:{port}"], ["127.0.0.1"], ["localhost"], [f"localhost:{port + 1}"], [f"localhost.:{port}"], [""],
-                          [f"127.0.0.1:{port}", "evil.example"], [f"127.0.0.1:{port}@evil.example"], [f"0.0.0.0:{port}"]):
+            for hosts in ([], ["evil.example"], [f"evil.example:{port}"], ["127.0.0.1"], ["localhost"], [f"localhost:{port + 1}"],
+                          [f"localhost.:{port}"], [""], [f"127.0.0.1:{port}", "evil.example"], [f"127.0.0.1:{port}@evil.example"],
+                          [f"0.0.0.0:{port}"]):
                 for path in ("/", "/report.json"):
                     status, _, text = self.ask(port, path=path, host=hosts)
                     self.assertIn(status, (400, 403), hosts)
@@ -91,7 +95,8 @@ class Answers(Served):
     def test_no_file_is_served(self):
         folder = self.made_run()
         with self.served(folder, "--serve") as (port, _):
-            for path in ("/metrics.jsonl", "/pipeline.toml", "/../pipeline.toml", "/%2e%2e/etc/passwd", "//etc/passwd", "/report.json/../metrics.jsonl", "/favicon.ico"):
+            for path in ("/metrics.jsonl", "/pipeline.toml", "/../pipeline.toml", "/%2e%2e/etc/passwd", "//etc/passwd",
+                         "/report.json/../metrics.jsonl", "/favicon.ico"):
                 status, _, text = self.ask(port, path=path)
                 self.assertEqual((status, text), (404, "nothing is here\n"), path)
 
@@ -100,7 +105,8 @@ class Answers(Served):
             for path in ("/", "/report.json"):
                 _, headers, _ = self.ask(port, path=path, Origin="https://evil.example")
                 self.assertEqual([name for name in headers if name.startswith("Access-Control")], [])
-                self.assertEqual((headers["Cross-Origin-Resource-Policy"], headers["X-Content-Type-Options"]), ("same-origin", "nosniff"))
+                self.assertEqual((headers["Cross-Origin-Resource-Policy"], headers["X-Content-Type-Options"]),
+                                 ("same-origin", "nosniff"))
                 policy = headers["Content-Security-Policy"]
                 self.assertIn("default-src 'none'", policy)
                 self.assertIn("connect-src 'self'", policy)
@@ -147,13 +153,15 @@ class Follows(Served):
         folder = self.made_run()
         with self.served(folder, "--serve") as (port, _):
             _, headers, _ = self.ask(port, path="/report.json")
-            wait_for("a state that lasts", lambda: self.runs(port, If_None_Match=self.ask(port, path="/report.json")[1]["ETag"]) == 304)
+            wait_for("a state that lasts",
+                     lambda: self.runs(port, If_None_Match=self.ask(port, path="/report.json")[1]["ETag"]) == 304)
             with open(folder / "metrics.jsonl", "a") as file:
                 file.write(row(2, 0.75))
             with open(folder / "s.jsonl", "a") as file:
                 file.write('{"iteration":2,"response":"second"}\n')
             wait_for("the third iteration", lambda: self.runs(port)[0]["series"]["reward/score_mean"]["y"] == [0.5, 0.5, 0.75])
-            wait_for("the second sample", lambda: [one["response"] for one in self.runs(port)[0]["samples"]] == ["first", "second"])
+            wait_for("the second sample",
+                     lambda: [one["response"] for one in self.runs(port)[0]["samples"]] == ["first", "second"])
             self.assertEqual(self.runs(port)[0]["name"], "run")
 
     def test_half_a_line_is_harmless_and_shown_when_it_is_whole(self):
@@ -173,7 +181,8 @@ class Follows(Served):
         with self.served(folder, "--serve") as (port, _):
             self.assertEqual(self.runs(port)[0]["series"]["reward/score_mean"]["x"], [0, 1, 2, 3, 4])
             (folder / "metrics.jsonl").write_text(row(0) + row(1) + row(2, 0.25) + row(3) + row(4) + row(5, 0.75))
-            wait_for("the other iterations", lambda: self.runs(port)[0]["series"]["reward/score_mean"]["y"] == [0.5, 0.5, 0.25, 0.5, 0.5, 0.75])
+            wait_for("the other iterations",
+                     lambda: self.runs(port)[0]["series"]["reward/score_mean"]["y"] == [0.5, 0.5, 0.25, 0.5, 0.5, 0.75])
             (folder / "metrics.jsonl").write_text(row(0))
             wait_for("the only iteration", lambda: self.runs(port)[0]["series"]["reward/score_mean"]["x"] == [0])
 
@@ -232,21 +241,26 @@ class InABrowser(Served):
 
     def test_the_page_follows_the_run_keeps_what_was_opened_and_says_when_the_server_is_gone(self):
         folder = self.made_run()
-        with self.served(folder, "--serve") as (port, process), Tab(self.browser(), self.folder / "browser", f"http://127.0.0.1:{port}/") as tab:
+        with (self.served(folder, "--serve") as (port, process),
+              Tab(self.browser(), self.folder / "browser", f"http://127.0.0.1:{port}/") as tab):
             wait_for("the page", lambda: tab.value("document.querySelector('.plot .last')?.textContent") == "0.5")
-            self.assertEqual(tab.value("getComputedStyle(document.querySelector('.plot path')).fill"), "none")  # the policy lets our style in
+            # the policy lets our style in
+            self.assertEqual(tab.value("getComputedStyle(document.querySelector('.plot path')).fill"), "none")
             tab.value("document.querySelector('.plot details').open = true; document.querySelector('.plot svg').focus();"
-                      "document.getElementById('sample-find').value = 'first'; document.documentElement.style.scrollBehavior = 'auto'; scrollTo(0, 200);"
-                      "document.querySelector('.plot svg').marked = true")
+                      "document.getElementById('sample-find').value = 'first'; document.documentElement.style.scrollBehavior = "
+                      "'auto'; scrollTo(0, 200);document.querySelector('.plot svg').marked = true")
             with open(folder / "metrics.jsonl", "a") as file:
                 file.write(row(2, 0.75))
             wait_for("the new iteration", lambda: tab.value("document.querySelector('.plot .last').textContent") == "0.75")
-            self.assertEqual(tab.value("[scrollY, document.activeElement.marked, document.querySelector('.plot details').open,"
-                                       "document.getElementById('sample-find').value, document.querySelectorAll('.plot tbody tr').length]"), [200, True, True, "first", 3])
+            self.assertEqual(tab.value("[scrollY, document.activeElement.marked, document.querySelector('.plot "
+                                       "details').open,document.getElementById('sample-find').value, "
+                                       "document.querySelectorAll('.plot tbody tr').length]"), [200, True, True, "first", 3])
             self.assertTrue(tab.value("document.getElementById('live').textContent").startswith("live, last change"))
             keys = ("ArrowLeft", "ArrowLeft", "ArrowRight", "Home", "End")
-            read = [tab.value(f"document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}})); document.querySelector('.readout').textContent.replace(/ +/g, ' ').trim()") for key in keys]
-            self.assertEqual(read, ["iteration 0: 0.5", "iteration 0: 0.5", "iteration 1: 0.5", "iteration 0: 0.5", "iteration 2: 0.75"])
+            read = [tab.value(f"document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}})); "
+                              "document.querySelector('.readout').textContent.replace(/ +/g, ' ').trim()") for key in keys]
+            self.assertEqual(read, ["iteration 0: 0.5", "iteration 0: 0.5", "iteration 1: 0.5", "iteration 0: 0.5",
+                                    "iteration 2: 0.75"])
             process.terminate()
             process.wait(timeout=60)
             wait_for("the word", lambda: "The server is gone" in tab.value("document.getElementById('live').textContent"))
@@ -255,7 +269,8 @@ class InABrowser(Served):
 
     def test_a_selected_text_stays_selected(self):
         folder = self.made_run()
-        with self.served(folder, "--serve") as (port, _), Tab(self.browser(), self.folder / "browser", f"http://127.0.0.1:{port}/") as tab:
+        with (self.served(folder, "--serve") as (port, _),
+              Tab(self.browser(), self.folder / "browser", f"http://127.0.0.1:{port}/") as tab):
             wait_for("the page", lambda: tab.value("document.querySelector('.samples .text')?.textContent") == "first")
             tab.value("getSelection().selectAllChildren(document.querySelector('.samples .text')); 1")
             (folder / "s.jsonl").write_text('{"iteration":0,"response":"other"}\n')
@@ -271,7 +286,8 @@ class Tab:
     """A page in a browser, and its script: the DevTools protocol, over a socket of this machine."""
 
     def __init__(self, browser, folder, address):
-        self.process = subprocess.Popen([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}", "--remote-debugging-port=0", address],
+        self.process = subprocess.Popen([browser, "--headless", "--no-sandbox", "--disable-gpu",
+                                         f"--user-data-dir={folder}", "--remote-debugging-port=0", address],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         told = folder / "DevToolsActivePort"
         wait_for("the browser", lambda: told.exists() and len(told.read_text().splitlines()) == 2)
@@ -303,7 +319,8 @@ class Tab:
     def value(self, expression):
         """Of a JavaScript expression."""
         self.asked += 1
-        self.send(json.dumps({"id": self.asked, "method": "Runtime.evaluate", "params": {"expression": expression, "returnByValue": True}}).encode())
+        self.send(json.dumps({"id": self.asked, "method": "Runtime.evaluate",
+                              "params": {"expression": expression, "returnByValue": True}}).encode())
         while (reply := json.loads(self.receive())).get("id") != self.asked:
             pass
         if "error" in reply:  # the page is only being opened

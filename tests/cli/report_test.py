@@ -11,8 +11,8 @@ import unittest
 from support import DONE, MODEL, PROGRAM, ROOT, Case, on_terminal, run, skip_or_fail
 
 MOST_BYTES = 5_000_000
-HOSTILE = ['</script><script>document.title = "broken out"</script>', "<!--<script>", "<img src=x onerror='document.title = \"broken out\"'>", "]]>\u2028&amp;\"'`${1}",
-           "{{TITLE}} {{SCRIPT}}"]
+HOSTILE = ['</script><script>document.title = "broken out"</script>', "<!--<script>",
+           "<img src=x onerror='document.title = \"broken out\"'>", "]]>\u2028&amp;\"'`${1}", "{{TITLE}} {{SCRIPT}}"]
 
 
 class Page(html.parser.HTMLParser):
@@ -20,7 +20,8 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.ids, self.scripts, self.style, self.title, self.inside, self.addresses, self.policy = [], set(), [], "", "", None, [], ""
+        self.tags, self.ids, self.scripts, self.addresses = [], set(), [], []
+        self.style, self.title, self.policy, self.inside = "", "", "", None
         self.feed(text)
         self.close()
         self.runs = json.loads(self.scripts[0])["runs"]
@@ -62,8 +63,9 @@ class Report(Case):
         if browser is None:
             skip_or_fail("there is no chromium")
         self.report(folder)
-        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1240,3000", f"--user-data-dir={self.folder}/browser",
-                               "--virtual-time-budget=4000", "--dump-dom", f"file://{self.folder}/report.html"], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1240,3000",
+                               f"--user-data-dir={self.folder}/browser", "--virtual-time-budget=4000", "--dump-dom",
+                               f"file://{self.folder}/report.html"], capture_output=True, text=True, timeout=120)
         return done.stdout
 
     def made_run(self, name="run", rows=({"iteration": 0, "policy/loss": 0.5},), samples=(), state="done"):
@@ -71,9 +73,11 @@ class Report(Case):
         folder = self.folder / name
         folder.mkdir()
         (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        (folder / "status.json").write_text(json.dumps({"state": state, "seconds": 90.0, "iterations": 7, "iterations_done": len(rows)}))
+        (folder / "status.json").write_text(json.dumps({"state": state, "seconds": 90.0, "iterations": 7,
+                                                        "iterations_done": len(rows)}))
         (folder / "pipeline.dot").write_text('digraph { a -> b [label="<script>"] }')
-        (folder / "pipeline.toml").write_text('[pipeline]\niterations = 7\n[nodes.samples]\ntype = "write_jsonl"\npath = "s.jsonl"\n')
+        (folder / "pipeline.toml").write_text('[pipeline]\niterations = 7\n[nodes.samples]\n'
+                                              'type = "write_jsonl"\npath = "s.jsonl"\n')
         (folder / "s.jsonl").write_text("".join(json.dumps(sample) + "\n" for sample in samples))
         return folder
 
@@ -104,7 +108,8 @@ class Content(Report):
         if shutil.which("dot"):
             self.assertIn(b"<svg", base64.b64decode(graph["svg"]))
         self.assertEqual(run("report", folder, "-o", self.folder / "r.html", env={"PATH": ""}).returncode, DONE)
-        self.assertEqual(Page((self.folder / "r.html").read_text()).runs[0]["graph"], {"dot": (folder / "pipeline.dot").read_text()})
+        self.assertEqual(Page((self.folder / "r.html").read_text()).runs[0]["graph"],
+                         {"dot": (folder / "pipeline.dot").read_text()})
 
     def test_runs_are_compared(self):
         page = self.report(self.made_run("one"), self.made_run("two"))
@@ -117,22 +122,26 @@ class Content(Report):
         self.assertEqual([one["name"] for one in self.report(*folders).runs], [str(folder) for folder in folders])
 
     def test_tokens_have_all_that_they_may_be_coloured_by(self):
-        pipeline = self.write("p.toml", f'extends = "{ROOT}/pipelines/ppo.toml"\n[nodes.samples]\ntype = "write_jsonl"\ninputs = ["advantages"]\n'
+        pipeline = self.write("p.toml", f'extends = "{ROOT}/pipelines/ppo.toml"\n'
+                              '[nodes.samples]\ntype = "write_jsonl"\ninputs = ["advantages"]\n'
                               'fields = ["response", "tokens", "advantages", "rollout_logprobs", "reference_logprobs"]\n')
         finished = self.run_ppo(pipeline=pipeline)
         for sample in self.report(finished.folder).runs[0]["samples"]:
             (written,) = [s for s in finished.samples if all(s[key] == sample[key] for key in ("iteration", "group", "sample"))]
             self.assertEqual(sample["pieces_by"]["advantage"], written["advantages"])
             self.assertEqual(sample["pieces_by"]["probability"], written["rollout_logprobs"])
-            self.assertEqual(sample["pieces_by"]["kl"], [a - b for a, b in zip(written["rollout_logprobs"], written["reference_logprobs"])])
+            self.assertEqual(sample["pieces_by"]["kl"],
+                             [a - b for a, b in zip(written["rollout_logprobs"], written["reference_logprobs"])])
             self.assertTrue("".join(sample["pieces"]).startswith(written["response"]))
 
     def test_a_run_that_did_not_end_is_said_to(self):
-        (note,) = [one for one in self.report(self.made_run(state="running")).runs[0]["notes"] if "has not come to its end" in one["text"]]
+        (note,) = [one for one in self.report(self.made_run(state="running")).runs[0]["notes"]
+                   if "has not come to its end" in one["text"]]
         self.assertEqual(note["severity"], "warning")
 
     def test_problems_of_the_pipeline_are_told(self):
-        self.assertTrue(any(one["severity"] == "error" and "[budget]" in one["text"] for one in self.report(self.made_run()).runs[0]["notes"]))
+        self.assertTrue(any(one["severity"] == "error" and "[budget]" in one["text"]
+                            for one in self.report(self.made_run()).runs[0]["notes"]))
 
     def test_a_line_that_is_being_written_is_left_out(self):
         folder = self.made_run(samples=[{"response": "a"}])
@@ -160,9 +169,11 @@ class Content(Report):
         for name in ("status.json", "memory.json"):
             (folder / name).write_text("{")
         (shown,) = self.report(folder).runs
-        self.assertEqual((shown["series"]["policy/loss"]["x"], [sample["response"] for sample in shown["samples"]]), ([0, 2], ["a"]))
+        self.assertEqual((shown["series"]["policy/loss"]["x"], [sample["response"] for sample in shown["samples"]]),
+                         ([0, 2], ["a"]))
         told = " ".join(note["text"] for note in shown["notes"] if note["severity"] == "error")
-        for part in ("status.json: invalid JSON", "metrics.jsonl, line 2 is no metrics", "metrics.jsonl, line 3: invalid JSON", "more lines or files"):
+        for part in ("status.json: invalid JSON", "metrics.jsonl, line 2 is no metrics", "metrics.jsonl, line 3: invalid JSON",
+                     "more lines or files"):
             self.assertIn(part, told)
 
     def test_what_has_another_type_is_left_out_and_told(self):
@@ -172,7 +183,8 @@ class Content(Report):
         (shown,) = self.report(folder).runs
         self.assertEqual((shown["state"], shown["seconds"], shown["iterations_done"], shown["memory"]), ("not known", 0, 2, None))
         told = [note["text"] for note in shown["notes"] if note["severity"] == "error"]
-        for part in ("status.json: state is no text", "status.json: seconds is no number", "memory.json: planned_bytes is no number"):
+        for part in ("status.json: state is no text", "status.json: seconds is no number",
+                     "memory.json: planned_bytes is no number"):
             self.assertTrue(any(part in text for text in told), told)
 
     def test_another_file_is_not_overwritten(self):
@@ -188,19 +200,23 @@ class Content(Report):
     def test_on_a_terminal_it_is_a_file_called_after_the_run(self):
         folder = self.made_run()
         code, screen = on_terminal("report", f"{folder.name}/", cwd=folder.parent)
-        self.assertEqual((code, screen), (DONE, f"{folder.name}.html is the page, for a browser; -o names another file, and --serve follows the run\n"))
-        self.assertEqual((folder.parent / f"{folder.name}.html").read_text(), self.run_in_folder("report", f"{folder.name}/").stdout)
+        self.assertEqual((code, screen), (DONE, f"{folder.name}.html is the page, for a browser; -o names another file, and "
+                                          "--serve follows the run\n"))
+        self.assertEqual((folder.parent / f"{folder.name}.html").read_text(),
+                         self.run_in_folder("report", f"{folder.name}/").stdout)
 
     def test_a_dash_is_standard_output_for_whatever_writes_a_file(self):
         folder = self.made_run()
-        for words in (("report", folder), ("schema",), ("init", "grpo", "--model", MODEL, "--data", ROOT / "pipelines/data/arithmetic_train.jsonl")):
+        for words in (("report", folder), ("schema",),
+                      ("init", "grpo", "--model", MODEL, "--data", ROOT / "pipelines/data/arithmetic_train.jsonl")):
             piped, dashed = self.run_in_folder(*words), self.run_in_folder(*words, "-o", "-")
             self.assertEqual((dashed.returncode, dashed.stdout), (DONE, piped.stdout), dashed.stderr)
         self.assertFalse((self.folder / "-").exists())
 
     def test_what_cannot_be_written_is_told(self):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([PROGRAM, "report", self.made_run()], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            done = subprocess.run([PROGRAM, "report", self.made_run()], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn("standard output cannot be written", done.stderr)
 
@@ -208,7 +224,8 @@ class Content(Report):
 class Hostile(Report):
     def test_what_a_run_has_written_stays_text(self):
         samples = [{"iteration": 0, "prompt": text, "response": text, text: text} for text in HOSTILE]
-        folder = self.made_run("<b>&\"'", rows=[{"iteration": 0, text: 1.0} | {"policy/loss": 1.0} for text in HOSTILE], samples=samples)
+        folder = self.made_run("<b>&\"'", rows=[{"iteration": 0, text: 1.0} | {"policy/loss": 1.0} for text in HOSTILE],
+                               samples=samples)
         page = self.report(folder)
         self.assertEqual(page.tags.count("script"), 2)
         self.assertNotIn("b", page.tags)
@@ -248,7 +265,8 @@ class Hostile(Report):
         page = self.report(self.made_run())
         self.assertEqual([address for address in page.addresses if not address.startswith("#")], [])
         self.assertIn("default-src 'none'", page.policy)
-        self.assertNotRegex(page.style + page.scripts[1].replace("http://www.w3.org/2000/svg", ""), r"https?://|@import|url\(|fetch\(|innerHTML|eval\(")
+        self.assertNotRegex(page.style + page.scripts[1].replace("http://www.w3.org/2000/svg", ""),
+                            r"https?://|@import|url\(|fetch\(|innerHTML|eval\(")
 
     def test_a_browser_shows_it_as_text(self):
         shown = self.in_a_browser(self.made_run(samples=[{"iteration": 0, "prompt": "p", "response": text} for text in HOSTILE]))
@@ -261,8 +279,10 @@ class Hostile(Report):
 class Sizes(Report):
     def test_a_thousand_iterations_are_thinned_out_and_keep_their_spikes(self):
         names = [f"group/metric_{i}" for i in range(100)]
-        rows = [{"iteration": i} | {name: 1.0 / 3 + i * k for k, name in enumerate(names)} | {"spike": 1e6 if i == 537 else 0.25} for i in range(1000)]
-        samples = [{"iteration": i // 20, "prompt": "word " * 2000, "response": "text " * 2000, "score": 1.0} for i in range(2000)]
+        rows = [{"iteration": i} | {name: 1.0 / 3 + i * k for k, name in enumerate(names)} | {"spike": 1e6 if i == 537 else 0.25}
+                for i in range(1000)]
+        samples = [{"iteration": i // 20, "prompt": "word " * 2000, "response": "text " * 2000, "score": 1.0}
+                   for i in range(2000)]
         (shown,) = self.report(self.made_run(rows=rows, samples=samples)).runs
         for name in (*names, "spike"):
             self.assertLessEqual(len(shown["series"][name]["x"]), 400)
@@ -290,11 +310,13 @@ class Sizes(Report):
 class Colours(unittest.TestCase):
     def test_text_and_curves_stand_out_in_light_and_dark(self):
         style = (ROOT / "cli/report/page.css").read_text()
-        light, dark = (dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in re.findall(r":root \{(.*?)\}", style, re.DOTALL))
+        light, dark = (dict(re.findall(r"--([\w-]+): (#\w{6})", block))
+                       for block in re.findall(r":root \{(.*?)\}", style, re.DOTALL))
         for theme in (light, dark):
             for name in ("ink", "quiet", "accent", "better", "worse", *(f"run-{i}" for i in range(6))):
                 for ground in ("page", "card"):
-                    self.assertGreaterEqual(contrast(theme[name], theme[ground]), 4.5, f"{name} on {ground}: {theme[name]} on {theme[ground]}")
+                    self.assertGreaterEqual(contrast(theme[name], theme[ground]), 4.5,
+                                            f"{name} on {ground}: {theme[name]} on {theme[ground]}")
             self.assertGreaterEqual(contrast(theme["ink"], theme["mark"]), 4.5)
 
     def test_text_stands_out_on_coloured_tokens(self):
@@ -303,7 +325,8 @@ class Colours(unittest.TestCase):
             theme = dict(re.findall(r"--([\w-]+): (#\w{6})", block))
             for name, tone in re.findall(r"--(plus|minus): ([\d, ]+);", block):
                 # The strongest that the script paints.
-                mixed = "#" + "".join(f"{round(int(part) / 2 + int(theme['card'][i:i + 2], 16) / 2):02x}" for part, i in zip(tone.split(","), (1, 3, 5)))
+                mixed = ("#" + "".join(f"{round(int(part) / 2 + int(theme['card'][i:i + 2], 16) / 2):02x}"
+                                       for part, i in zip(tone.split(","), (1, 3, 5))))
                 self.assertGreaterEqual(contrast(theme["ink"], mixed), 4.5, f"{name}: {theme['ink']} on {mixed}")
 
 
@@ -311,7 +334,8 @@ def contrast(one, other):
     """Of WCAG 2.1."""
     def luminance(color):
         parts = [int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)]
-        return sum(weight * (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4) for weight, part in zip((0.2126, 0.7152, 0.0722), parts))
+        return sum(weight * (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4)
+                   for weight, part in zip((0.2126, 0.7152, 0.0722), parts))
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 

@@ -1,4 +1,5 @@
-"""Runs that are killed at random moments and resumed until they end: nothing of what they leave differs from a run that nobody disturbed.
+"""Runs that are killed at random moments and resumed until they end: nothing of what they leave differs from a run that nobody
+disturbed.
 
 SLUICE_KILLS: how many kills in all, 20 unless told; SLUICE_SEED: of the moments."""
 
@@ -19,24 +20,25 @@ from support import DONE, FAILED, PPO, PROGRAM, ROOT, SMALL, WRONG_PIPELINE, Cas
 KILLS = int(os.environ.get("SLUICE_KILLS", "20"))
 SEED = int(os.environ.get("SLUICE_SEED", "1"))
 
-PROMPTS = {"nodes.prompts.groups_per_iteration": 16, "nodes.generate.samples_per_prompt": 4, "nodes.generate.max_prompt_tokens": 8,
-           "nodes.generate.max_new_tokens": 6, "models.actor.optimizer.learning_rate": 1e-3}
+PROMPTS = {"nodes.prompts.groups_per_iteration": 16, "nodes.generate.samples_per_prompt": 4,
+           "nodes.generate.max_prompt_tokens": 8, "nodes.generate.max_new_tokens": 6,
+           "models.actor.optimizer.learning_rate": 1e-3}
 BUDGET = {"budget.tokens_in_flight": 8192, "budget.micro_batch_tokens": 512, "checkpoint.every_iterations": 2}
 SAMPLES = '[nodes.samples]\ntype = "write_jsonl"\ninputs = ["%s"]\nfields = [%s]\n'
 SCORED = SAMPLES % ("score", '"prompt", "response", "score"')
 
 # By name: the pipeline, what is added to it, settings.
 RUNS = {
-    "ppo": ("ppo.toml", SCORED, SMALL | {"budget.micro_batch_tokens": 512, "checkpoint.every_iterations": 2, "pipeline.iterations": 9,
-                                         "nodes.held_out.every_iterations": 2}),
+    "ppo": ("ppo.toml", SCORED, SMALL | {"budget.micro_batch_tokens": 512, "checkpoint.every_iterations": 2,
+                                         "pipeline.iterations": 9, "nodes.held_out.every_iterations": 2}),
     "grpo": ("grpo.toml", SCORED, PROMPTS | BUDGET | {"pipeline.iterations": 9}),
     "grpo, lag 2": ("grpo.toml", SCORED, PROMPTS | BUDGET | {"pipeline.iterations": 9, "schedule.policy_lag": 2}),
-    "sft": ("sft.toml", SAMPLES % ("examples", '"tokens"'), BUDGET | {"nodes.examples.groups_per_iteration": 32,
-                                                                     "nodes.examples.shuffle": True, "pipeline.iterations": 30}),
+    "sft": ("sft.toml", SAMPLES % ("examples", '"tokens"'),
+            BUDGET | {"nodes.examples.groups_per_iteration": 32, "nodes.examples.shuffle": True, "pipeline.iterations": 30}),
     "dapo": ("dapo.toml", SCORED, PROMPTS | BUDGET | {"pipeline.iterations": 9}),
-    "ppo, saved in place": ("ppo.toml", SCORED, SMALL | {"budget.micro_batch_tokens": 512, "checkpoint.every_iterations": 1,
-                                                         "checkpoint.copy": "none", "pipeline.iterations": 9,
-                                                         "nodes.held_out.every_iterations": 2}),
+    "ppo, saved in place": ("ppo.toml", SCORED,
+                            SMALL | {"budget.micro_batch_tokens": 512, "checkpoint.every_iterations": 1,
+                                     "checkpoint.copy": "none", "pipeline.iterations": 9, "nodes.held_out.every_iterations": 2}),
 }
 
 
@@ -84,7 +86,8 @@ def protobuf(message):
 
 
 def slices(folder):
-    """How often each piece of work is in trace.json. Steps, which come together as time has it, count once an iteration and node."""
+    """How often each piece of work is in trace.json. Steps, which come together as time has it, count once an iteration and
+    node."""
     counts = collections.Counter()
     steps = set()
     for event in json.loads((folder / "trace.json").read_text()):
@@ -210,7 +213,8 @@ class Resume(Survival):
         return done
 
     def save_each(self, iterations):
-        """Checkpoints 1 to `iterations`. While one is written a run goes on, so that it may pass over one; but it is always saved at its end."""
+        """Checkpoints 1 to `iterations`. While one is written a run goes on, so that it may pass over one; but it is always saved
+        at its end."""
         for iteration in range(1, iterations + 1):
             self.run_for(iteration)
 
@@ -225,7 +229,8 @@ class Resume(Survival):
     def assert_goes_on(self, done, iteration, iterations=5):
         self.assertEqual(done.returncode, DONE, done.stderr)
         first = next(line for line in done.stdout.splitlines() if " goes on from " in line)
-        self.assertEqual(first, f"grpo goes on from {self.run_folder}/checkpoints/{iteration} with iteration {iteration + 1} of {iterations}")
+        self.assertEqual(first, f"grpo goes on from {self.run_folder}/checkpoints/{iteration} with iteration "
+                         f"{iteration + 1} of {iterations}")
         rows = [json.loads(line) for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
         self.assertEqual([row["iteration"] for row in rows], list(range(iterations)))
 
@@ -263,13 +268,15 @@ class Resume(Survival):
         for name in ("./run", "run/../other", "."):
             here = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
             (here / "run").mkdir()
-            for words in (["run", PPO, "--run-dir", name, *sets(**(SMALL | {"pipeline.iterations": 1}))], ["resume", name, "--set", "pipeline.iterations=2"]):
+            for words in (["run", PPO, "--run-dir", name, *sets(**(SMALL | {"pipeline.iterations": 1}))],
+                          ["resume", name, "--set", "pipeline.iterations=2"]):
                 done = run(*words, cwd=here)
                 self.assertEqual((done.returncode, done.stderr), (DONE, ""), f"{name}: {words[0]}")
             self.assertEqual((here / name / "checkpoint").resolve().name, "2")
 
     def test_checkpoints_may_go_to_a_folder_that_is_named_with_dots(self):
-        done = run("run", PPO, "--run-dir", self.folder / "run", *sets(**(SMALL | {"pipeline.iterations": 1, "checkpoint.folder": f"{self.folder}/run/../kept"})))
+        done = run("run", PPO, "--run-dir", self.folder / "run",
+                   *sets(**(SMALL | {"pipeline.iterations": 1, "checkpoint.folder": f"{self.folder}/run/../kept"})))
         self.assertEqual((done.returncode, done.stderr), (DONE, ""))
         self.assertEqual((self.folder / "run/checkpoint").resolve(), (self.folder / "kept/run/1").resolve())
 
@@ -289,7 +296,8 @@ class Resume(Survival):
 
     def test_a_run_that_was_shortened_is_not_warned_of_what_it_was_not_warned_of_before(self):
         self.write("p.toml", f'extends = "{PPO}"\n[checkpoint]\nevery_iterations = 20\n')
-        began = run("run", self.folder / "p.toml", "--run-dir", self.folder / "run", *sets(**(SMALL | {"checkpoint.every_iterations": None})))
+        began = run("run", self.folder / "p.toml", "--run-dir", self.folder / "run",
+                    *sets(**(SMALL | {"checkpoint.every_iterations": None})))
         self.assertEqual((began.returncode, began.stderr), (DONE, ""))
         self.assertEqual(run("resume", self.folder / "run").stderr, "")
 
@@ -307,8 +315,10 @@ class Resume(Survival):
         again = run(*self.words(self.run_folder, **{"pipeline.iterations": 3}))
         self.assertEqual(again.returncode, DONE, again.stderr)
         self.assertIn(f"the run in {self.run_folder} was ended before its first checkpoint: it starts over\n", again.stdout)
-        self.assertEqual([json.loads(line)["iteration"] for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()], [0, 1, 2])
-        self.assertEqual({json.loads(line)["iteration"] for line in (self.run_folder / "samples.jsonl").read_text().splitlines()}, {0, 1, 2})
+        self.assertEqual([json.loads(line)["iteration"] for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()],
+                         [0, 1, 2])
+        self.assertEqual({json.loads(line)["iteration"] for line in (self.run_folder / "samples.jsonl").read_text().splitlines()},
+                         {0, 1, 2})
         self.assertEqual(set(event_steps(self.run_folder).values()), {1})
         self.assert_tidy(self.run_folder)
 
@@ -422,13 +432,14 @@ class Resume(Survival):
 
     def test_changes_of_results_are_listed_and_need_a_word(self):
         self.run_for(2)
-        changed = {"models.actor.optimizer.learning_rate": 1e-5, "nodes.generate.max_new_tokens": 5, "budget.micro_batch_tokens": 256,
-                   "nodes.generate.max_running_samples": 8}
+        changed = {"models.actor.optimizer.learning_rate": 1e-5, "nodes.generate.max_new_tokens": 5,
+                   "budget.micro_batch_tokens": 256, "nodes.generate.max_running_samples": 8}
         before = (self.run_folder / "pipeline.toml").read_text(), (self.run_folder / "metrics.jsonl").read_text()
         refused = self.resume(**changed)
         self.assert_refused(refused, "[nodes.generate] max_new_tokens: 6 -> 5", "learning_rate", "--accept-changes")
         self.assert_is_golden("cli/resume/changed.txt", refused.stderr, {self.run_folder: "RUN"})
-        self.assertEqual(before, ((self.run_folder / "pipeline.toml").read_text(), (self.run_folder / "metrics.jsonl").read_text()))
+        self.assertEqual(before,
+                         ((self.run_folder / "pipeline.toml").read_text(), (self.run_folder / "metrics.jsonl").read_text()))
         accepted = self.resume("--accept-changes", **changed)
         self.assert_goes_on(accepted, 2)
         self.assertIn("going on with [nodes.generate] max_new_tokens: 6 -> 5 (accepted: results change)\n", accepted.stdout)
@@ -437,7 +448,8 @@ class Resume(Survival):
     def test_what_was_accepted_is_not_asked_for_again(self):
         self.run_for(2)
         changed = {"models.actor.optimizer.learning_rate": 1e-5}
-        killed = start("resume", self.run_folder, "--accept-changes", *sets(**{"pipeline.iterations": 500, "checkpoint.every_iterations": 0}, **changed))
+        killed = start("resume", self.run_folder, "--accept-changes",
+                       *sets(**{"pipeline.iterations": 500, "checkpoint.every_iterations": 0}, **changed))
         wait_for("an iteration", lambda: len((self.run_folder / "metrics.jsonl").read_text().splitlines()) > 2)
         killed.kill()
         killed.wait()
@@ -468,7 +480,8 @@ class Resume(Survival):
         self.run_for(5)
         self.assertIn("is complete", self.resume().stdout)
         self.assert_refused(self.resume(**{"models.actor.optimizer.learning_rate": 1e-5}), "learning_rate", "--accept-changes")
-        other = run("run", ROOT / "pipelines/sft.toml", "--run-dir", self.run_folder, "--resume", "auto", "--set", "pipeline.iterations=5")
+        other = run("run", ROOT / "pipelines/sft.toml", "--run-dir", self.run_folder, "--resume", "auto", "--set",
+                    "pipeline.iterations=5")
         self.assertEqual(other.returncode, WRONG_PIPELINE, other.stdout)
         self.assertIn("the pipeline has changed since the checkpoint was saved", other.stderr)
         self.assertRegex(other.stderr, r"\n +(= )?and \d+ more keys\n")

@@ -6,9 +6,10 @@ import unittest
 
 from support import MODEL, PPO, ROOT, Case, read_safetensors, repeatable, run, sets
 
-DEMANDED = {"iteration", "policy_version", "policy_lag", "data/samples", "rollout/sampled_tokens", "reward/score_mean", "reward/score_std", "reference/kl_mean",
-            "policy/loss", "value/loss", "policy/grad_norm", "time/rollout_seconds", "time/train_seconds", "time/iteration_seconds", "time/overlap_seconds",
-            "engine/tokens_in_flight_max", "memory/kv_used_bytes_max", "memory/column_bytes_max", "memory/resident_bytes"}
+DEMANDED = {"iteration", "policy_version", "policy_lag", "data/samples", "rollout/sampled_tokens", "reward/score_mean",
+            "reward/score_std", "reference/kl_mean", "policy/loss", "value/loss", "policy/grad_norm", "time/rollout_seconds",
+            "time/train_seconds", "time/iteration_seconds", "time/overlap_seconds", "engine/tokens_in_flight_max",
+            "memory/kv_used_bytes_max", "memory/column_bytes_max", "memory/resident_bytes"}
 
 # Nothing waits for the whole iteration, and the optimizer steps once.
 NO_BARRIER = {"nodes.advantages.whiten": "none", "nodes.train.mini_batches": 1}
@@ -131,8 +132,9 @@ class RunFolder(Case):
 
     def test_data_that_end_before_the_iterations_do_are_told(self):
         data = self.write("three.jsonl", '{"prompt": "1+1=", "label": "2"}\n' * 3)
-        done = run("run", PPO, "--run-dir", self.folder / "short", *sets(**{"nodes.prompts.path": str(data), "nodes.prompts.epochs": 1,
-                   "nodes.prompts.groups_per_iteration": 1, "pipeline.iterations": 5}))
+        done = run("run", PPO, "--run-dir", self.folder / "short",
+                   *sets(**{"nodes.prompts.path": str(data), "nodes.prompts.epochs": 1, "nodes.prompts.groups_per_iteration": 1,
+                            "pipeline.iterations": 5}))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("finished: 3 iterations", done.stdout)
         self.assertIn("  stopped     the data have ended: 5 iterations were asked for\n", done.stdout)
@@ -158,8 +160,8 @@ class SameNumbers(Case):
     def test_losses_do_not_depend_on_the_size_of_the_micro_batches(self):
         small = self.run_ppo("small", **NO_BARRIER, **{"budget.micro_batch_tokens": 512})
         large = self.run_ppo("large", **NO_BARRIER, **{"budget.micro_batch_tokens": 4096})
-        self.assert_close(small.metrics[0], large.metrics[0], ("policy/loss", "value/loss", "policy/grad_norm", "value/grad_norm"),
-                          1e-5)
+        self.assert_close(small.metrics[0], large.metrics[0],
+                          ("policy/loss", "value/loss", "policy/grad_norm", "value/grad_norm"), 1e-5)
         self.assertEqual(small.metrics[0]["reward/score_mean"], large.metrics[0]["reward/score_mean"])
 
     def test_one_executor_gives_what_two_give(self):
@@ -167,8 +169,10 @@ class SameNumbers(Case):
         two = self.run_ppo("two", **{"nodes.generate.on": "cpu:1"})
         a, b = repeatable(one.metrics)[0], repeatable(two.metrics)[0]
         self.assertEqual(set(a), set(b))
-        self.assertEqual((a["reward/score_mean"], a["rollout/sampled_tokens"]), (b["reward/score_mean"], b["rollout/sampled_tokens"]))
-        self.assert_close(a, b, ("policy/loss", "value/loss", "policy/grad_norm", "value/grad_norm", "advantage/return_mean"), 1e-5)
+        self.assertEqual((a["reward/score_mean"], a["rollout/sampled_tokens"]),
+                         (b["reward/score_mean"], b["rollout/sampled_tokens"]))
+        self.assert_close(a, b, ("policy/loss", "value/loss", "policy/grad_norm", "value/grad_norm", "advantage/return_mean"),
+                          1e-5)
 
     def test_a_learning_rate_of_zero_changes_no_weight(self):
         still = self.run_ppo(**{"models.actor.optimizer.learning_rate": 0.0, "models.critic.optimizer.learning_rate": 0.0})
@@ -215,7 +219,8 @@ class BoundedMemory(Case):
         for row, tokens in ((whole, 2048), (half, 1024)):
             self.assertLessEqual(row["engine/tokens_in_flight_max"], tokens)
             self.assertGreater(row["engine/tokens_in_flight_max"], tokens // 2, "the budget does not bind")
-        self.assertLess(half["memory/kv_bytes_max"] + half["memory/column_bytes_max"], whole["memory/kv_bytes_max"] + whole["memory/column_bytes_max"])
+        self.assertLess(half["memory/kv_bytes_max"] + half["memory/column_bytes_max"],
+                        whole["memory/kv_bytes_max"] + whole["memory/column_bytes_max"])
         self.assertEqual(half["reward/score_mean"], whole["reward/score_mean"])
 
 

@@ -1,4 +1,5 @@
-"""`rlhf-run samples`: what is shown of the samples that a run has recorded, in which order, and what is said where something was not."""
+"""`rlhf-run samples`: what is shown of the samples that a run has recorded, in which order, and what is said where something was
+not."""
 
 import json
 import re
@@ -15,18 +16,21 @@ def ids(text):
 
 
 def sample(iteration, group, number, prompt, response, score, **fields):
-    return {"iteration": iteration, "group": group, "sample": number, "prompt": prompt, "response": response, "score": score} | fields
+    return ({"iteration": iteration, "group": group, "sample": number, "prompt": prompt, "response": response, "score": score} |
+            fields)
 
 
-ROWS = [sample(0, 0, 0, "1+1=", "3", 0.0), sample(0, 0, 1, "1+1=", "2", 1.0),
-        sample(10, 0, 0, "12+34=", "46", 1.0), sample(10, 0, 1, "12+34=", "4\n6\x1b[31m", 0.25), sample(10, 1, 0, "5+6=", "1", -0.5), sample(10, 1, 1, "5+6=", "111", 0.125)]
+ROWS = [sample(0, 0, 0, "1+1=", "3", 0.0), sample(0, 0, 1, "1+1=", "2", 1.0), sample(10, 0, 0, "12+34=", "46", 1.0),
+        sample(10, 0, 1, "12+34=", "4\n6\x1b[31m", 0.25), sample(10, 1, 0, "5+6=", "1", -0.5),
+        sample(10, 1, 1, "5+6=", "111", 0.125)]
 
 
 class Samples(Case):
     def made_run(self, rows=ROWS, fields=("prompt", "response", "score"), more=""):
         folder = self.folder / "run"
         folder.mkdir(exist_ok=True)
-        (folder / "pipeline.toml").write_text(f'[models.actor]\ncheckpoint = "{MODEL}"\n[nodes.texts]\ntype = "write_jsonl"\nfields = {json.dumps(list(fields))}\nevery = 10\n{more}')
+        (folder / "pipeline.toml").write_text(f'[models.actor]\ncheckpoint = "{MODEL}"\n[nodes.texts]\ntype = "write_jsonl"\n'
+                                              f'fields = {json.dumps(list(fields))}\nevery = 10\n{more}')
         (folder / "samples.jsonl").write_text("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in rows))
         return folder
 
@@ -40,7 +44,8 @@ class Samples(Case):
 
     def coloured_run(self, **numbers):
         fields = {name: values for name, values in numbers.items()}
-        return self.made_run([sample(0, 0, 0, "12+34=", "46", 1.0, tokens=ids("12+34=46"), **fields)], fields=("prompt", "response", "score", "tokens", *fields))
+        return self.made_run([sample(0, 0, 0, "12+34=", "46", 1.0, tokens=ids("12+34=46"), **fields)],
+                             fields=("prompt", "response", "score", "tokens", *fields))
 
 
 class Shows(Samples):
@@ -73,12 +78,14 @@ class Shows(Samples):
     def test_prompts_are_searched(self):
         folder = self.made_run([sample(0, 0, 0, "How MANY?", "a", 0.0), sample(0, 1, 0, "How much?", "b", 0.0)])
         self.assertEqual(self.responses(folder, "--prompt", "many"), ["a"])
-        self.assertEqual(self.shown(folder, "--prompt", "few"), "node 'texts', iteration 0: 0 of 0 samples with \"few\" in the prompt\n")
+        self.assertEqual(self.shown(folder, "--prompt", "few"),
+                         "node 'texts', iteration 0: 0 of 0 samples with \"few\" in the prompt\n")
 
     def test_ten_are_shown_or_as_many_as_are_asked_for(self):
         folder = self.made_run([sample(0, i, 0, "p", str(i), 0.0) for i in range(30)])
         done = run("samples", folder)
-        self.assertEqual((done.stdout.count("response"), done.stderr), (10, "note: --samples N shows more of them, --samples 0 all\n"))
+        self.assertEqual((done.stdout.count("response"), done.stderr),
+                         (10, "note: --samples N shows more of them, --samples 0 all\n"))
         self.assertEqual(self.shown(folder, "--samples", "0").count("response"), 30)
         self.assertEqual(self.shown(folder, "--samples", "3").count("response"), 3)
         self.assertEqual(len(self.responses(folder)), 30)
@@ -89,7 +96,8 @@ class Shows(Samples):
         self.assertEqual(self.responses(folder, "--node", "others"), ["other"])
 
     def test_as_json_a_sample_is_what_was_recorded(self):
-        self.assertEqual(self.shown(self.made_run(), "--iteration", "0", "--format", "json"), "".join(json.dumps(one, separators=(",", ":")) + "\n" for one in ROWS[:2]))
+        self.assertEqual(self.shown(self.made_run(), "--iteration", "0", "--format", "json"),
+                         "".join(json.dumps(one, separators=(",", ":")) + "\n" for one in ROWS[:2]))
 
     def test_a_line_that_is_being_written_is_left_out(self):
         folder = self.made_run()
@@ -109,15 +117,16 @@ class OnATerminal(Samples):
         for word, colours in {"advantage": [48, 210], "kl": [0, 214], "probability": [0, 214]}.items():
             code, screen = on_terminal("samples", folder, "--tokens", word)
             self.assertEqual(code, DONE)
-            painted = "".join(one if colour == 0 else f"\x1b[38;5;16;48;5;{colour}m{one}\x1b[0m" for one, colour in zip("46", colours))
+            painted = "".join(one if colour == 0 else f"\x1b[38;5;16;48;5;{colour}m{one}\x1b[0m"
+                              for one, colour in zip("46", colours))
             self.assertIn(f"response\x1b[0m  {painted}\n", screen)
             self.assertIn(f"; tokens by {'KL' if word == 'kl' else word}, ", screen)
         self.assertIn("48;5;48m4", on_terminal("samples", folder)[1])  # unasked by advantage
         self.assertNotIn("48;5;", on_terminal("samples", folder, "--tokens", "none")[1])
 
     def test_what_an_environment_said_between_turns_has_no_colour(self):
-        folder = self.made_run([sample(0, 0, 0, "12+34=", "4=6", 1.0, tokens=ids("12+34=4=6"), action_tokens=[6, 8], advantages=[1.0, -0.5])],
-                               fields=("prompt", "response", "score", "tokens", "advantages"))
+        folder = self.made_run([sample(0, 0, 0, "12+34=", "4=6", 1.0, tokens=ids("12+34=4=6"), action_tokens=[6, 8],
+                                       advantages=[1.0, -0.5])], fields=("prompt", "response", "score", "tokens", "advantages"))
         screen = on_terminal("samples", folder)[1]
         self.assertIn("response\x1b[0m  \x1b[38;5;16;48;5;48m4\x1b[0m=\x1b[38;5;16;48;5;210m6\x1b[0m\n", screen)
 
@@ -147,12 +156,17 @@ class OnATerminal(Samples):
 class Refuses(Samples):
     def test_what_was_not_recorded_is_named_with_the_key_that_records_it(self):
         folder = self.made_run([{"iteration": 0, "response": "a"}], fields=("response",))
-        self.assert_refused(run("samples", folder, "--best", "3"), "node 'texts' has not recorded score", 'nodes.texts.fields = ["response", "score"]')
-        self.assert_refused(run("samples", folder, "--sort", "kl"), "has not recorded kl", 'nodes.texts.fields = ["response", "kl"]')
+        self.assert_refused(run("samples", folder, "--best", "3"), "node 'texts' has not recorded score",
+                            'nodes.texts.fields = ["response", "score"]')
+        self.assert_refused(run("samples", folder, "--sort", "kl"), "has not recorded kl",
+                            'nodes.texts.fields = ["response", "kl"]')
         self.assert_refused(run("samples", folder, "--sort", "response"), "cannot be sorted by response", "no numbers of it")
-        self.assert_refused(run("samples", folder, "--prompt", "x"), "has not recorded prompt", 'nodes.texts.fields = ["response", "prompt"]')
-        self.assert_refused(run("samples", folder, "--iteration", "5"), "has recorded nothing of iteration 5", "1 iteration from 0 to 0; nodes.texts.every says which")
-        self.assert_refused(run("samples", folder, "--node", "x"), "no node of type write_jsonl is called 'x'", "recorded are texts")
+        self.assert_refused(run("samples", folder, "--prompt", "x"), "has not recorded prompt",
+                            'nodes.texts.fields = ["response", "prompt"]')
+        self.assert_refused(run("samples", folder, "--iteration", "5"), "has recorded nothing of iteration 5",
+                            "1 iteration from 0 to 0; nodes.texts.every says which")
+        self.assert_refused(run("samples", folder, "--node", "x"), "no node of type write_jsonl is called 'x'",
+                            "recorded are texts")
 
     def test_a_run_without_samples_says_what_records_them(self):
         folder = self.made_run([])
@@ -190,7 +204,8 @@ class Refuses(Samples):
     def test_what_makes_no_sense_is_refused(self):
         folder = self.made_run()
         for words in (("--best", "1", "--worst", "1"), ("--best", "1", "--samples", "2"), ("--iteration", "last")):
-            self.assert_refused(run("samples", folder, *words), re.sub("^--", "", words[0]) if words[0] != "--best" else "", code=WRONG_USAGE)
+            self.assert_refused(run("samples", folder, *words), re.sub("^--", "", words[0]) if words[0] != "--best" else "",
+                                code=WRONG_USAGE)
 
 
 if __name__ == "__main__":

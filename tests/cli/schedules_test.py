@@ -10,12 +10,13 @@ from support import DONE, PPO, SMALL, Case, repeatable, run, sets
 KL = "nodes.rewards.kl_coefficient"
 OBJECTIVE = "nodes.train.objective"
 TEMPERATURE = [f"nodes.{node}.temperature" for node in ("generate", "reference", "train")]
-CLIPS = ('{ type = "ppo_clip", clip_low = { from = 0.2, to = 0.1, over = 4 }, clip_high = { from = 0.2, to = 0.3, schedule = "cosine", over = 5 }, '
-         'entropy_coefficient = { from = 0.01, to = 0.0, schedule = "wsd", decay = 2, over = 5 } }')
+CLIPS = ('{ type = "ppo_clip", clip_low = { from = 0.2, to = 0.1, over = 4 }, clip_high = { from = 0.2, to = 0.3, schedule = '
+         '"cosine", over = 5 }, entropy_coefficient = { from = 0.01, to = 0.0, schedule = "wsd", decay = 2, over = 5 } }')
 ALL = {"pipeline.iterations": 6, KL: '{ from = 0.1, to = 0.02, schedule = "cosine", warmup = 1, over = 5 }', OBJECTIVE: CLIPS,
        "nodes.train.value_objective": '{ type = "value_clip", clip = { from = 0.4, to = 0.2, over = 4 } }',
        **{key: "{ from = 1.0, to = 0.7, over = 4 }" for key in TEMPERATURE}}
-SCHEDULED = ("reward/kl_coefficient", "policy/clip_low", "policy/clip_high", "policy/entropy_coefficient", "value/clip", "rollout/temperature")
+SCHEDULED = ("reward/kl_coefficient", "policy/clip_low", "policy/clip_high", "policy/entropy_coefficient", "value/clip",
+             "rollout/temperature")
 
 
 def line(begin, end, over):
@@ -35,9 +36,10 @@ class Schedules(Case):
 
     def test_metrics_have_what_each_iteration_had(self):
         rows = self.run_ppo(**ALL).metrics
-        expected = {"reward/kl_coefficient": cosine(0.1, 0.02, 5, 1), "policy/clip_low": line(0.2, 0.1, 4), "policy/clip_high": cosine(0.2, 0.3, 5),
-                    "policy/entropy_coefficient": lambda i: [0.01, 0.01, 0.01, 0.01, 0.005, 0][i], "value/clip": line(0.4, 0.2, 4),
-                    "rollout/temperature": line(1, 0.7, 4)}
+        expected = {"reward/kl_coefficient": cosine(0.1, 0.02, 5, 1),
+                    "policy/clip_low": line(0.2, 0.1, 4), "policy/clip_high": cosine(0.2, 0.3, 5),
+                    "policy/entropy_coefficient": lambda i: [0.01, 0.01, 0.01, 0.01, 0.005, 0][i],
+                    "value/clip": line(0.4, 0.2, 4), "rollout/temperature": line(1, 0.7, 4)}
         self.assertEqual(len(rows), 6)
         for i, row in enumerate(rows):
             for name, number in expected.items():
@@ -47,24 +49,27 @@ class Schedules(Case):
         self.assertEqual([name for name in SCHEDULED if name in plain], ["reward/kl_coefficient"])
 
     def test_the_same_number_all_along_is_that_number(self):
-        numbers = {KL: 0.05, OBJECTIVE: '{ type = "ppo_clip", clip_low = 0.1, entropy_coefficient = 0.01 }', **{key: 0.8 for key in TEMPERATURE}}
+        numbers = {KL: 0.05, OBJECTIVE: '{ type = "ppo_clip", clip_low = 0.1, entropy_coefficient = 0.01 }',
+                   **{key: 0.8 for key in TEMPERATURE}}
         same = lambda number: f"{{ from = {number}, to = {number} }}"
-        tables = {KL: same(0.05), OBJECTIVE: f'{{ type = "ppo_clip", clip_low = {same(0.1)}, entropy_coefficient = {same(0.01)} }}',
-                  **{key: same(0.8) for key in TEMPERATURE}}
+        tables = {KL: same(0.05), OBJECTIVE: f'{{ type = "ppo_clip", clip_low = {same(0.1)}, '
+                  f'entropy_coefficient = {same(0.01)} }}', **{key: same(0.8) for key in TEMPERATURE}}
         self.run_ppo("numbers", **numbers)
         self.run_ppo("tables", **tables)
         self.assertEqual(self.lines_of("tables"), self.lines_of("numbers"))
         self.assertEqual(self.models_of("tables"), self.models_of("numbers"))
 
     def test_a_run_that_goes_on_within_its_schedules_has_the_same_bits(self):
-        folder = self.run_ppo(**ALL, **{"checkpoint.every_iterations": 2, "checkpoint.keep_last": 0, "schedule.policy_lag": 1}).folder
+        folder = self.run_ppo(**ALL,
+                              **{"checkpoint.every_iterations": 2, "checkpoint.keep_last": 0, "schedule.policy_lag": 1}).folder
         before = self.lines_of("run"), self.models_of("run")
         done = run("resume", folder, "--from", "2")
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertEqual((self.lines_of("run"), self.models_of("run")), before)
 
     def test_ranks_that_share_an_optimizer_have_the_same_bits(self):
-        more = ALL | {"cluster.slots": 4, "models.actor.optimizer.groups": '[{ match = "model.layers.0.*", learning_rate_scale = 0.3 }]'}
+        more = (ALL | {"cluster.slots": 4,
+                       "models.actor.optimizer.groups": '[{ match = "model.layers.0.*", learning_rate_scale = 0.3 }]'})
         self.run_ppo("one", **more)
         done = run("launch", "--ranks", 2, PPO, "--run-dir", self.folder / "two", *sets(**(SMALL | more)))
         self.assertEqual(done.returncode, DONE, done.stderr)
@@ -82,7 +87,8 @@ class Schedules(Case):
     def test_other_iterations_change_results_where_a_schedule_follows_them(self):
         short, more = {"pipeline.iterations": 1}, sets(**{"pipeline.iterations": 2})
         follows = self.run_ppo("follows", **short, **{KL: "{ from = 0.1, to = 0.02 }"}).folder
-        self.assert_refused(run("resume", follows, *more), "iterations: 1 -> 2 (kl_coefficient of rewards follows it)", "--accept-changes")
+        self.assert_refused(run("resume", follows, *more), "iterations: 1 -> 2 (kl_coefficient of rewards follows it)",
+                            "--accept-changes")
         fixed = self.run_ppo("fixed", **short, **{KL: "{ from = 0.1, to = 0.02, over = 4 }"}).folder
         done = run("resume", fixed, *more)
         self.assertEqual(done.returncode, DONE, done.stderr)
@@ -118,9 +124,10 @@ class Schedules(Case):
         plot = json.loads(done.stdout)
         self.assertEqual(plot["iterations"], 1000)
         curves = {curve["name"]: curve for curve in plot["schedules"]}
-        self.assertEqual(set(curves), {"learning rate of actor", "learning rate of critic", "generate.temperature", "reference.temperature",
-                                       "rewards.kl_coefficient", "train.temperature", "train.objective.clip_low", "train.objective.clip_high",
-                                       "train.objective.entropy_coefficient", "train.value_objective.clip"})
+        self.assertEqual(set(curves),
+                         {"learning rate of actor", "learning rate of critic", "generate.temperature", "reference.temperature",
+                          "rewards.kl_coefficient", "train.temperature", "train.objective.clip_low", "train.objective.clip_high",
+                          "train.objective.entropy_coefficient", "train.value_objective.clip"})
         curve = curves["rewards.kl_coefficient"]
         self.assertEqual((curve["first"], curve["max"], curve["points"][0], curve["points"][-1][0]), (0.1, 0.1, [0, 0.1], 999))
         self.assertEqual((curve["last"], curve["min"]), (curve["points"][-1][1], curve["points"][-1][1]))
@@ -129,11 +136,13 @@ class Schedules(Case):
             self.assertAlmostEqual(value, 0.1 * (1 - iteration / 1000), delta=1e-15)
 
     def test_groups_of_an_optimizer_are_counted_and_train(self):
-        groups = {"models.actor.optimizer.groups": '[{ match = "model.layers.0.*", learning_rate_scale = 0.0 }, { match = "*norm*", weight_decay = 0.5 }]'}
+        groups = {"models.actor.optimizer.groups": '[{ match = "model.layers.0.*", learning_rate_scale = 0.0 }, { match = '
+                  '"*norm*", weight_decay = 0.5 }]'}
         plan = run("plan", self.layer(""), *sets(**groups))
         self.assertIn("  groups       actor model.layers.0.* (learning rate x 0.0): ", plan.stdout, plan.stderr)
         self.assertIn("               actor *norm* (weight decay 0.5): ", plan.stdout)
-        before, after = self.run_ppo("one", **groups, **{"pipeline.iterations": 1}).weights("actor"), self.run_ppo("two", **groups).weights("actor")
+        before, after = (self.run_ppo("one", **groups, **{"pipeline.iterations": 1}).weights("actor"),
+                         self.run_ppo("two", **groups).weights("actor"))
         moved = {name for name in before if before[name] != after[name]}
         self.assertEqual({name for name in before if name.startswith("model.layers.0.")} & moved, set())
         self.assertEqual({name for name in before if not name.startswith("model.layers.0.")}, moved)

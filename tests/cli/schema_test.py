@@ -84,7 +84,8 @@ class Schema(Case):
         self.assertEqual(accepted(self.folder / "s.json", [pipeline % name for name in types]), [True] * len(types))
 
     def test_a_file_that_names_plugins_may_have_types_that_are_not_known(self):
-        pipeline = "%s[pipeline]\niterations = 1\n[budget]\ntokens_in_flight = 8\nmicro_batch_tokens = 8\n[nodes.n]\ntype = 'brevity'\ninputs = ['m']\nword = 3\n"
+        pipeline = ("%s[pipeline]\niterations = 1\n[budget]\ntokens_in_flight = 8\nmicro_batch_tokens = 8\n[nodes.n]\n"
+                    "type = 'brevity'\ninputs = ['m']\nword = 3\n")
         self.assertEqual(accepted(SCHEMA, [pipeline % "plugins = ['libx.so']\n", pipeline % ""]), [True, False])
 
 

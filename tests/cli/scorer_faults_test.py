@@ -1,5 +1,5 @@
-"""Scorers and environments that are other programs, and go wrong at some call: the run ends soon, names the node, leaks nothing, leaves
-no process after and goes on from its last checkpoint once the fault is gone."""
+"""Scorers and environments that are other programs, and go wrong at some call: the run ends soon, names the node, leaks nothing,
+leaves no process after and goes on from its last checkpoint once the fault is gone."""
 
 import http.server
 import json
@@ -81,7 +81,8 @@ class OtherPrograms(FaultCase):
 
     def test_a_python_scorer(self):
         self.write("reward.py", SCORER.replace("AT", "13"))
-        for kind, said in (GENERAL | {"too_few": "7 scores for 8 samples", "text": "type str instead of a number", "nan": "nan"}).items():
+        for kind, said in (GENERAL |
+                           {"too_few": "7 scores for 8 samples", "text": "type str instead of a number", "nan": "nan"}).items():
             with self.subTest(kind):
                 path = self.write(f"scorer-{kind}.toml", f"""extends = "{PPO}"
 [nodes.score]
@@ -105,8 +106,9 @@ environment = {{ type = "process", command = ["python3", "env.py"], folder = "{s
 
     def test_a_server(self):
         with Server() as server:
-            for kind, said in {"error": "answered 500", "hangs": "timed out", "nonsense": "which is not JSON", "too_few": "7 rewards for 8 samples",
-                               "closes": "Empty reply from server", "cut": "10 bytes remaining"}.items():
+            for kind, said in {"error": "answered 500", "hangs": "timed out", "nonsense": "which is not JSON",
+                               "too_few": "7 rewards for 8 samples", "closes": "Empty reply from server",
+                               "cut": "10 bytes remaining"}.items():
                 with self.subTest(kind):
                     server.fault, server.calls = kind, 0
                     path = self.write(f"server-{kind}.toml", f"""extends = "{PPO}"

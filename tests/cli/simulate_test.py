@@ -10,7 +10,8 @@ from support import DONE, PPO, ROOT, WRONG_PIPELINE, WRONG_USAGE, SMALL, Case, o
 
 def whole(executor):
     """What an executor's time is split into."""
-    return sum(executor[key] for key in ("busy_seconds", "gap_seconds", "no_credit_seconds", "no_weights_seconds", "no_input_seconds"))
+    return sum(executor[key]
+               for key in ("busy_seconds", "gap_seconds", "no_credit_seconds", "no_weights_seconds", "no_input_seconds"))
 
 
 class SimulateCase(Case):
@@ -46,7 +47,8 @@ class Estimate(SimulateCase):
         self.assertNotIn("prompts", [node["name"] for node in variant["nodes"]])  # part of the rollout's time
 
     def test_is_the_same_every_time(self):
-        self.assertEqual(self.simulated("--what-if", "schedule.policy_lag=1"), self.simulated("--what-if", "schedule.policy_lag=1"))
+        self.assertEqual(self.simulated("--what-if", "schedule.policy_lag=1"),
+                         self.simulated("--what-if", "schedule.policy_lag=1"))
 
     def test_twice_the_operations_a_second_take_half_the_time(self):
         slow, fast = (self.simulated("--gflops", speed)["variants"][0]["seconds"] for speed in ("1", "2"))
@@ -94,7 +96,8 @@ class Ranks(SimulateCase):
         self.assertNotIn("ranks", self.simulated()["variants"][0])
 
     def test_a_slow_network_costs_time(self):
-        as_it_is, slow = self.simulated("--ranks", "2", "--what-if", "cluster.network.host_latency_microseconds=20000")["variants"]
+        as_it_is, slow = self.simulated("--ranks", "2", "--what-if",
+                                        "cluster.network.host_latency_microseconds=20000")["variants"]
         self.assertGreater(slow["seconds"], as_it_is["seconds"] + 2 * 0.02)
         self.assertGreater(slow["ranks"]["waits_for_network"]["mean"], as_it_is["ranks"]["waits_for_network"]["mean"])
 
@@ -102,10 +105,12 @@ class Ranks(SimulateCase):
 class Roles(SimulateCase):
     def setUp(self):
         super().setUp()
-        nodes = {"generate": "rollout", **dict.fromkeys(("score", "reference", "advantages", "train", "sync", "held_out_score"), "train"), "held_out_answers": "rollout"}
+        nodes = {"generate": "rollout", **dict.fromkeys(("score", "reference", "advantages", "train", "sync", "held_out_score"),
+                                                        "train"), "held_out_answers": "rollout"}
         ons = "".join(f'[nodes.{name}]\non = "{role}"\n' for name, role in nodes.items())
         roles = "[cluster.roles.train]\nranks = 2\n[cluster.roles.rollout]\nranks = 2\n"
-        self.pipeline = self.write("roles.toml", f'extends = "{ROOT / "pipelines" / "grpo.toml"}"\n[cluster]\nslots = 4\n{roles}{ons}')
+        self.pipeline = self.write("roles.toml",
+                                   f'extends = "{ROOT / "pipelines" / "grpo.toml"}"\n[cluster]\nslots = 4\n{roles}{ons}')
 
     def simulate(self, *words, **overrides):
         done = run("simulate", self.pipeline, *words, *sets(**{"pipeline.iterations": 3, **overrides}))
@@ -149,7 +154,8 @@ class Roles(SimulateCase):
     def test_go_by_the_costs_of_a_run_with_roles_and_of_one_without(self):
         alone, apart = self.folder / "alone", self.folder / "apart"
         small = sets(**{"pipeline.iterations": 3, "cluster.slots": 4})
-        for words in (("run", ROOT / "pipelines" / "grpo.toml", "--run-dir", alone), ("launch", self.pipeline, "--run-dir", apart)):
+        for words in (("run", ROOT / "pipelines" / "grpo.toml", "--run-dir", alone),
+                      ("launch", self.pipeline, "--run-dir", apart)):
             done = run(*words, *small)
             self.assertEqual(done.returncode, DONE, done.stderr)
         for folder in (alone, apart):
@@ -175,7 +181,8 @@ class Costs(SimulateCase):
         sampled = sum(length * count for entry in lengths for length, count in entry["response"])
         self.assertEqual(sampled, sum(row["rollout/sampled_tokens"] for row in measured.metrics))
 
-        result = self.simulated("--costs", measured.folder, "--what-if", "budget.tokens_in_flight=2048", "--what-if", "budget.micro_batch_tokens=512",
+        result = self.simulated("--costs", measured.folder, "--what-if",
+                                "budget.tokens_in_flight=2048", "--what-if", "budget.micro_batch_tokens=512",
                                 **{"pipeline.iterations": 15, "nodes.advantages.whiten": "none", "nodes.train.mini_batches": 1})
         self.assertFalse(result["estimated"])
         self.assertEqual(result["measured_iterations"], 15)
@@ -192,7 +199,8 @@ class Costs(SimulateCase):
             self.assertGreater(variant["seconds"], 0)
             self.assertEqual(variant["notes"], [])
 
-        table = self.simulate("--costs", measured.folder, "--what-if", "schedule.policy_lag=1", **{"nodes.advantages.whiten": "none"})
+        table = self.simulate("--costs", measured.folder, "--what-if", "schedule.policy_lag=1",
+                              **{"nodes.advantages.whiten": "none"})
         self.assertIn(f"by the costs of {measured.folder} (15 iterations in ", table)
         self.assertRegex(table, r"(?m)^  as it is +[0-9.]+ m?s +1\.00 ")
         self.assertRegex(table, r"(?m)^  schedule\.policy_lag=1 +[0-9.]+ m?s +[0-9.]+ ")
@@ -214,9 +222,11 @@ class Refused(SimulateCase):
         self.assert_refused(run("simulate", PPO, "--what-if", ""), "--what-if is empty")
 
     def test_all_variants_that_are_wrong_are_told_before_any_is_simulated(self):
-        words = ("--what-if", "schedule.policy_lag=1", "--what-if", "budget.token_in_flight=1", "--what-if", "nodes.train.mini_batchs=2")
+        words = ("--what-if", "schedule.policy_lag=1", "--what-if", "budget.token_in_flight=1", "--what-if",
+                 "nodes.train.mini_batchs=2")
         done = run("simulate", PPO, *words)
-        self.assert_refused(done, "--what-if:1:8: error: token_in_flight is not", "--what-if:1:13: error: mini_batchs is not", problems=2)
+        self.assert_refused(done, "--what-if:1:8: error: token_in_flight is not", "--what-if:1:13: error: mini_batchs is not",
+                            problems=2)
         self.assertEqual(done.stdout, "")
         done = run("simulate", PPO, *words, *sets(**{"budget.tokens_in_flight": 1}))  # then the variants are wrong for that, too
         self.assert_refused(done, "--set:1:25: error: ", problems=1)

@@ -267,8 +267,8 @@ SOURCES = ("jsonl_prompts",)
 
 
 def with_roles(pipeline, training=2, sampling=2, elastic=False, forward=None):
-    """A file that extends a pipeline of pipelines/, with what samples on ranks of its own; those that train do so too where there are
-    none. `forward`: of roles that compute passes of frozen models, the ranks and the nodes, by name."""
+    """A file that extends a pipeline of pipelines/, with what samples on ranks of its own; those that train do so too where there
+    are none. `forward`: of roles that compute passes of frozen models, the ranks and the nodes, by name."""
     config = run("plan", ROOT / "pipelines" / pipeline, "--config").stdout
     types = dict(re.findall(r'(?m)^\[nodes\.(\w+)\]\ntype = "(\w+)"', re.sub(r"  +#.*", "", config)))
     lines = [f'extends = "{ROOT / "pipelines" / pipeline}"', "[cluster.roles.train]", f"ranks = {training}"]

@@ -15,12 +15,13 @@ import tempfile
 import unittest
 
 from report_test import Page
-from support import (DONE, FAILED, INTERRUPTED, PPO, SMALL, WRONG_USAGE, Case, metrics_so_far, repeatable, run, sets, skip_or_fail,
-                     start, wait_for, wait_for_iteration, with_roles)
+from support import (DONE, FAILED, INTERRUPTED, PPO, SMALL, WRONG_USAGE, Case, metrics_so_far, repeatable, run, sets,
+                     skip_or_fail, start, wait_for, wait_for_iteration, with_roles)
 
 RATE = "models.actor.optimizer.learning_rate"
 
-# Scores every response alike by its text, and waits after the first iteration while there is a file "hold". BAD raises there instead.
+# Scores every response alike by its text, and waits after the first iteration while there is a file "hold". BAD raises there
+# instead.
 SCORER = """
 import os, time
 asked = 0
@@ -80,14 +81,17 @@ class Runs(Finished):
 
     def test_each_is_what_run_makes_of_its_settings(self):
         alone = self.folder / "alone"
-        done = run("run", self.small, "--run-dir", alone, "--set", "pipeline.iterations=12", "--set", f"{RATE}=1e-3", "--set", "pipeline.seed=4")
+        done = run("run", self.small, "--run-dir", alone, "--set", "pipeline.iterations=12", "--set", f"{RATE}=1e-3", "--set",
+                   "pipeline.seed=4")
         self.assertEqual(done.returncode, DONE, done.stderr)
         swept = self.sweep / "learning_rate=1e-3,seed=4"
-        self.assertEqual([json.dumps(row) for row in repeatable(metrics_so_far(swept))], [json.dumps(row) for row in repeatable(metrics_so_far(alone))])
+        self.assertEqual([json.dumps(row) for row in repeatable(metrics_so_far(swept))],
+                         [json.dumps(row) for row in repeatable(metrics_so_far(alone))])
         self.assertEqual({path.name for path in swept.iterdir() if not path.name.startswith("events")},
                          {path.name for path in alone.iterdir() if not path.name.startswith("events")})
         self.assertEqual((swept / "pipeline.toml").read_bytes(), (alone / "pipeline.toml").read_bytes())
-        self.assertEqual((swept / "checkpoint/actor/model.safetensors").read_bytes(), (alone / "checkpoint/actor/model.safetensors").read_bytes())
+        self.assertEqual((swept / "checkpoint/actor/model.safetensors").read_bytes(),
+                         (alone / "checkpoint/actor/model.safetensors").read_bytes())
 
     def test_the_file_says_what_the_sweep_is(self):
         file = json.loads((self.sweep / "sweep.json").read_text())
@@ -120,24 +124,28 @@ class Runs(Finished):
     def test_what_would_be_run_is_printed(self):
         done = run(*self.words, "-o", self.folder / "other", "--dry-run")
         self.assertEqual(done.returncode, DONE, done.stderr)
-        self.assertEqual(done.stdout.splitlines()[1:], [f"  learning_rate={rate},seed={seed}" for rate in ("1e-4", "1e-3") for seed in (3, 4)])
+        self.assertEqual(done.stdout.splitlines()[1:],
+                         [f"  learning_rate={rate},seed={seed}" for rate in ("1e-4", "1e-3") for seed in (3, 4)])
         self.assertFalse((self.folder / "other").exists())
         self.assertEqual(run(*self.words, "-o", self.sweep, "--dry-run").stdout.count("(finished)"), 4)
 
     def test_another_grid_is_refused(self):
         words = [word.replace("1e-4,1e-3", "1e-4,1e-2") if isinstance(word, str) else word for word in self.words]
-        self.assert_refused(run(*words[:-1], "3..5", "-o", self.sweep), "is another one", f"{RATE}: 1e-4,1e-3 -> 1e-4,1e-2", "seeds: 3,4 -> 3,4,5")
+        self.assert_refused(run(*words[:-1], "3..5", "-o", self.sweep), "is another one", f"{RATE}: 1e-4,1e-3 -> 1e-4,1e-2",
+                            "seeds: 3,4 -> 3,4,5")
 
     def test_another_pipeline_is_refused_unless_accepted(self):
         changed = self.folder / "small.toml"
-        changed.write_text(self.small.read_text() + "\nnodes.train.objective = { type = \"ppo_clip\", clip_low = 0.1 }\nruntime.grace_seconds = 7\n")
+        changed.write_text(self.small.read_text() + "\nnodes.train.objective = { type = \"ppo_clip\", clip_low = 0.1 }\n"
+                           "runtime.grace_seconds = 7\n")
         words = ["sweep", changed, *self.words[2:], "-o", self.sweep]
         self.assert_refused(run(*words), "[nodes.train] objective.clip_low: 0.2 -> 0.1", "--accept-changes")
-        self.assert_refused(run(*[word if word != "pipeline.iterations=12" else "pipeline.iterations=13" for word in self.words], "-o", self.sweep),
-                            "[pipeline] iterations: 12 -> 13")
+        self.assert_refused(run(*[word if word != "pipeline.iterations=12" else "pipeline.iterations=13" for word in self.words],
+                                "-o", self.sweep), "[pipeline] iterations: 12 -> 13")
         done = run(*words, "--accept-changes", "--dry-run")
         self.assertEqual(done.returncode, DONE, done.stderr)
-        self.assertRegex(done.stdout, r"going on with \[nodes.train\] objective.clip_low: 0.2 -> 0.1 \(accepted: results change\)\n")
+        self.assertRegex(done.stdout,
+                         r"going on with \[nodes.train\] objective.clip_low: 0.2 -> 0.1 \(accepted: results change\)\n")
         self.assertIn("going on with [runtime] grace_seconds: 20.0 -> 7.0\n", done.stdout)
 
 
@@ -176,12 +184,13 @@ class Table(Finished):
         self.assertEqual([row["best"] for row in table["combinations"]], [mean == min(means) for mean in means])
         self.assertEqual([row["best"] for row in self.table("--metric", "policy/loss", "--best", "highest")["combinations"]],
                          [mean == max(means) for mean in means])
-        self.assert_refused(run("sweep", "--table", self.sweep, "--metric", "policy/los", "--metric", "x"), 'no finished run of the sweep has the metric "policy/los"',
-                            "did you mean policy/loss?", problems=2)
+        self.assert_refused(run("sweep", "--table", self.sweep, "--metric", "policy/los", "--metric", "x"),
+                            'no finished run of the sweep has the metric "policy/los"', "did you mean policy/loss?", problems=2)
 
     def test_for_programs_is_csv(self):
         (head, *rows) = csv.reader(io.StringIO(self.table(form="csv")))
-        self.assertEqual(head[:6], [RATE, "runs", "finished", "best", "reward/score_mean", "reward/score_mean standard deviation"])
+        self.assertEqual(head[:6],
+                         [RATE, "runs", "finished", "best", "reward/score_mean", "reward/score_mean standard deviation"])
         values = self.values("1e-3", "reward/score_mean")
         self.assertEqual(rows[1][:3], ["1e-3", "2", "2"])
         self.assertAlmostEqual(float(rows[1][4]), statistics.fmean(values), delta=1e-12)
@@ -204,21 +213,24 @@ class Report(Finished):
         page = Page(self.report(self.sweep).read_text())
         self.assertEqual(page.title, "sweep – Sluice")
         self.assertEqual([(one["name"], one["combination"]) for one in page.runs],
-                         [(f"learning_rate={rate},seed={seed}", f"learning_rate={rate}") for rate in ("1e-4", "1e-3") for seed in (3, 4)])
+                         [(f"learning_rate={rate},seed={seed}", f"learning_rate={rate}") for rate in ("1e-4", "1e-3")
+                          for seed in (3, 4)])
         for one in page.runs:
             self.assertEqual(one["series"]["reward/score_mean"]["x"], list(range(12)))
 
     def test_compares_with_other_runs(self):
         shown = Page(self.report(self.sweep, self.sweep / "learning_rate=1e-4,seed=3").read_text()).runs
-        self.assertEqual([one.get("combination") for one in shown], [f"{self.sweep}: learning_rate={rate}" for rate in ("1e-4", "1e-4", "1e-3", "1e-3")] + [None])
+        self.assertEqual([one.get("combination") for one in shown],
+                         [f"{self.sweep}: learning_rate={rate}" for rate in ("1e-4", "1e-4", "1e-3", "1e-3")] + [None])
 
     def shown(self, file):
         """What a browser makes of the page, and the part of it that is the legend."""
         browser = shutil.which("chromium") or shutil.which("google-chrome")
         if browser is None:
             skip_or_fail("there is no chromium")
-        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/browser", "--virtual-time-budget=4000", "--dump-dom",
-                               f"file://{file}"], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/browser",
+                               "--virtual-time-budget=4000", "--dump-dom", f"file://{file}"],
+                              capture_output=True, text=True, timeout=120)
         (legend,) = re.findall(r'<div class="legend" id="legend">(.*?)</div>', done.stdout)
         return done.stdout, legend
 
@@ -226,8 +238,10 @@ class Report(Finished):
         page, legend = self.shown(self.report(self.sweep))
         self.assertEqual(re.findall(r"</svg>([^<]*)</span>", legend), ["learning_rate=1e-4", "learning_rate=1e-3"])
         (plot,) = re.findall(r'<article class="card plot" data-metric="reward/score_mean">(.*?)</article>', page)
-        self.assertEqual(re.findall(r'<path class="seed"[^>]*stroke="([^"]*)"', plot), ["var(--run-0)"] * 2 + ["var(--run-1)"] * 2)
-        firsts = [statistics.fmean(self.rows[f"learning_rate={rate},seed={seed}"][0]["reward/score_mean"] for seed in (3, 4)) for rate in ("1e-4", "1e-3")]
+        self.assertEqual(re.findall(r'<path class="seed"[^>]*stroke="([^"]*)"', plot),
+                         ["var(--run-0)"] * 2 + ["var(--run-1)"] * 2)
+        firsts = [statistics.fmean(self.rows[f"learning_rate={rate},seed={seed}"][0]["reward/score_mean"] for seed in (3, 4))
+                  for rate in ("1e-4", "1e-3")]
         told = re.findall(r"learning_rate=\S+: from (\S+) to", plot)
         self.assertEqual([float(value) for value in told], [float(f"{value:.4g}") for value in firsts])
 
@@ -236,21 +250,24 @@ class Report(Finished):
         for value in values:
             for seed in (1, 2):
                 (sweep / f"a={value},seed={seed}").mkdir(parents=True)
-                (sweep / f"a={value},seed={seed}/metrics.jsonl").write_text("".join(json.dumps({"iteration": i, "reward/score_mean": int(value) + seed * (i > 1)}) + "\n" for i in range(12)))
-        (sweep / "sweep.json").write_text(json.dumps({"pipeline": "p.toml", "set": [], "keys": [{"key": "x.a", "values": values}], "seeds": [1, 2], "runs": [],
-                                                      "effective": {}, "differs": [{}] * 30}))
+                (sweep / f"a={value},seed={seed}/metrics.jsonl").write_text("".join(
+                    json.dumps({"iteration": i, "reward/score_mean": int(value) + seed * (i > 1)}) + "\n" for i in range(12)))
+        (sweep / "sweep.json").write_text(json.dumps({"pipeline": "p.toml", "set": [], "keys": [{"key": "x.a", "values": values}],
+                                                      "seeds": [1, 2], "runs": [], "effective": {}, "differs": [{}] * 30}))
         page, legend = self.shown(self.report(sweep))
         self.assertEqual(len(set(re.findall(r'stroke="[^"]*" stroke-dasharray="[^"]*"', legend))), 15)
         (heads,) = re.findall(r'<div id="heads">(.*?)</div>\s*<nav', page, re.DOTALL)
-        self.assertEqual(re.findall(r'</svg> ([^<]*)</td><td class="number">([^<]*)<', heads), [(f"a={value}", f"{int(value) + 1.5:g} ± 0.71") for value in values])
+        self.assertEqual(re.findall(r'</svg> ([^<]*)</td><td class="number">([^<]*)<', heads),
+                         [(f"a={value}", f"{int(value) + 1.5:g} ± 0.71") for value in values])
 
 
 class Refused(Case):
     def test_all_problems_of_all_combinations_are_told_before_any_run(self):
-        words = ["sweep", self.layer(""), "-o", self.folder / "sweep", "--seeds", "1..2", "--set", f"{RATE}=1e-4,oops", "--set", "nodes.generate.temperature=1,-1"]
+        words = ["sweep", self.layer(""), "-o", self.folder / "sweep", "--seeds", "1..2", "--set", f"{RATE}=1e-4,oops", "--set",
+                 "nodes.generate.temperature=1,-1"]
         done = run(*words)
-        self.assert_refused(done, "oops", "in the runs with learning_rate=oops,temperature=1 and learning_rate=oops,temperature=-1",
-                            "in the runs with learning_rate=1e-4,temperature=-1", problems=2)
+        self.assert_refused(done, "oops", "in the runs with learning_rate=oops,temperature=1 and "
+                            "learning_rate=oops,temperature=-1", "in the runs with learning_rate=1e-4,temperature=-1", problems=2)
         self.assertFalse((self.folder / "sweep").exists())
         self.assert_refused(run(*words[:2], "--seeds", "1", "--set", "nodes.nobody.a=1"), "nobody", "in all runs of the sweep")
 
@@ -272,23 +289,27 @@ class Refused(Case):
         self.assert_refused(run("sweep", "--table", self.folder), "is not what rlhf-run sweep has written")
 
     def test_what_does_not_fit_into_memory_at_once_is_refused(self):
-        words = ["sweep", self.layer(""), "-o", self.folder / "sweep", "--seeds", "1..3", "--set", "runtime.memory_gib=0.1", "--dry-run"]
+        words = ["sweep", self.layer(""), "-o", self.folder / "sweep", "--seeds", "1..3", "--set", "runtime.memory_gib=0.1",
+                 "--dry-run"]
         self.assertEqual(run(*words).returncode, DONE)
-        self.assert_refused(run(*words, "--parallel", 3), "3 runs at a time may need", "of the 107 MB of this machine", "help: --parallel ")
+        self.assert_refused(run(*words, "--parallel", 3), "3 runs at a time may need", "of the 107 MB of this machine",
+                            "help: --parallel ")
 
     def test_a_forged_folder_says_nothing_that_only_a_command_line_may(self):
         sweep = self.folder / "sweep"
         sweep.mkdir()
-        for forged, said in ((f"checkpoint.folder={self.folder}/elsewhere", "checkpoint.folder"), ('plugins=["evil.so"]', "plugins")):
-            (sweep / "sweep.json").write_text(json.dumps({"pipeline": str(self.layer("")), "set": [forged], "keys": [], "seeds": [1], "runs": [],
-                                                          "effective": {}, "differs": [{}]}))
+        for forged, said in ((f"checkpoint.folder={self.folder}/elsewhere", "checkpoint.folder"),
+                             ('plugins=["evil.so"]', "plugins")):
+            (sweep / "sweep.json").write_text(json.dumps({"pipeline": str(self.layer("")), "set": [forged], "keys": [],
+                                                          "seeds": [1], "runs": [], "effective": {}, "differs": [{}]}))
             self.assert_refused(run("sweep", "--resume", sweep), f"sets {said}, which only a command line may")
 
     def test_a_link_in_a_forged_folder_is_not_followed(self):
         sweep, elsewhere = self.folder / "sweep", self.folder / "elsewhere"
         (elsewhere / "checkpoints").mkdir(parents=True)
         (elsewhere / "metrics.jsonl").write_text('{"iteration": 0, "secret": 1}\n')
-        self.assertEqual(run("sweep", self.layer(""), "--seeds", "1", "-o", sweep, *sets(**{"pipeline.iterations": 1})).returncode, DONE)
+        self.assertEqual(
+            run("sweep", self.layer(""), "--seeds", "1", "-o", sweep, *sets(**{"pipeline.iterations": 1})).returncode, DONE)
         shutil.rmtree(sweep / "seed=1")
         (sweep / "seed=1").symlink_to(elsewhere)
         for words in (("sweep", "--resume", sweep), ("sweep", "--table", sweep), ("report", sweep)):
@@ -304,10 +325,12 @@ class Disturbed(Case):
         self.write("reward.py", SCORER)
         self.write("bad.py", BAD)
         self.hold = self.write("hold", "")
-        self.pipeline = self.layer('[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\n[checkpoint]\nevery_iterations = 1\n')
+        self.pipeline = self.layer('[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\n[checkpoint]\n'
+                                   'every_iterations = 1\n')
         self.sweep = self.folder / "sweep"
         self.runs = [self.sweep / f"seed={seed}" for seed in (1, 2)]
-        self.words = ["sweep", self.pipeline, "--seeds", "1..2", "-o", self.sweep, *sets(**{"pipeline.iterations": 3, "runtime.grace_seconds": 0})]
+        self.words = ["sweep", self.pipeline, "--seeds", "1..2", "-o", self.sweep,
+                      *sets(**{"pipeline.iterations": 3, "runtime.grace_seconds": 0})]
 
     def start(self, *words):
         process = start(*self.words, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -335,7 +358,8 @@ class Disturbed(Case):
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, INTERRUPTED, err)
         self.assertFalse(is_alive(pid))
-        self.assertEqual(err.splitlines()[-1], f"the sweep was interrupted: 2 of 2 runs are not finished; go on with: rlhf-run sweep --resume {self.sweep}")
+        self.assertEqual(err.splitlines()[-1], "the sweep was interrupted: 2 of 2 runs are not finished; go on with: rlhf-run "
+                         f"sweep --resume {self.sweep}")
         self.assertFalse(self.runs[1].exists())
         self.assertFalse((self.sweep / "lock").exists())
         done = run("sweep", "--resume", self.sweep)
@@ -366,7 +390,8 @@ class Disturbed(Case):
         done = run(*self.words, "--parallel", 2)
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertRegex(done.stderr, r"\[seed=1\] \w+ goes on from \S+/checkpoints/1 with iteration 2 of 3\n")
-        self.assertIn("[seed=2] the run in " + str(self.runs[1]) + " was ended before its first checkpoint: it starts over\n", done.stderr)
+        self.assertIn("[seed=2] the run in " + str(self.runs[1]) + " was ended before its first checkpoint: it starts over\n",
+                      done.stderr)
         self.assert_is_as_if_undisturbed()
 
     def test_with_roles_each_starts_all_of_its_ranks(self):
@@ -384,12 +409,14 @@ class Disturbed(Case):
 
     def test_one_that_fails_ends_no_other_and_is_named(self):
         self.hold.unlink()
-        words = ["sweep", self.pipeline, "-o", self.sweep, "--set", f"nodes.score.file={self.folder}/bad.py,{self.folder}/reward.py", "--set", "pipeline.iterations=1"]
+        words = ["sweep", self.pipeline, "-o", self.sweep, "--set",
+                 f"nodes.score.file={self.folder}/bad.py,{self.folder}/reward.py", "--set", "pipeline.iterations=1"]
         done = run(*words)
         self.assertEqual(done.returncode, FAILED, done.stderr)
         bad, good = sorted(path.name for path in self.sweep.iterdir() if path.is_dir())
         self.assertIn("ValueError: no score", done.stderr)
-        self.assertRegex(done.stderr, rf"error: 1 run of the sweep failed\n      = {bad} \(pid \d+\) exited with code 1\n1 of 2 runs are not finished; go on with: ")
+        self.assertRegex(done.stderr, rf"error: 1 run of the sweep failed\n      = {bad} \(pid \d+\) exited with code 1\n1 of 2 "
+                         r"runs are not finished; go on with: ")
         self.assertEqual(len(metrics_so_far(self.sweep / good)), 1)
         self.assertRegex(done.stdout, r"(?m)bad.py +- .* 0/1   1 failed$")
         self.write("bad.py", SCORER)  # mended

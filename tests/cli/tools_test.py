@@ -1,4 +1,5 @@
-"""`rlhf-run tools`: what the servers of a pipeline have, as chat templates show it; and what a run says of servers that do not start."""
+"""`rlhf-run tools`: what the servers of a pipeline have, as chat templates show it; and what a run says of servers that do not
+start."""
 
 import json
 import shutil
@@ -44,7 +45,8 @@ class Tools(Case):
         self.assertIn("no node whose environment has tools", done.stderr)
 
     def test_a_server_that_does_not_start_is_an_error_at_the_line_of_its_node(self):
-        for command, seconds, what in ((["sleep", "1000"], 1.0, "it did not answer in time"), (["echo", "hello"], 60.0, "no JSON-RPC message: \"hello\"")):
+        for command, seconds, what in ((["sleep", "1000"], 1.0, "it did not answer in time"),
+                                       (["echo", "hello"], 60.0, "no JSON-RPC message: \"hello\"")):
             done = run("tools", EXAMPLE / "tools.toml", "--set", self.servers(command, seconds))
             self.assertEqual(done.returncode, WRONG, done.stderr)
             self.assertIn(f'tool server "{" ".join(command)}"', done.stderr)

@@ -15,14 +15,16 @@ import unittest
 from support import DONE, INTERRUPTED, PPO, WRONG_PIPELINE, WRONG_USAGE, Case, run, start
 
 STATUS = {
-    "pipeline": "hand-made", "state": "running", "pid": 0, "seconds": 20.0, "iterations": 8, "iterations_done": 2, "iterations_before": 0,
-    "sampling_iteration": 2, "running_samples": 7, "tokens_in_flight": 500, "tokens_in_flight_peak": 900, "budget": 1000, "column_bytes": 1500,
+    "pipeline": "hand-made", "state": "running", "pid": 0, "seconds": 20.0, "iterations": 8, "iterations_done": 2,
+    "iterations_before": 0,
+    "sampling_iteration": 2, "running_samples": 7, "tokens_in_flight": 500, "tokens_in_flight_peak": 900, "budget": 1000,
+    "column_bytes": 1500,
     "column_bytes_peak": 3000, "resident_bytes": 50_000_000,
     "resident_bytes_peak": 60_000_000, "planned_bytes": 40_000_000, "machine_bytes": 0,
     "memory": [{"name": "KV cache", "planned_bytes": 9000, "peak_bytes": 4000}],
     "executors": [{"name": "cpu", "threads": 2, "working_on": "train", "for_seconds": 1.5, "busy_seconds": 5.0, "queued": 1}],
-    "nodes": [{"name": "train", "executor": "cpu", "micro_batches": 4, "tokens": 2000, "busy_seconds": 4.0, "queued": 1, "held": 0,
-               "waits_for": ""}],
+    "nodes": [{"name": "train", "executor": "cpu", "micro_batches": 4, "tokens": 2000, "busy_seconds": 4.0, "queued": 1,
+               "held": 0, "waits_for": ""}],
     "edges": [{"from": "generate", "to": "train", "micro_batches": 1, "tokens": 500, "bytes": 1500}],
     "ranks": [],
 }
@@ -45,10 +47,11 @@ class Once(TopCase):
 
     def test_shows_progress_budget_and_what_each_part_does(self):
         self.write_status()
-        self.write("metrics.jsonl", '{"iteration":0,"policy/loss":9.5}\n{"iteration":1,"policy/loss":0.25,"time/train_seconds":3.5}\n')
+        self.write("metrics.jsonl",
+                   '{"iteration":0,"policy/loss":9.5}\n{"iteration":1,"policy/loss":0.25,"time/train_seconds":3.5}\n')
         text = self.text("--once")
-        self.assertTrue(text.startswith("hand-made  running   iteration 2/8  ####------------ 25 %   elapsed 20 s   about 60 s left\n"),
-                        text)
+        self.assertTrue(
+            text.startswith("hand-made  running   iteration 2/8  ####------------ 25 %   elapsed 20 s   about 60 s left\n"), text)
         self.assertRegex(text, r"(?m)^budget +500 of 1\.0k tokens in flight  #{8}-{8} 50 %   peak 900")
         self.assertRegex(text, r"(?m)^KV cache +9\.0 kB +4\.0 kB$")
         self.assertRegex(text, r"(?m)^resident +40\.0 MB +60\.0 MB$")
@@ -106,7 +109,8 @@ class Refused(TopCase):
         self.assert_refused(run("top", self.folder), str(self.folder), "has not written its status yet")
 
     def test_files_that_hold_something_else(self):
-        for content in ("", "{", "[]", "{}", json.dumps({**STATUS, "nodes": 3}), json.dumps({**STATUS, "budget": "much"}), b"\xff"):
+        for content in ("", "{", "[]", "{}", json.dumps({**STATUS, "nodes": 3}), json.dumps({**STATUS, "budget": "much"}),
+                        b"\xff"):
             self.write("status.json", content)
             self.assert_refused(run("top", self.folder), "status.json")
         self.write_status()

@@ -21,7 +21,8 @@ NAMES = ("PROGRAM", "CUDA_OPERATORS", "FAKE_DEVICE", "DEVICE_TESTS", "TORCH")
 PROGRAM, ASKER, PLUGIN, TESTS, TORCH = (os.environ[f"SLUICE_{name}"] for name in NAMES)
 COMPILER = os.environ.get("SLUICE_COMPILER", "c++")
 LIBRARY = pathlib.Path(TORCH) / "lib/libtorch_cuda.so"
-# Where LibTorch asks for one operator on CUDA and for others elsewhere, or where the device of the tests has a function of its own.
+# Where LibTorch asks for one operator on CUDA and for others elsewhere, or where the device of the tests has a function of its
+# own.
 ON_CUDA_ALONE = """
 aten::_fused_rms_norm aten::_fused_rms_norm_backward
 aten::_fused_sdp_choice aten::native_layer_norm
@@ -66,14 +67,15 @@ class CudaOperators(unittest.TestCase):
 
     def without_kernel(self, names):
         paths = ":".join(filter(None, [str(self.folder), os.environ.get("LD_LIBRARY_PATH")]))
-        done = subprocess.run([ASKER, LIBRARY], input="\n".join(names), env={**os.environ, "LD_LIBRARY_PATH": paths}, capture_output=True, text=True)
+        done = subprocess.run([ASKER, LIBRARY], input="\n".join(names), env={**os.environ, "LD_LIBRARY_PATH": paths},
+                              capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.split()
 
     def test_all_that_devices_are_asked_for_have_a_kernel(self):
         called = [name for name in called_operators(self.folder) if not name.startswith("sluice::")]
-        for name in ("aten::addmm.out", "aten::_softmax_backward_data.out", "aten::embedding_dense_backward", "aten::_fused_adamw_",
-                     "aten::topk.values", "aten::searchsorted.Tensor"):
+        for name in ("aten::addmm.out", "aten::_softmax_backward_data.out", "aten::embedding_dense_backward",
+                     "aten::_fused_adamw_", "aten::topk.values", "aten::searchsorted.Tensor"):
             self.assertIn(name, called)
         self.assertEqual(self.without_kernel(called + ON_CUDA_ALONE), [])
 

@@ -46,7 +46,8 @@ class Cases(unittest.TestCase):
         self.assertIn(why, answer["why"])
 
     def test_one_that_fails_says_why(self):
-        failed, broken, left_out, fine = self.answers((LONG, lambda: raises(Failed("too far"))), (LONG, lambda: raises(KeyError("unit"))),
+        failed, broken, left_out, fine = self.answers((LONG, lambda: raises(Failed("too far"))),
+                                                      (LONG, lambda: raises(KeyError("unit"))),
                                                       (LONG, lambda: raises(LeftOut("no GPU"))), (LONG, lambda: {"figure": 3}))
         self.assert_failed(failed, "too far")
         self.assert_failed(broken, "KeyError: 'unit'")
@@ -77,7 +78,8 @@ class Cases(unittest.TestCase):
 
     def test_a_later_case_sees_what_an_earlier_one_answered(self):
         answers = {}
-        run_cases("part", [Case("first", LONG, lambda: {"figure": 3}), Case("second", LONG, lambda: {"twice": 2 * answers["first"]["figure"]})],
+        run_cases("part", [Case("first", LONG, lambda: {"figure": 3}),
+                           Case("second", LONG, lambda: {"twice": 2 * answers["first"]["figure"]})],
                   LONG, answers, lambda line: None)
         self.assertEqual(answers["second"]["twice"], 6)
 

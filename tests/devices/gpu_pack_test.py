@@ -36,7 +36,8 @@ def seen_from_inside(folder):
     """{path inside: path here}"""
     of_system = {path for path in libraries_of(PROGRAM) if OF_EVERY_SYSTEM.search(path)} | libraries_of(PYTHON)
     same = [*of_system, PYTHON, *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")), "/proc", "/dev"]
-    return {str(path): str(path) for path in same} | {"/wheels/torch": TORCH, "/wheels/nvidia": TORCH.parent / "nvidia", "/pack": folder}
+    return ({str(path): str(path) for path in same} |
+            {"/wheels/torch": TORCH, "/wheels/nvidia": TORCH.parent / "nvidia", "/pack": folder})
 
 
 def run_inside(folder, root, *words):

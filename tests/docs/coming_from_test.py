@@ -1,4 +1,5 @@
-"""docs/coming-from.md: what it says of other systems' keys is in the lists of coming_from/, what it says of ours is in the contracts."""
+"""docs/coming-from.md: what it says of other systems' keys is in the lists of coming_from/, what it says of ours is in the
+contracts."""
 
 import ast
 import functools
@@ -18,7 +19,8 @@ from quick_start import run_program  # noqa: E402
 PROGRAM = os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-run"))
 PAGE = ROOT / "docs/coming-from.md"
 LISTS = [tomllib.loads(path.read_text()) for path in sorted((ROOT / "tests/docs/coming_from").glob("*.toml"))]
-NESTED = {"optimizer": "model.optimizer", "lora": "model.lora", "ema": "model.ema"}  # what tables of the contracts are called in the page
+# what tables of the contracts are called in the page
+NESTED = {"optimizer": "model.optimizer", "lora": "model.lora", "ema": "model.ema"}
 
 
 def rlhf_run(*words):

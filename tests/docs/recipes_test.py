@@ -38,7 +38,8 @@ QUESTION = {"role": "user", "content": "What is 1 + 1?"}
 RIGHT, WRONG = {"role": "assistant", "content": "2."}, {"role": "assistant", "content": "3, I think."}
 ROWS = {
     "gsm8k": {"question": "What is 1 + 1?", "answer": "One and one is two.\n#### 2"},
-    "dapo": {"data_source": "math_dapo", "prompt": [QUESTION], "reward_model": {"ground_truth": "2", "style": "rule-lighteval/MATH_v2"}},
+    "dapo": {"data_source": "math_dapo", "prompt": [QUESTION],
+             "reward_model": {"ground_truth": "2", "style": "rule-lighteval/MATH_v2"}},
     "dpo": {"prompt": "What is 1 + 1?", "chosen": [QUESTION, RIGHT], "rejected": [QUESTION, WRONG]},
     "sft": {"prompt": "What is 1 + 1?", "messages": [QUESTION, WRONG, {"role": "user", "content": "Sure?"}, RIGHT]},
 }
@@ -80,7 +81,8 @@ class Recipe:
         return [word for name in self.sources() for word in ("--set", f"nodes.{name}.path=rows.jsonl")]
 
     def table_row(self):
-        return f"| [{self.name}](../pipelines/recipes/{self.name}.toml) | {self.head['machine']} | {self.head['memory']} | {self.head['tried']} |"
+        return (f"| [{self.name}](../pipelines/recipes/{self.name}.toml) | {self.head['machine']} | {self.head['memory']} | "
+                f"{self.head['tried']} |")
 
 
 def memory_said(text):
@@ -104,7 +106,8 @@ def try_one(file):
         valid, planned = (run_in(folder, word, *arguments, *paths) for word in ("validate", plan))
     failed = "".join(done.stderr for done in (valid, planned) if done.returncode != 0)
     expected = ("is on cuda:0", "holds neither model.safetensors nor")  # of the machine and of this copy
-    warnings = [line for line in valid.stderr.splitlines() if ": warning: " in line and not any(text in line for text in expected)]
+    warnings = [line for line in valid.stderr.splitlines() if ": warning: " in line and
+                not any(text in line for text in expected)]
     return recipe, failed + "\n".join(warnings), memory_said(planned.stdout)
 
 

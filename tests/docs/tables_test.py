@@ -1,4 +1,5 @@
-"""Tables of keys in docs/pipeline-language.md and docs/algorithms/: each key, its bounds, choices and default are those of the contracts."""
+"""Tables of keys in docs/pipeline-language.md and docs/algorithms/: each key, its bounds, choices and default are those of the
+contracts."""
 
 import functools
 import json
@@ -16,10 +17,11 @@ PROGRAM = os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-ru
 LANGUAGE = ROOT / "docs/pipeline-language.md"
 
 # Which table of the program a table of the page is: the words of the page right above it, or a row of it that begins others.
-TABLES = {"`[pipeline]`": "pipeline", "`[budget]`": "budget", "`[schedule]`": "schedule", "`[runtime]`": "runtime", "`[checkpoint]`": "checkpoint",
-          "`[log]`": "log", "`[cluster]`": "cluster", "`[cluster.roles.NAME]`": "role", "`[models.NAME]`": "model",
-          "Keys of `optimizer`:": "optimizer", "Groups of weights": "optimizer.groups", "Adapters: `lora`": "lora", "Moving averages: `ema`": "ema",
-          "Scheduled numbers": "scheduled", "Paths: several sources": "source", "Devices: `device` and `on`": "device"}
+TABLES = {"`[pipeline]`": "pipeline", "`[budget]`": "budget", "`[schedule]`": "schedule", "`[runtime]`": "runtime",
+          "`[checkpoint]`": "checkpoint", "`[log]`": "log", "`[cluster]`": "cluster", "`[cluster.roles.NAME]`": "role",
+          "`[models.NAME]`": "model", "Keys of `optimizer`:": "optimizer", "Groups of weights": "optimizer.groups",
+          "Adapters: `lora`": "lora", "Moving averages: `ema`": "ema", "Scheduled numbers": "scheduled",
+          "Paths: several sources": "source", "Devices: `device` and `on`": "device"}
 
 
 def rlhf_run(*words):
@@ -108,7 +110,8 @@ class Language(unittest.TestCase):
                     self.assertIn("required", shown)
                 elif parameter["default"] not in (None, '""'):
                     value = re.match(r"`([^`]*)`|(-?\d[\d.e-]*)", shown)
-                    self.assertTrue(value and is_same(value[1] or value[2], parameter["default"]), f"{shown}, and not {parameter['default']}")
+                    self.assertTrue(value and is_same(value[1] or value[2], parameter["default"]),
+                                    f"{shown}, and not {parameter['default']}")
 
     def test_bounds_and_choices_are_those_of_the_contracts(self):
         for name, key, kind, _ in self.rows():
@@ -129,7 +132,8 @@ class Algorithms(unittest.TestCase):
     WORDS = {"unset": None, "all alike": "[]", "all 1": "[]", "required": None, "": None, "`-rejection_max`": None}
 
     def candidates(self, text, key):
-        return [parameters[key] for name, parameters in contracts().items() if key in parameters and re.search(rf'[`"]{re.escape(name)}[`"]', text)]
+        return [parameters[key] for name, parameters in contracts().items() if key in parameters and
+                re.search(rf'[`"]{re.escape(name)}[`"]', text)]
 
     def shown_defaults(self, keys, cell):
         """One for each key, or one for all."""
@@ -151,8 +155,8 @@ class Algorithms(unittest.TestCase):
                     for key, default in zip(keys, shown, strict=True):
                         ours = [parameter["default"] for parameter in self.candidates(page.read_text(), key)]
                         with self.subTest(page=page.name, key=key):
-                            self.assertTrue(any(default == of or (default is not None and of is not None and is_same(default, of)) for of in ours),
-                                            f"{default}, and not {ours}")
+                            self.assertTrue(any(default == of or (default is not None and of is not None and is_same(default, of))
+                                                for of in ours), f"{default}, and not {ours}")
                             compared += 1
         self.assertGreater(compared, 70)
 

@@ -3,8 +3,9 @@
 
     python tests/oracles/assistant_mask_reference.py DATA
 
-DATA holds tokenizers/{gpt2,qwen2,phi-3-mini}/tokenizer.json. A line has {"tokenizer", "text", "ranges", "ids", "mask"}: the conversation as a chat
-template wrote it, the assistant's parts of it in bytes, its tokens, and 1 for each token that is the assistant's.
+DATA holds tokenizers/{gpt2,qwen2,phi-3-mini}/tokenizer.json. A line has {"tokenizer", "text", "ranges", "ids", "mask"}: the
+conversation as a chat template wrote it, the assistant's parts of it in bytes, its tokens, and 1 for each token that is the
+assistant's.
 """
 
 import json
@@ -24,11 +25,11 @@ TEMPLATES = [
     "{% else %}\n\nQuestion: {{ m.content }}{% endif %}{% endfor %}",
 ]
 # Its special tokens take in the white space behind them, and the text behind them begins with a space of the tokenizer's own.
-PHI = ["{% for m in messages %}<|{{ m.role }}|>\n{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<|end|>\n{% endgeneration %}"
-       "{% else %}{{ m.content }}<|end|>\n{% endif %}{% endfor %}"]
+PHI = ["{% for m in messages %}<|{{ m.role }}|>\n{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<|end|>\n"
+       "{% endgeneration %}{% else %}{{ m.content }}<|end|>\n{% endif %}{% endfor %}"]
 # Characters that a normaliser changes, that take several tokens, and line breaks that a token joins to those of the template.
-WORDS = ["Hello", " world", "12345", "\n", "\n\n", "  ", "\u00e9", "e\u0301", "\u1112\u1161\u11ab", "\u4f60\u597d", "\U0001f600", "\u212b", "don't",
-         "<|im_start|>", "\t", "!!!", "x"]
+WORDS = ["Hello", " world", "12345", "\n", "\n\n", "  ", "\u00e9", "e\u0301", "\u1112\u1161\u11ab", "\u4f60\u597d", "\U0001f600",
+         "\u212b", "don't", "<|im_start|>", "\t", "!!!", "x"]
 
 
 def words(stream, begin):
@@ -41,11 +42,14 @@ def cases(name, tokenizer, seed):
     templates, begins = (PHI, ["x", "\u4f60"]) if name == "phi-3-mini" else (TEMPLATES, ["x"])
     for i in range(30):
         template = stream.choice(templates)
-        messages = [{"role": role, "content": words(stream, begins[i % len(begins)])} for role in ["user", "assistant"] * stream.randrange(1, 4)]
+        messages = [{"role": role, "content": words(stream, begins[i % len(begins)])}
+                    for role in ["user", "assistant"] * stream.randrange(1, 4)]
         [text], [ranges] = render_jinja_template([messages], chat_template=template, return_assistant_tokens_mask=True)
-        encoded = tokenizer.apply_chat_template(messages, chat_template=template, return_assistant_tokens_mask=True, return_dict=True)
+        encoded = tokenizer.apply_chat_template(messages, chat_template=template, return_assistant_tokens_mask=True,
+                                                return_dict=True)
         in_bytes = [[len(text[:begin].encode()), len(text[:end].encode())] for begin, end in ranges]
-        yield {"tokenizer": name, "text": text, "ranges": in_bytes, "ids": encoded["input_ids"], "mask": encoded["assistant_masks"]}
+        yield {"tokenizer": name, "text": text, "ranges": in_bytes, "ids": encoded["input_ids"],
+               "mask": encoded["assistant_masks"]}
 
 
 def main():

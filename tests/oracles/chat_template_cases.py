@@ -9,11 +9,16 @@ from chat_template_snippets import SNIPPETS
 
 SPECIAL_TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
 
-WEATHER = {"type": "function", "function": {"name": "get_weather", "description": "Weather of a city <now> & \"later\"",
-           "parameters": {"type": "object", "properties": {"city": {"type": "string", "description": "Name, as in \u201eZürich\u201c"}, "days": {"type": "integer"}, "units": {"type": ["string", "integer"]}}, "required": ["city"]}}}
-SEARCH = {"type": "function", "function": {"name": "search", "description": "Find pages", "parameters": {"type": "object", "properties": {
-          "queries": {"type": "array", "items": {"type": "string"}, "description": "what to find"}, "options": {"type": "object", "additionalProperties": {"type": "number"}}}}}}
-NO_ARGUMENTS = {"type": "function", "function": {"name": "now", "description": "The time", "parameters": {"type": "object", "properties": {}}}}
+WEATHER = {"type": "function", "function": {
+    "name": "get_weather", "description": "Weather of a city <now> & \"later\"",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string", "description": "Name, as in \u201eZürich\u201c"},
+                                                    "days": {"type": "integer"}, "units": {"type": ["string", "integer"]}},
+                   "required": ["city"]}}}
+SEARCH = {"type": "function", "function": {"name": "search", "description": "Find pages", "parameters": {
+    "type": "object", "properties": {"queries": {"type": "array", "items": {"type": "string"}, "description": "what to find"},
+                                     "options": {"type": "object", "additionalProperties": {"type": "number"}}}}}}
+NO_ARGUMENTS = {"type": "function",
+                "function": {"name": "now", "description": "The time", "parameters": {"type": "object", "properties": {}}}}
 
 
 def call(name, arguments, **more):
@@ -30,25 +35,39 @@ CONVERSATIONS = {
     "system": [SYSTEM, USER],
     "turns": [USER, HELLO, {"role": "user", "content": "Tell me a joke"}],
     "turns_done": [SYSTEM, USER, HELLO, {"role": "user", "content": "Bye"}, {"role": "assistant", "content": "Goodbye."}],
-    "unicode": [{"role": "system", "content": "Sprich Deutsch. 漢字"}, {"role": "user", "content": "Größe? 😀\u00a0\u2028 \"quoted\" \\ \t <b>&amp;</b> é"}, {"role": "assistant", "content": "naïve ‘ja’ 👩‍🚀"}],
-    "empty_content": [{"role": "user", "content": ""}, {"role": "assistant", "content": ""}, {"role": "user", "content": "  spaces  \n"}],
+    "unicode": [{"role": "system", "content": "Sprich Deutsch. 漢字"},
+                {"role": "user", "content": "Größe? 😀\u00a0\u2028 \"quoted\" \\ \t <b>&amp;</b> é"},
+                {"role": "assistant", "content": "naïve ‘ja’ 👩‍🚀"}],
+    "empty_content": [{"role": "user", "content": ""}, {"role": "assistant", "content": ""},
+                      {"role": "user", "content": "  spaces  \n"}],
     "template_syntax": [{"role": "user", "content": "{{ 7 * 7 }} {% if x %} {# no #}\r\nend"}],
     "thinking_inline": [USER, THOUGHT, {"role": "user", "content": "Again"}, THOUGHT],
     "reasoning": [USER, {"role": "assistant", "reasoning_content": "Greet back.", "content": "Hello."}],
-    "reasoning_old_name": [USER, {"role": "assistant", "content": "Hello.", "thinking": "Greet back."}, {"role": "user", "content": "More"}, {"role": "assistant", "reasoning": "\nmore\n", "content": "More."}],
-    "tool_call": [SYSTEM, {"role": "user", "content": "Weather in Zürich?"}, {"role": "assistant", "content": None, "tool_calls": [call("get_weather", {"city": "Zürich", "days": 2, "exact": 1.0, "none": None}, id="call12345")]},
+    "reasoning_old_name": [USER, {"role": "assistant", "content": "Hello.", "thinking": "Greet back."},
+                           {"role": "user", "content": "More"},
+                           {"role": "assistant", "reasoning": "\nmore\n", "content": "More."}],
+    "tool_call": [SYSTEM, {"role": "user", "content": "Weather in Zürich?"},
+                  {"role": "assistant", "content": None, "tool_calls": [
+                      call("get_weather", {"city": "Zürich", "days": 2, "exact": 1.0, "none": None}, id="call12345")]},
                   {"role": "tool", "name": "get_weather", "content": "{\"temperature\": 21.5}", "tool_call_id": "call12345"}],
-    "tool_calls": [{"role": "user", "content": "Both?"}, {"role": "assistant", "content": "Let me see.", "tool_calls": [call("get_weather", {"city": "Rom"}, id="aaaaaaaaa"), call("search", {"queries": ["a", "b"], "options": {}}, id="bbbbbbbbb")]},
-                   {"role": "tool", "content": "sunny"}, {"role": "tool", "content": "2 pages"}, {"role": "assistant", "content": "Sunny, 2 pages."}, {"role": "user", "content": "Thanks"}],
-    "tool_call_text_arguments": [{"role": "user", "content": "Time?"}, {"role": "assistant", "tool_calls": [call("now", "{\"zone\": \"UTC\"}", id="ccccccccc")]}, {"role": "tool", "content": "12:00"}],
-    "tool_call_flat": [{"role": "user", "content": "Time?"}, {"role": "assistant", "content": "", "tool_calls": [{"name": "now", "arguments": {}}]}, {"role": "tool", "content": {"time": [12, 0]}}],
+    "tool_calls": [{"role": "user", "content": "Both?"}, {"role": "assistant", "content": "Let me see.", "tool_calls": [call(
+        "get_weather", {"city": "Rom"}, id="aaaaaaaaa"), call("search", {"queries": ["a", "b"], "options": {}}, id="bbbbbbbbb")]},
+                   {"role": "tool", "content": "sunny"}, {"role": "tool", "content": "2 pages"},
+                   {"role": "assistant", "content": "Sunny, 2 pages."}, {"role": "user", "content": "Thanks"}],
+    "tool_call_text_arguments": [{"role": "user", "content": "Time?"},
+                                 {"role": "assistant", "tool_calls": [call("now", "{\"zone\": \"UTC\"}", id="ccccccccc")]},
+                                 {"role": "tool", "content": "12:00"}],
+    "tool_call_flat": [{"role": "user", "content": "Time?"},
+                       {"role": "assistant", "content": "", "tool_calls": [{"name": "now", "arguments": {}}]},
+                       {"role": "tool", "content": {"time": [12, 0]}}],
     "content_parts": [{"role": "user", "content": [{"type": "text", "text": "What is this?"}, {"type": "image"}]}],
     "assistant_first": [HELLO, USER],
     "two_users": [USER, USER, HELLO],
     "two_assistants": [USER, HELLO, HELLO],
     "odd_role": [USER, {"role": "critic", "content": "Hm."}],
     "no_content": [USER, {"role": "assistant"}],
-    "extra_keys": [{"role": "user", "content": "Hi", "name": "Ann", "weight": 1e-7, "flags": [True, None, 12345678901, -0.0], "nested": {"a": {"b": []}}}],
+    "extra_keys": [{"role": "user", "content": "Hi", "name": "Ann", "weight": 1e-7, "flags": [True, None, 12345678901, -0.0],
+                    "nested": {"a": {"b": []}}}],
 }
 
 # Which options each conversation is rendered with.
@@ -59,7 +78,8 @@ OPTIONS = {
     "no_thinking": {"add_generation_prompt": True, "enable_thinking": False},
     "thinking": {"add_generation_prompt": True, "enable_thinking": True},
     "documents": {"documents": [{"title": "T", "text": "Text ü"}], "tools": []},
-    "variables": {"add_generation_prompt": True, "bos_token": "<over>", "date_string": "1 Jan 2000", "tools_in_user_message": True, "tools": [NO_ARGUMENTS]},
+    "variables": {"add_generation_prompt": True, "bos_token": "<over>", "date_string": "1 Jan 2000",
+                  "tools_in_user_message": True, "tools": [NO_ARGUMENTS]},
 }
 
 
@@ -87,7 +107,8 @@ class Renderer:
         from transformers import PreTrainedTokenizerFast
 
         self.utils = reference.utils
-        self.tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"?": 0}, unk_token="?")), **SPECIAL_TOKENS)
+        self.tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"?": 0}, unk_token="?")),
+                                                 **SPECIAL_TOKENS)
 
     def render(self, template, messages, options):
         try:
@@ -98,7 +119,9 @@ class Renderer:
 
     def mask(self, template, messages, options):
         try:
-            rendered, indices = self.utils.render_jinja_template([normalized(messages)], chat_template=template, return_assistant_tokens_mask=True, **{**SPECIAL_TOKENS, **options})
+            rendered, indices = self.utils.render_jinja_template([normalized(messages)],
+                                                                 chat_template=template, return_assistant_tokens_mask=True,
+                                                                 **{**SPECIAL_TOKENS, **options})
         except Exception as error:
             return {"error": type(error).__name__}
         text = rendered[0]
@@ -107,7 +130,8 @@ class Renderer:
 
 def conversation_cases(renderer, name, template):
     for (conversation, messages), (kind, options) in itertools.product(CONVERSATIONS.items(), OPTIONS.items()):
-        if kind not in ("prompt", "plain") and conversation not in ("system", "turns_done", "tool_call", "tool_calls", "reasoning", "unicode"):
+        if (kind not in ("prompt", "plain") and
+            conversation not in ("system", "turns_done", "tool_call", "tool_calls", "reasoning", "unicode")):
             continue
         case = {"template": name, "conversation": conversation, "options": kind, **renderer.render(template, messages, options)}
         if re.search(r"\bgeneration -?%}", template) and "text" in case:
@@ -116,9 +140,12 @@ def conversation_cases(renderer, name, template):
 
 
 CONTINUED = [
-    ("chatml", "turns_done", "content"), ("chatml", "one", "content"), ("generation", "turns_done", "content"), ("llama31", "turns_done", "content"), ("zephyr", "empty_content", "content"),
-    ("generation", "reasoning", "reasoning_content"), ("generation", "reasoning_old_name", "reasoning"), ("generation", "reasoning_old_name", "thinking"), ("chatml", "reasoning", "reasoning_content"),
-    ("chatml", "no_content", "content"), ("everything_printed", "content_parts", "content"), ("gemma2", "empty_content", "content"), ("mistral", "turns_done", "content"), ("everything_printed", "reasoning", "nope"),
+    ("chatml", "turns_done", "content"), ("chatml", "one", "content"), ("generation", "turns_done", "content"),
+    ("llama31", "turns_done", "content"), ("zephyr", "empty_content", "content"),
+    ("generation", "reasoning", "reasoning_content"), ("generation", "reasoning_old_name", "reasoning"),
+    ("generation", "reasoning_old_name", "thinking"), ("chatml", "reasoning", "reasoning_content"),
+    ("chatml", "no_content", "content"), ("everything_printed", "content_parts", "content"),
+    ("gemma2", "empty_content", "content"), ("mistral", "turns_done", "content"), ("everything_printed", "reasoning", "nope"),
 ]
 
 
@@ -141,9 +168,11 @@ def write(reference, data, folder):
     renderer = Renderer(reference)
     shared = {path.stem: path.read_text(encoding="utf-8") for path in sorted((data / "chat_templates").glob("*.jinja"))}
     own = {path.stem: path.read_text(encoding="utf-8") for path in sorted((folder / "templates").glob("*.jinja"))}
-    inputs = {"special_tokens": SPECIAL_TOKENS, "conversations": CONVERSATIONS, "options": OPTIONS, "variables": random_templates.VARIABLES}
+    inputs = {"special_tokens": SPECIAL_TOKENS, "conversations": CONVERSATIONS, "options": OPTIONS,
+              "variables": random_templates.VARIABLES}
     (folder / "inputs.json").write_text(json.dumps(inputs, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    write_lines(folder / "shared.jsonl", (case for name, text in shared.items() for case in conversation_cases(renderer, name, text)))
+    write_lines(folder / "shared.jsonl",
+                (case for name, text in shared.items() for case in conversation_cases(renderer, name, text)))
     write_lines(folder / "own.jsonl", (case for name, text in own.items() for case in conversation_cases(renderer, name, text)))
     write_lines(folder / "continued.jsonl", continued_cases(renderer, own))
     snippets = []

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Chat templates by transformers and jinja2 (5.23.0 and 3.1.6 wrote the committed files).
 
-    chat_template_reference.py write DATA                   write tests/golden/text/chat_templates/; DATA holds chat_templates/*.jinja
+    chat_template_reference.py write DATA                   write tests/golden/text/chat_templates/; DATA holds
+                                                            chat_templates/*.jinja
     chat_template_reference.py compare DRIVER [--count N] [--seed S] [--show N]
                                                             random templates, ours (DRIVER: sluice_render_lines) against jinja2
 
@@ -24,7 +25,7 @@ sys.path.insert(0, str(HERE))
 import random_templates  # noqa: E402
 
 
-# ---- the reference ----------------------------------------------------------------------------------------------------------------
+# ---- the reference -------------------------------------------------------------------------------------------------------------
 
 
 class Reference:
@@ -61,10 +62,11 @@ class Reference:
             return {"error": f"{type(error).__name__}: {error}"[:200]}
 
 
-# ---- random comparison --------------------------------------------------------------------------------------------------------------
+# ---- random comparison ---------------------------------------------------------------------------------------------------------
 
 # What our interpreter refuses on purpose, and says so.
-OURS = ("64 bits", "not supported", "is a complex number", "at most 10000 characters", "more than 10000", "steps, the most", "of memory, the most")
+OURS = ("64 bits", "not supported", "is a complex number", "at most 10000 characters", "more than 10000", "steps, the most",
+        "of memory, the most")
 # What depends on where CPython puts an object.
 THEIRS = (" at 0x", "<built-in", "<function", "<class", "too long", "0x7f", "_io.", "StopIteration")
 
@@ -86,7 +88,8 @@ def compare(driver, count, seed, show):
     generator = random_templates.Generator(stream)
     cases = [{"template": generator.template(), "variables": random_templates.VARIABLES} for _ in range(count)]
     lines = "".join(json.dumps(case) + "\n" for case in cases)
-    ours = subprocess.run([driver], input=lines.encode(), stdout=subprocess.PIPE, check=True).stdout.decode().rstrip("\n").split("\n")
+    ours = subprocess.run([driver], input=lines.encode(), stdout=subprocess.PIPE,
+                          check=True).stdout.decode().rstrip("\n").split("\n")
     if len(ours) != count:
         print(f"{driver} gave {len(ours)} answers to {count} templates", file=sys.stderr)
         return 1
@@ -97,12 +100,13 @@ def compare(driver, count, seed, show):
         if differs(mine, theirs):
             different += 1
             if different <= show:
-                print("template", json.dumps(case["template"], ensure_ascii=False), "\n  ours  ", json.dumps(mine, ensure_ascii=False)[:400], "\n  theirs", json.dumps(theirs, ensure_ascii=False)[:400])
+                print("template", json.dumps(case["template"], ensure_ascii=False), "\n  ours  ",
+                      json.dumps(mine, ensure_ascii=False)[:400], "\n  theirs", json.dumps(theirs, ensure_ascii=False)[:400])
     print(f"{count} templates, {errors} of them refused by the reference: {different} differ")
     return 1 if different else 0
 
 
-# ---- command line -------------------------------------------------------------------------------------------------------------------
+# ---- command line --------------------------------------------------------------------------------------------------------------
 
 
 def main():

@@ -2,9 +2,9 @@
 
     python3 columnar_rows.py PROGRAM
 
-PROGRAM is sluice_rows_lines. Random tables, nested ones among them, are written as JSON lines, plain, gzip and zstd, and as columnar files in
-many layouts: sizes of row groups and pages, dictionaries, compressions, files of several parts. All give the same values in the same order,
-shuffled, and through a resume in the middle; of a damaged one the error names file and row.
+PROGRAM is sluice_rows_lines. Random tables, nested ones among them, are written as JSON lines, plain, gzip and zstd, and as
+columnar files in many layouts: sizes of row groups and pages, dictionaries, compressions, files of several parts. All give the
+same values in the same order, shuffled, and through a resume in the middle; of a damaged one the error names file and row.
 """
 
 import decimal
@@ -24,13 +24,15 @@ import pyarrow.parquet
 import zstandard
 
 PROGRAM = sys.argv.pop(1) if __name__ == "__main__" else None
-WORDS = ["plain", "text", "ünïcödé", "漢字", "😀", '"quoted"', "back\\slash", "line\nbreak", "\ttab", "\x01", "\x7f", "", " ", "1e5", "null"]
+WORDS = ["plain", "text", "ünïcödé", "漢字", "😀", '"quoted"', "back\\slash", "line\nbreak", "\ttab", "\x01", "\x7f", "", " ", "1e5",
+         "null"]
 FIELDS = [{"name": "question"}, {"name": "meta.answer"}, {"name": "number"}, {"name": "hint", "required": False},
           {"name": "messages", "kind": "messages"}, {"name": "either", "kind": "either"}]
 TOOL_CALL = pa.struct([("type", pa.string()), ("function", pa.struct([("name", pa.string()), ("arguments", pa.string())]))])
 MESSAGE = pa.struct([("role", pa.string()), ("content", pa.string()), ("name", pa.string()), ("tool_calls", pa.list_(TOOL_CALL))])
-SCHEMA = pa.schema([("question", pa.string()), ("meta", pa.struct([("answer", pa.int64()), ("level", pa.string())])), ("number", pa.float64()),
-                    ("hint", pa.string()), ("messages", pa.list_(MESSAGE)), ("either", pa.large_string()), ("unread", pa.binary())])
+SCHEMA = pa.schema([("question", pa.string()), ("meta", pa.struct([("answer", pa.int64()), ("level", pa.string())])),
+                    ("number", pa.float64()), ("hint", pa.string()), ("messages", pa.list_(MESSAGE)),
+                    ("either", pa.large_string()), ("unread", pa.binary())])
 
 
 def text(rng, most=12):
@@ -49,8 +51,8 @@ def message(rng):
 
 def row(rng):
     made = {"question": text(rng), "meta": {"answer": rng.randrange(-2**62, 2**62), "level": rng.choice(["easy", "hard"])},
-            "number": rng.choice([0.1, 1.0, -0.0, 1e300, 5e-324, 123456789.0, rng.random()]), "messages": [message(rng) for _ in range(1 + rng.randrange(4))],
-            "either": text(rng)}
+            "number": rng.choice([0.1, 1.0, -0.0, 1e300, 5e-324, 123456789.0, rng.random()]),
+            "messages": [message(rng) for _ in range(1 + rng.randrange(4))], "either": text(rng)}
     if rng.random() < 0.5:
         made["hint"] = text(rng)
     return made
@@ -111,7 +113,8 @@ class Columnar(unittest.TestCase):
         gz.write_bytes(gzip.compress(content))
         zst.write_bytes(zstandard.ZstdCompressor(level=19, write_checksum=True).compress(content))
         half = len(content) // 2
-        frames.write_bytes(b"".join(zstandard.ZstdCompressor(threads=2).compress(part) for part in (content[:half], content[half:])))
+        frames.write_bytes(b"".join(zstandard.ZstdCompressor(threads=2).compress(part)
+                                    for part in (content[:half], content[half:])))
         return [gz, zst, frames]
 
     def layouts(self, table):
@@ -120,7 +123,8 @@ class Columnar(unittest.TestCase):
         for number, group in enumerate((1, 7, 100, rows)):
             yield self.parquet(table, f"groups-{number}.parquet", row_group_size=group)
         for codec in ("none", "snappy", "gzip", "brotli", "zstd", "lz4"):
-            yield self.parquet(table, f"{codec}.parquet", compression=codec, row_group_size=50, data_page_size=100, write_page_checksum=True)
+            yield self.parquet(table, f"{codec}.parquet", compression=codec, row_group_size=50, data_page_size=100,
+                               write_page_checksum=True)
         yield self.parquet(table, "plain.parquet", use_dictionary=False, data_page_version="2.0", version="2.6")
         yield self.parquet(table, "old.parquet", version="1.0", store_schema=False)
         encoded = table.set_column(0, "question", table["question"].dictionary_encode())
@@ -149,7 +153,8 @@ class Columnar(unittest.TestCase):
                     saved = {name: first[name] for name in ("next", "fingerprint")}
                     rest = self.values(path, **order | {"count": 2 * len(rows) - middle, "resume": saved})
                     self.assertEqual(first["values"] + rest["values"], expected["values"])
-                    onward = self.values(lines, **order | {"count": 2 * len(rows) - middle, "resume": saved})  # the same data in lines
+                    # the same data in lines
+                    onward = self.values(lines, **order | {"count": 2 * len(rows) - middle, "resume": saved})
                     self.assertEqual(onward, rest)
 
     def test_parts_are_one_list_as_those_of_lines_are(self):
@@ -163,7 +168,8 @@ class Columnar(unittest.TestCase):
             self.assertEqual(self.values(paths, shuffle=True, seed=3), expected)
 
     def test_content_parts_tools_and_sharegpt_are_conversations(self):
-        parts = [{"messages": [{"role": "user", "content": [{"type": "text", "text": "1 + 1"}, {"type": "text", "text": "?"}]}]}] * 3
+        parts = [{"messages": [{"role": "user",
+                                "content": [{"type": "text", "text": "1 + 1"}, {"type": "text", "text": "?"}]}]}] * 3
         speakers = [{"messages": [{"from": "human", "value": "1 + 1"}, {"from": "gpt", "value": "2"}]}] * 3
         for rows in (parts, speakers):
             path = self.parquet(pa.Table.from_pylist(rows))
@@ -180,8 +186,9 @@ class Columnar(unittest.TestCase):
             self.assertEqual(self.values(self.folder / name, fields), self.values(self.lines(rows), fields))
 
     def test_other_types_are_the_text_that_stands_for_them(self):
-        table = pa.table({"a": pa.array([decimal.Decimal("12.50")]), "b": pa.array([20000], pa.date32()), "c": pa.array([3], pa.int8()),
-                          "d": pa.array(["x"]).dictionary_encode(), "e": pa.array(["v"], pa.string_view()), "f": pa.array([1.5], pa.float32())})
+        table = pa.table({"a": pa.array([decimal.Decimal("12.50")]), "b": pa.array([20000], pa.date32()),
+                          "c": pa.array([3], pa.int8()), "d": pa.array(["x"]).dictionary_encode(),
+                          "e": pa.array(["v"], pa.string_view()), "f": pa.array([1.5], pa.float32())})
         fields = [{"name": name} for name in "abcdef"]
         for path in (self.parquet(table), self.stream(table)):
             self.assertEqual(self.values(path, fields)["values"], [["12.50", "2024-10-04", 3, "x", "v", 1.5]])
@@ -205,7 +212,8 @@ class Columnar(unittest.TestCase):
 
     def test_a_column_of_another_type_is_said(self):
         table = pa.table({"a": [[1]], "b": [True], "c": [{"x": "1"}], "d": [b"\x00"], "e": [float("nan")]})
-        for name, words in (("a", "it is an array"), ("b", "it is a boolean"), ("c", 'c_field = "c.x" reads a field of it'), ("d", "its column has the type binary, which is not read"), ("e", "it is null")):
+        for name, words in (("a", "it is an array"), ("b", "it is a boolean"), ("c", 'c_field = "c.x" reads a field of it'),
+                            ("d", "its column has the type binary, which is not read"), ("e", "it is null")):
             for path in (self.parquet(table), self.stream(table)):
                 self.assertIn(words, self.error(path, [{"name": name}]))
 
@@ -235,13 +243,15 @@ class Columnar(unittest.TestCase):
             self.assertIn(f"{path}:2: a row of more than 64 MiB", self.error(path, [{"name": "a"}]))
 
     def test_a_file_without_rows_is_said(self):
-        for path in (self.parquet(pa.table({"a": pa.array([], pa.string())})), self.stream(pa.table({"a": pa.array([], pa.string())}))):
+        for path in (self.parquet(pa.table({"a": pa.array([], pa.string())})),
+                     self.stream(pa.table({"a": pa.array([], pa.string())}))):
             self.assertIn("holds no rows", self.error(path, [{"name": "a"}]))
 
     def test_a_file_that_is_cut_off_or_damaged_is_an_error_that_names_it_and_never_more(self):
         rng = random.Random(5)
         table = pa.Table.from_pylist([row(rng) for _ in range(300)], schema=SCHEMA)
-        paths = [self.parquet(table, compression="zstd", write_page_checksum=True, row_group_size=100), self.stream(table, rows=100)]
+        paths = [self.parquet(table, compression="zstd", write_page_checksum=True, row_group_size=100),
+                 self.stream(table, rows=100)]
         pa.feather.write_feather(table, str(self.folder / "rows.feather"), compression="lz4", chunksize=100)
         for path in [*paths, self.folder / "rows.feather"]:
             whole = path.read_bytes()
@@ -258,7 +268,8 @@ class Columnar(unittest.TestCase):
                 self.assertIn(str(damaged), answer.get("error", str(damaged)))
 
     def test_a_damaged_page_is_said_with_its_row(self):
-        path = self.parquet(pa.table({"a": [f"text {i}" for i in range(10_000)]}), use_dictionary=False, compression="none", write_page_checksum=True, row_group_size=1000)
+        path = self.parquet(pa.table({"a": [f"text {i}" for i in range(10_000)]}), use_dictionary=False, compression="none",
+                            write_page_checksum=True, row_group_size=1000)
         content = path.read_bytes().replace(b"text 4242", b"text 4+42")
         path.write_bytes(content)
         error = self.error(path, [{"name": "a"}])

@@ -53,7 +53,8 @@ class ColumnarRuns(Case):
         pa.parquet.write_table(pa.Table.from_pylist(self.rows), self.folder / "rows.parquet")
         fields = sets(**{"nodes.prompts.path": str(self.folder / "rows.parquet")})
         self.assertEqual(run("validate", PPO, *fields).returncode, DONE)
-        self.assert_refused(run("validate", PPO, "--data", *fields), f'rows.parquet:{len(self.rows)}:1: error: field "label" must be', "it is null")
+        self.assert_refused(run("validate", PPO, "--data", *fields),
+                            f'rows.parquet:{len(self.rows)}:1: error: field "label" must be', "it is null")
 
     def test_init_finds_the_fields_that_it_finds_in_lines(self):
         made = []

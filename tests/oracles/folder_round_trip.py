@@ -2,8 +2,8 @@
 
     python3 folder_round_trip.py DRIVER GOLDEN_FOLDER
 
-DRIVER is folder_driver.cpp; every folder in GOLDEN_FOLDER with a config.json goes through all of its modes. Also: the names of the
-tensors are those that the converter of llama.cpp looks for.
+DRIVER is folder_driver.cpp; every folder in GOLDEN_FOLDER with a config.json goes through all of its modes. Also: the names of
+the tensors are those that the converter of llama.cpp looks for.
 """
 
 import json
@@ -40,7 +40,8 @@ def logits(model):
 
 
 def same(source, target, dtype=torch.float32):
-    """Weights to the bit. Of the logits the last ones depend on where in memory the weights lie: one product of a vector is enough."""
+    """Weights to the bit. Of the logits the last ones depend on where in memory the weights lie: one product of a vector is
+    enough."""
     ours, theirs = load(target, dtype=dtype), load(source, dtype=dtype)
     weights, expected = ours.state_dict(), theirs.state_dict()
     assert weights.keys() == expected.keys(), f"not in both: {weights.keys() ^ expected.keys()}"
@@ -101,7 +102,8 @@ def lora_critic(source, target):
 
 
 def names(source, target):
-    """Every tensor of the saved folder is one that the converter to GGUF maps. It knows no layers of a Qwen-MoE that have an MLP."""
+    """Every tensor of the saved folder is one that the converter to GGUF maps. It knows no layers of a Qwen-MoE that have an
+    MLP."""
     from safetensors import safe_open
     config = json.loads((source / "config.json").read_text())
     architecture = gguf.MODEL_ARCH[GGUF[config["model_type"]]]
@@ -119,7 +121,8 @@ def names(source, target):
 def main(driver, golden):
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    warnings.simplefilter("ignore", FutureWarning)  # of transformers against itself: thousands, between which a failure is not seen
+    # of transformers against itself: thousands, between which a failure is not seen
+    warnings.simplefilter("ignore", FutureWarning)
     process = subprocess.Popen([driver], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     failed = 0
     folders = sorted(path.parent for path in pathlib.Path(golden).glob("*/config.json"))

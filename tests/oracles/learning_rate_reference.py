@@ -1,7 +1,8 @@
-"""Learning rates of transformers' own schedulers, and other numbers of torch's, for tests/engine/contract/scheduled_number_test.cpp.
+"""Learning rates of transformers' own schedulers, and other numbers of torch's, for
+tests/engine/contract/params/scheduled_number_test.cpp.
 
-    python3 tests/oracles/learning_rate_reference.py write    tests/golden/models/learning_rates.json and scheduled_numbers.json
-    python3 tests/oracles/learning_rate_reference.py check    fails if the transformers and torch that are there give other numbers
+    python3 tests/oracles/learning_rate_reference.py write  tests/golden/models/learning_rates.json and scheduled_numbers.json
+    python3 tests/oracles/learning_rate_reference.py check  fails if the transformers and torch that are there give other numbers
 """
 
 import json
@@ -86,7 +87,8 @@ def numbers_of(case):
 
     begin, end, over = case["from"], case["to"], case["iterations"]
     top = max(begin, end)
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))], lr=begin if case["schedule"] == "cosine" else top)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))],
+                                lr=begin if case["schedule"] == "cosine" else top)
     if case["schedule"] == "cosine":
         scheduler = CosineAnnealingLR(optimizer, T_max=over, eta_min=end)
     else:

@@ -1,8 +1,10 @@
 """What leaves the program, in the hands of those who take it: transformers, PEFT, the Hub's reader of model cards, gguf.
 
-    python model_out_reference.py PROGRAM DATA      needs torch, transformers, peft and gguf; DATA holds tokenizers/qwen2 and chat_templates
+    python model_out_reference.py PROGRAM DATA      needs torch, transformers, peft and gguf; DATA holds tokenizers/qwen2 and
+                                                    chat_templates
 
-Exported folders load without a missing or an unexpected key, and `model chat` and `model sample` say greedily what `generate` says.
+Exported folders load without a missing or an unexpected key, and `model chat` and `model sample` say greedily what `generate`
+says.
 """
 
 import json
@@ -59,7 +61,8 @@ class Exported(unittest.TestCase):
         settings = SMALL | {"models.actor.checkpoint": base, "models.actor.lora": "{ rank = 4 }",
                             "nodes.generate.temperature": 0.8, "nodes.reference.temperature": 0.8, "nodes.train.temperature": 0.8,
                             "models.actor.optimizer.learning_rate": 1e-3, "pipeline.iterations": 2}
-        run("run", PPO, "--run-dir", cls.folder / "run", *[word for key, value in settings.items() for word in ("--set", f"{key}={value}")])
+        run("run", PPO, "--run-dir", cls.folder / "run",
+            *[word for key, value in settings.items() for word in ("--set", f"{key}={value}")])
 
     def export(self, name, *words, model="actor", run_folder="run"):
         target = self.folder / name
@@ -71,7 +74,8 @@ class Exported(unittest.TestCase):
         merged = load(self.export("merged", "--save", "merged"))
         adapters = self.export("adapter", "--save", "adapter")
         self.assertEqual(sorted(path.name for path in adapters.iterdir()),
-                         ["README.md", "adapter_config.json", "adapter_model.safetensors", "tokenizer.json", "tokenizer_config.json"])
+                         ["README.md", "adapter_config.json", "adapter_model.safetensors", "tokenizer.json",
+                          "tokenizer_config.json"])
         changed = AutoPeftModelForCausalLM.from_pretrained(adapters).eval()
         untrained = load(self.folder / "base")
         with torch.no_grad():
@@ -85,9 +89,10 @@ class Exported(unittest.TestCase):
         load(self.export("critic", model="critic"), AutoModelForSequenceClassification)
 
     def test_a_policy_on_one_trunk_with_its_critic_loads_as_a_policy(self):
-        settings = SMALL | {"models.actor.head": '"policy+value"', "nodes.values.model": '"actor"', "nodes.train.critic": '"actor"',
-                            "models.critic": ""}
-        run("run", PPO, "--run-dir", self.folder / "trunk", *[word for key, value in settings.items() for word in ("--set", f"{key}={value}")])
+        settings = (SMALL | {"models.actor.head": '"policy+value"', "nodes.values.model": '"actor"',
+                             "nodes.train.critic": '"actor"', "models.critic": ""})
+        run("run", PPO, "--run-dir", self.folder / "trunk",
+            *[word for key, value in settings.items() for word in ("--set", f"{key}={value}")])
         load(self.export("policy", run_folder="trunk"))
 
     def test_the_hub_reads_the_card(self):
@@ -137,8 +142,8 @@ class Said(unittest.TestCase):
         (self.folder / "generation_config.json").write_text(json.dumps({"eos_token_id": ids}))
 
     def generate(self, ids, ends, most=MOST):
-        output = self.model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long), max_new_tokens=most,
-                                     do_sample=False, eos_token_id=ends, pad_token_id=151643)[0]
+        output = self.model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+                                     max_new_tokens=most, do_sample=False, eos_token_id=ends, pad_token_id=151643)[0]
         return output[len(ids):].tolist()
 
     def conversation(self, tokenizer, ends, system=None):
@@ -190,10 +195,11 @@ class Said(unittest.TestCase):
         file = self.folder.parent / "prompts.jsonl"
         file.write_text("".join(json.dumps({"question": prompt}) + "\n" for prompt in prompts))
         out = self.folder.parent / "samples.jsonl"
-        run("model", "sample", self.folder, "--prompts", file, "--prompt-field", "question", "-n", 2, "-o", out, "--temperature", 0,
-            "--max-new-tokens", MOST, "--tokens")
+        run("model", "sample", self.folder, "--prompts", file, "--prompt-field", "question", "-n", 2, "-o", out, "--temperature",
+            0, "--max-new-tokens", MOST, "--tokens")
         lines = [json.loads(line) for line in out.read_text().splitlines()]
-        self.assertEqual([(line["row"], line["index"]) for line in lines], [(row, index) for row in range(15) for index in range(2)])
+        self.assertEqual([(line["row"], line["index"]) for line in lines],
+                         [(row, index) for row in range(15) for index in range(2)])
         for line in lines:
             ids = tokenizer.encode(prompts[line["row"]])
             expected = self.generate(ids, [151643])

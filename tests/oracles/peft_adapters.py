@@ -138,7 +138,8 @@ class FusedMatrices(Adapters):
 
     def test_what_cannot_be_told_apart_is_refused(self):
         self.base("gpt2", n_positions=64)
-        self.refuse("share their factors, which are of rank 12", target_modules=["c_attn"], targets=("c_attn",), r=12, lora_alpha=24)
+        self.refuse("share their factors, which are of rank 12", target_modules=["c_attn"], targets=("c_attn",), r=12,
+                    lora_alpha=24)
         self.refuse("changes parts of it that have none here", target_modules=["c_attn"], targets=("c_attn[query]",))
 
 

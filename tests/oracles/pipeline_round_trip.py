@@ -2,8 +2,8 @@
 
     python pipeline_round_trip.py PROGRAM DATA      needs torch and transformers; DATA holds tokenizers/qwen2 and gsm8k
 
-Makes a random Qwen2 model of 5 million parameters with Qwen2's own tokenizer, runs pipelines/ppo_gsm8k.toml on GSM8K with it, and compares
-the greedy text of the written checkpoint: `rlhf-run model sample` against `generate` of transformers.
+Makes a random Qwen2 model of 5 million parameters with Qwen2's own tokenizer, runs pipelines/ppo_gsm8k.toml on GSM8K with it, and
+compares the greedy text of the written checkpoint: `rlhf-run model sample` against `generate` of transformers.
 """
 
 import pathlib
@@ -49,13 +49,15 @@ class PipelineRoundTrip(unittest.TestCase):
         cls.temporary = tempfile.TemporaryDirectory(prefix="sluice-")
         folder = pathlib.Path(cls.temporary.name)
         cls.parameters = make_model(folder / "model", seed=3)
-        # Nothing scores, so what is learned is to be like the reference. Were that the actor itself, the divergence would be 0 to the bit.
+        # Nothing scores, so what is learned is to be like the reference. Were that the actor itself, the divergence would be 0 to
+        # the bit.
         make_model(folder / "reference", seed=4)
         settings = {f"models.{name}.checkpoint": folder / "model" for name in ("actor", "critic")}
         settings["models.reference.checkpoint"] = folder / "reference"
         settings |= {"nodes.prompts.path": DATA / "gsm8k/train.jsonl", "pipeline.iterations": 3,
                      "models.actor.optimizer.learning_rate": 1e-3}
-        run(ROOT / "pipelines/ppo_gsm8k.toml", "--run-dir", folder / "run", *[word for key, value in settings.items() for word in ("--set", f"{key}={value}")])
+        run(ROOT / "pipelines/ppo_gsm8k.toml", "--run-dir", folder / "run",
+            *[word for key, value in settings.items() for word in ("--set", f"{key}={value}")])
         cls.start, cls.checkpoint = folder / "model", folder / "run/checkpoint"
 
     @classmethod
@@ -67,7 +69,8 @@ class PipelineRoundTrip(unittest.TestCase):
 
     def test_greedy_text_is_that_of_transformers(self):
         folder = self.checkpoint / "actor"
-        model, tokenizer = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32), AutoTokenizer.from_pretrained(folder)
+        model, tokenizer = (AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32),
+                            AutoTokenizer.from_pretrained(folder))
         for prompt in PROMPTS:
             with self.subTest(prompt=prompt):
                 ids = tokenizer(prompt, return_tensors="pt")
@@ -77,7 +80,8 @@ class PipelineRoundTrip(unittest.TestCase):
                 self.assertEqual(text, expected + "\n")
 
     def test_training_changed_the_weights(self):
-        before, after = (AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32) for folder in (self.start, self.checkpoint / "actor"))
+        before, after = (AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+                         for folder in (self.start, self.checkpoint / "actor"))
         self.assertFalse(torch.equal(before.model.norm.weight, after.model.norm.weight))
 
     def test_the_critic_loads_as_a_sequence_classifier(self):

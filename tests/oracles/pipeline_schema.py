@@ -23,9 +23,11 @@ SCHEMA = ROOT / "docs/pipeline.schema.json"
 FOUND = re.compile(r"^error: (.*)\n\s*┌─ .*:(\d+):\d+$", re.MULTILINE)
 OF_THE_WHOLE_TABLE = re.compile(r"is a required property$|^Additional properties")
 
-# What each parameter is given in turn: whether it takes that, the schema and `validate` must agree on. But for 3.0, which is an integer to a schema.
+# What each parameter is given in turn: whether it takes that, the schema and `validate` must agree on. But for 3.0, which is an
+# integer to a schema.
 VALUES = ['"word"', '""', "true", "-1000000000", "0.5", "3", "[]", '["word", 3]', '["word"]', "[0.5, -1e9]", "{}", "{ word = 3 }"]
-ABOUT_ONE_VALUE = {"wrong-type", "out-of-range", "unknown-choice", "empty-text", "unknown-component", "written-twice", "unknown-key"}
+ABOUT_ONE_VALUE = {"wrong-type", "out-of-range", "unknown-choice", "empty-text", "unknown-component", "written-twice",
+                   "unknown-key"}
 
 
 class PipelineSchema(unittest.TestCase):
@@ -41,8 +43,8 @@ class PipelineSchema(unittest.TestCase):
     def lint(self, *files, schema=None):
         """[(message, line)] of what taplo finds in the files."""
         words = ["--schema", schema.as_uri()] if schema else []
-        done = subprocess.run([str(TAPLO), "lint", "--colors", "never", *words, *map(str, files)], capture_output=True, text=True, cwd=self.folder,
-                              env=os.environ | {"RUST_LOG": "error"}, timeout=120)
+        done = subprocess.run([str(TAPLO), "lint", "--colors", "never", *words, *map(str, files)], capture_output=True, text=True,
+                              cwd=self.folder, env=os.environ | {"RUST_LOG": "error"}, timeout=120)
         self.assertIn(done.returncode, (0, 1), done.stderr)
         found = [(message, int(line)) for message, line in FOUND.findall(done.stderr)]
         self.assertEqual(bool(found), done.returncode != 0, done.stderr)
@@ -87,8 +89,10 @@ class PipelineSchema(unittest.TestCase):
         """The schema refuses the values in the lines that `validate` refuses."""
         file = self.folder / "values.toml"
         file.write_text(text)
-        marked = {line for message, line in self.lint(file, schema=SCHEMA) if not OF_THE_WHOLE_TABLE.search(message)} & lines_of_values.keys()
-        refused = {problem["line"] for problem in self.problems(file) if problem["kind"] in ABOUT_ONE_VALUE} & lines_of_values.keys()
+        marked = {line for message, line in self.lint(file, schema=SCHEMA)
+                  if not OF_THE_WHOLE_TABLE.search(message)} & lines_of_values.keys()
+        refused = {problem["line"]
+                   for problem in self.problems(file) if problem["kind"] in ABOUT_ONE_VALUE} & lines_of_values.keys()
         self.assertEqual(sorted(lines_of_values[line] for line in marked ^ refused), [])
         return len(refused)
 
@@ -104,7 +108,8 @@ class PipelineSchema(unittest.TestCase):
         for kind in types["nodes"]:
             for parameter in kind["parameters"]:
                 for value in VALUES:
-                    if parameter["kind"] not in ("component", "scheduled") or value not in ("{}", "{ word = 3 }"):  # tables with keys of their own
+                    # tables with keys of their own
+                    if parameter["kind"] not in ("component", "scheduled") or value not in ("{}", "{ word = 3 }"):
                         node(kind["type"], parameter["name"], value)
         self.assertGreater(self.compare(named, "\n".join(lines) + "\n"), 1000)
 

@@ -3,8 +3,8 @@
     python3 tests/oracles/policy_loss_reference.py write    tests/golden/nodes/policy_losses.json
     python3 tests/oracles/policy_loss_reference.py check    fails if the torch that is there gives other numbers
 
-The formulas stand here as papers and other systems write them, on matrices of samples that are padded: ratios are multiplied where ours adds
-logarithms, and bounds of k1 are ratios. `keys` is what a pipeline writes for the same.
+The formulas stand here as papers and other systems write them, on matrices of samples that are padded: ratios are multiplied
+where ours adds logarithms, and bounds of k1 are ratios. `keys` is what a pipeline writes for the same.
 """
 
 import json
@@ -40,7 +40,8 @@ def token_mean(losses, mask):
 
 
 def gmpo(x, low, high):
-    """Zhao et al. 2025: the product over a sample of min(w^s, clip(w)^s)^s with s the sign of the advantage, to the power 1 / |o|."""
+    """Zhao et al. 2025: the product over a sample of min(w^s, clip(w)^s)^s with s the sign of the advantage, to the power 1 /
+    |o|."""
     sign = torch.sign(x["advantages"])
     ratio = ratio_of(x)
     clipped = torch.minimum(ratio**sign, torch.clamp(ratio, math.exp(-low), math.exp(high)) ** sign) ** sign
@@ -90,7 +91,8 @@ def rejected_ppo(x, estimator, level, bounds, truncate=None):
     estimate = {"k1": 1 / ratio, "k2": torch.log(ratio) ** 2 / 2, "k3": ratio - 1 - torch.log(ratio)}[estimator]
     if estimator == "k1":
         joined = {"token": lambda: estimate, "seq_sum": lambda: torch.where(mask > 0, estimate, 1.0).prod(1, keepdim=True),
-                  "seq_mean": lambda: torch.where(mask > 0, estimate, 1.0).prod(1, keepdim=True) ** (1 / mask.sum(1, keepdim=True))}[level]()
+                  "seq_mean": lambda: torch.where(mask > 0, estimate,
+                                                  1.0).prod(1, keepdim=True) ** (1 / mask.sum(1, keepdim=True))}[level]()
     else:
         joined = {"token": lambda: estimate, "seq_sum": lambda: (estimate * mask).sum(1, keepdim=True),
                   "seq_mean": lambda: (estimate * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True),
@@ -114,9 +116,11 @@ CASES = {
     "dppo by total variation, bounds apart": ("dppo", "clip_low = 0.01\nclip_high = 0.3", lambda x: dppo(x, "tv", 0.01, 0.3)),
     "dppo by KL": ("dppo", 'divergence = "kl"\nclip_low = 0.02\nclip_high = 0.02', lambda x: dppo(x, "kl", 0.02, 0.02)),
     "luspo": ("gspo", 'aggregation = "sequence_sum"\nclip_high = 0.5', lambda x: luspo(x, 0.2, 0.5)),
-    "luspo with a narrow clip": ("gspo", 'aggregation = "sequence_sum"\nclip_low = 2e-3\nclip_high = 2.5e-3', lambda x: luspo(x, 2e-3, 2.5e-3)),
+    "luspo with a narrow clip": ("gspo", 'aggregation = "sequence_sum"\nclip_low = 2e-3\nclip_high = 2.5e-3',
+                                 lambda x: luspo(x, 2e-3, 2.5e-3)),
     "vespo": ("vespo", "", lambda x: vespo(x, (2, 3), (3, 2))),
-    "vespo with other kernels": ("vespo", "k_positive = 1\nlambda_positive = 0.5\nk_negative = 0.5\nlambda_negative = 1.5", lambda x: vespo(x, (1, 0.5), (0.5, 1.5))),
+    "vespo with other kernels": ("vespo", "k_positive = 1\nlambda_positive = 0.5\nk_negative = 0.5\nlambda_negative = 1.5",
+                                 lambda x: vespo(x, (1, 0.5), (0.5, 1.5))),
     "icepop": ("ppo_clip", 'correction = "mask"\ncorrection_min = 0.92\ncorrection_max = 1.2', lambda x: icepop(x, 0.92, 1.2)),
 }
 
@@ -126,17 +130,21 @@ def add_rejection(name, estimator, level, keys, bounds, truncate=None):
 
 
 def k1_keys(level, low, high):
-    return f'rejection = "{level}"\nrejection_estimator = "k1"\nrejection_min = {math.log(low)!r}\nrejection_max = {math.log(high)!r}'
+    return (f'rejection = "{level}"\nrejection_estimator = "k1"\nrejection_min = {math.log(low)!r}\n'
+            f'rejection_max = {math.log(high)!r}')
 
 
 TRUNCATED = '\ncorrection = "truncate"\ncorrection_max = 1.1'
 add_rejection("token_k1", "k1", "token", k1_keys("token", 0.9, 1.08), (0.9, 1.08))
-add_rejection("token_k2", "k2", "token", 'rejection = "token"\nrejection_estimator = "k2"\nrejection_max = 0.004', (NO_LOWER, 0.004))
+add_rejection("token_k2", "k2", "token", 'rejection = "token"\nrejection_estimator = "k2"\nrejection_max = 0.004',
+              (NO_LOWER, 0.004))
 add_rejection("seq_sum_k1", "k1", "seq_sum", k1_keys("sequence_sum", 0.5, 1.1), (0.5, 1.1))
 add_rejection("seq_mean_k1, truncated", "k1", "seq_mean", k1_keys("sequence_mean", 0.7, 1.04) + TRUNCATED, (0.7, 1.04), 1.1)
 add_rejection("seq_mean_k3", "k3", "seq_mean", 'rejection = "sequence_mean"\nrejection_max = 0.003', (NO_LOWER, 0.003))
-add_rejection("seq_max_k3, truncated", "k3", "seq_max", 'rejection = "sequence_max"\nrejection_max = 0.0055' + TRUNCATED, (NO_LOWER, 0.0055), 1.1)
-add_rejection("seq_sum_k2", "k2", "seq_sum", 'rejection = "sequence_sum"\nrejection_estimator = "k2"\nrejection_max = 0.013', (NO_LOWER, 0.013))
+add_rejection("seq_max_k3, truncated", "k3", "seq_max", 'rejection = "sequence_max"\nrejection_max = 0.0055' + TRUNCATED,
+              (NO_LOWER, 0.0055), 1.1)
+add_rejection("seq_sum_k2", "k2", "seq_sum", 'rejection = "sequence_sum"\nrejection_estimator = "k2"\nrejection_max = 0.013',
+              (NO_LOWER, 0.013))
 
 
 def answer(loss_of):
@@ -155,7 +163,8 @@ def numbers_of(value):
 
 
 def main():
-    cases = [{"name": name, "objective": objective, "keys": keys, **answer(loss_of)} for name, (objective, keys, loss_of) in CASES.items()]
+    cases = [{"name": name, "objective": objective, "keys": keys, **answer(loss_of)}
+             for name, (objective, keys, loss_of) in CASES.items()]
     if sys.argv[1:] == ["write"]:
         GOLDEN.parent.mkdir(exist_ok=True)
         lines = ",\n".join(json.dumps(case) for case in cases)

@@ -1,4 +1,5 @@
-"""The chat templates that tests compare with transformers: those of published models, which are not part of this repository, and our own."""
+"""The chat templates that tests compare with transformers: those of published models, which are not part of this repository, and
+our own."""
 
 import hashlib
 import os
@@ -30,7 +31,8 @@ def published(data):
 
 def own():
     folder = ROOT / "tests/golden/text/chat_templates"
-    found = {path.stem: path.read_text(encoding="utf-8") for name in ("templates", "forms") for path in sorted((folder / name).glob("*.jinja"))}
+    found = {path.stem: path.read_text(encoding="utf-8") for name in ("templates", "forms")
+             for path in sorted((folder / name).glob("*.jinja"))}
     del found["everything_printed"]  # the time, too
     return found
 

@@ -17,7 +17,8 @@ SKIPPED = 77
 def main():
     python = pathlib.Path(os.environ.get("SLUICE_ORACLE_PYTHON", ROOT / ".deps/oracles/bin/python"))
     if not python.exists():
-        print(f"skipped: {python} is not there; ./run-tests --oracles sets it up, or name a Python with transformers in SLUICE_ORACLE_PYTHON")
+        print(f"skipped: {python} is not there; ./run-tests --oracles sets it up, or name a Python with transformers "
+              "in SLUICE_ORACLE_PYTHON")
         return 1 if os.environ.get("CI") == "true" else SKIPPED
     # Nothing is fetched while a test runs, and libraries that spin for work do not take the cores from tests beside this one.
     os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}

@@ -235,8 +235,8 @@ def affix_bpe(texts, prefix, suffix):
             for i in range(len(word) - 2, -1, -1):
                 if word[i:i + 2] == [left, right]:
                     word[i:i + 2] = [merged]
-    return {"type": "BPE", "unk_token": "<unk>", "continuing_subword_prefix": prefix or None, "end_of_word_suffix": suffix or None,
-            "vocab": {token: id for id, token in enumerate(vocab)}, "merges": merges}
+    return {"type": "BPE", "unk_token": "<unk>", "continuing_subword_prefix": prefix or None,
+            "end_of_word_suffix": suffix or None, "vocab": {token: id for id, token in enumerate(vocab)}, "merges": merges}
 
 
 def small_tokenizers(random_stream):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes text/unicode/unicode_tables.inc, unicode_categories.inc and grapheme_classes.inc: what the `tokenizers` package knows about
-each character. Version 0.23.3 wrote the committed files.
+"""Writes text/unicode/unicode_tables.inc, unicode_categories.inc and grapheme_classes.inc: what the `tokenizers` package knows
+about each character. Version 0.23.3 wrote the committed files.
 
     python tests/oracles/tokenizer_unicode.py
 

@@ -4,10 +4,10 @@
     tool_templates.py DRIVER DATA                    DRIVER: sluice_tool_chat_lines
     tool_templates.py DRIVER DATA --tokens TOKENS    also TOKENS: sluice_tool_tokens_lines
 
-Rendered: whole conversations give transformers' text, or are refused by both. Read: the calls that transformers writes for a message are
-what our code reads in them. Followed: what our code puts between two turns is what transformers writes there. Trained: of a sample of three
-turns, whose tokens are none that a tokenizer would give and whose thinking some templates would leave out, every sampled token is there as
-it was sampled, and in between are the tokens of what transformers writes.
+Rendered: whole conversations give transformers' text, or are refused by both. Read: the calls that transformers writes for a
+message are what our code reads in them. Followed: what our code puts between two turns is what transformers writes there.
+Trained: of a sample of three turns, whose tokens are none that a tokenizer would give and whose thinking some templates would
+leave out, every sampled token is there as it was sampled, and in between are the tokens of what transformers writes.
 
 Needs transformers and tokenizers (run.py finds a Python that has them), and the wheels that published_templates.py reads.
 """
@@ -34,12 +34,14 @@ FIELDS = {"city": "string", "days": "integer", "exact": "boolean", "ratio": "num
 
 def tool(name, fields):
     properties = {key: {"type": kind, "description": f"the {key}"} for key, kind in fields.items()}
-    return {"type": "function", "function": {"name": name, "description": f"Does {name}", "parameters": {"type": "object", "properties": properties, "required": []}}}
+    return {"type": "function", "function": {"name": name, "description": f"Does {name}",
+                                             "parameters": {"type": "object", "properties": properties, "required": []}}}
 
 
 TOOLS = [tool("get_weather", FIELDS), tool("now", {})]
 SYSTEM, USER = {"role": "system", "content": "Be terse."}, {"role": "user", "content": "Weather?"}
-EVERYTHING = {"city": "Zürich \"Nord\", it's\\ <b>&", "days": 3, "exact": True, "ratio": -1.5, "names": ["a", "b c"], "place": {"x": 1, "y": "two"}}
+EVERYTHING = {"city": "Zürich \"Nord\", it's\\ <b>&", "days": 3, "exact": True, "ratio": -1.5, "names": ["a", "b c"],
+              "place": {"x": 1, "y": "two"}}
 TURNS = {  # the calls of a turn
     "all kinds": [("get_weather", EVERYTHING)],
     "two values": [("get_weather", {"city": "Bern", "days": 3})],
@@ -51,7 +53,8 @@ TURNS = {  # the calls of a turn
 def call(name, arguments, number, form):
     id = f"functions.{name}:{number}" if form and form.get("name_is_id") else f"call0000{number}"
     text = form and form["wants_text"]
-    return {"type": "function", "id": id, "function": {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False) if text else arguments}}
+    return {"type": "function", "id": id,
+            "function": {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False) if text else arguments}}
 
 
 def assistant(calls, form, reasoning=None, first=0):
@@ -82,17 +85,20 @@ def conversations(form):
     said = {"role": "assistant", "content": "Sunny.", "reasoning_content": "So."}
     inline = {"role": "assistant", "content": "<think>\nSo.\n</think>\n\nSunny."}
     exchange = [USER, thinking, answer(thinking, "sunny"), said]
-    chats = [[USER], [SYSTEM, USER], [SYSTEM, USER, said, USER], [USER, inline, USER], [USER, one], [USER, one, answer(one, "4")], exchange, [SYSTEM, *exchange, USER],
-             [USER, assistant(TURNS["several"], form), answer(one, "4"), answer(one, "5")], [USER, assistant(TURNS["no values"], form), answer(one, "{\"a\": 1}")],
+    chats = [[USER], [SYSTEM, USER], [SYSTEM, USER, said, USER], [USER, inline, USER], [USER, one], [USER, one, answer(one, "4")],
+             exchange, [SYSTEM, *exchange, USER], [USER, assistant(TURNS["several"], form), answer(one, "4"), answer(one, "5")],
+             [USER, assistant(TURNS["no values"], form), answer(one, "{\"a\": 1}")],
              [*exchange, USER, one, answer(one, "rain"), said]]
     options = [{"add_generation_prompt": True}, {"add_generation_prompt": True, "tools": TOOLS}, {"tools": TOOLS},
-               {"add_generation_prompt": True, "tools": TOOLS, "enable_thinking": False}, {"add_generation_prompt": True, "tools": TOOLS, "enable_thinking": True}]
+               {"add_generation_prompt": True, "tools": TOOLS, "enable_thinking": False},
+               {"add_generation_prompt": True, "tools": TOOLS, "enable_thinking": True}]
     return [(copy.deepcopy(chat), option) for chat in chats for option in options]
 
 
 def as_question(messages, options):
     variables = {key: value for key, value in options.items() if key not in ("add_generation_prompt", "tools")}
-    return {"messages": messages, "add_generation_prompt": options.get("add_generation_prompt", False), "tools": options.get("tools"), "variables": variables}
+    return {"messages": messages, "add_generation_prompt": options.get("add_generation_prompt", False),
+            "tools": options.get("tools"), "variables": variables}
 
 
 class Checked:
@@ -117,7 +123,8 @@ class Checked:
         for (messages, options), mine in zip(cases, answers):
             theirs = self.renderer.render(self.template, messages, options)
             if ("error" in theirs) != ("error" in mine) or theirs.get("text") != mine.get("text"):
-                self.complain(f"renders {json.dumps(messages)[:300]} with {list(options)} as {str(mine)[:300]}, transformers as {str(theirs)[:300]}")
+                self.complain(f"renders {json.dumps(messages)[:300]} with {list(options)} as {str(mine)[:300]}, transformers "
+                              f"as {str(theirs)[:300]}")
 
     # -- read and followed
 
@@ -161,7 +168,9 @@ class Checked:
                 self.complain(f"{what}: {mine['error']}")
                 continue
             got = [(one["name"], one["arguments"]) for one in mine["calls"]]
-            shown = calls if question["text"].count("get_weather") >= sum(name == "get_weather" for name, _ in calls) else calls[:1]  # of one call a message
+            # of one call a message
+            shown = (calls if question["text"].count("get_weather") >= sum(name == "get_weather" for name, _ in calls)
+                     else calls[:1])
             if [one["fault"] for one in mine["calls"] if one["fault"]] or got != shown:
                 self.complain(f"{what}: {question['text']!r} is read as {mine['calls']}")
             if what == "thinking" and mine["thinking"] != "Which tool?":
@@ -198,7 +207,7 @@ class Checked:
                 self.complain(f"after a turn that {end!r} ended comes {after!r} of {tails[1]!r}")
 
 
-# ---- what is trained ----------------------------------------------------------------------------------------------------------------
+# ---- what is trained -----------------------------------------------------------------------------------------------------------
 
 
 class Samples:
@@ -222,13 +231,15 @@ class Samples:
     def sample(self, checked, afters):
         """(the question, the tokens that are to come, which are sampled)"""
         opening, closing = checked.form["thinking"] if checked.form else ("<think>", "</think>")
-        first = checked.said(assistant(TURNS["two values"], checked.form)) if checked.form else '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
+        first = (checked.said(assistant(TURNS["two values"], checked.form))
+                 if checked.form else '<tool_call>{"name": "now", "arguments": {}}</tool_call>')
         thought = first if closing in first else f"{opening}\nWhich tool?\n{closing}\n\n{first}"
         turns = [[*self.pieces(text), self.end] for text in (thought, f"{thought}\n", f"{opening}\nSo.\n{closing}\n\nSunny.")]
         parts = [turns[0], self.ids(afters[0]), turns[1], self.ids(afters[1]), turns[2]]
         expected = [id for part in parts for id in part]
         sampled = [number % 2 == 0 for number, part in enumerate(parts) for _ in part]
-        question = {"template": checked.template, "special_tokens": SPECIAL_TOKENS, "tools": TOOLS, "turns": turns, "end": self.end, "answers": ["SUNNY"]}
+        question = {"template": checked.template, "special_tokens": SPECIAL_TOKENS, "tools": TOOLS, "turns": turns,
+                    "end": self.end, "answers": ["SUNNY"]}
         return question, expected, sampled
 
     def check(self, all_checked, afters):
@@ -237,7 +248,8 @@ class Samples:
         for one, (_, expected, sampled), mine in zip(chosen, samples, self.driver.ask([question for question, _, _ in samples])):
             if mine.get("tokens") != expected or mine.get("sampled") != sampled:
                 text = self.tokenizer.decode(mine["tokens"], skip_special_tokens=False) if "tokens" in mine else mine
-                one.complain(f"a sample of three turns is {text!r}, not {self.tokenizer.decode(expected, skip_special_tokens=False)!r}")
+                one.complain(f"a sample of three turns is {text!r}, not "
+                             f"{self.tokenizer.decode(expected, skip_special_tokens=False)!r}")
         return len(chosen)
 
 
@@ -248,7 +260,8 @@ def between(checked):
         both = checked.tails(message), checked.second_tails(message)
         return both if all(both) else None
     message = {"role": "assistant", "content": "Bern"}
-    for follows in ({"role": "tool", "name": "now", "tool_call_id": "call00000", "content": "SUNNY"}, {"role": "user", "content": "SUNNY"}):
+    for follows in ({"role": "tool", "name": "now", "tool_call_id": "call00000", "content": "SUNNY"},
+                    {"role": "user", "content": "SUNNY"}):
         found = []
         for before in ([USER], [USER, message, follows]):
             alone, followed = checked.render([*before, message]), checked.render([*before, message, follows], True)
@@ -275,7 +288,7 @@ def after_another_end(checked, tails):
     return followed[len(common) - (len(end) - len(end.rstrip(" \r\n\t"))):]
 
 
-# ---- command line -------------------------------------------------------------------------------------------------------------------
+# ---- command line --------------------------------------------------------------------------------------------------------------
 
 
 def check(arguments):
@@ -298,13 +311,15 @@ def check(arguments):
     sequences = 0
     if arguments.tokens:
         tails = {one.name: between(one) for one in checked}
-        sequences = Samples(arguments.tokens, arguments.data).check(checked, {one.name: [after_another_end(one, both) for both in tails[one.name]] for one in checked if tails[one.name]})
+        sequences = Samples(arguments.tokens, arguments.data).check(
+            checked, {one.name: [after_another_end(one, both) for both in tails[one.name]] for one in checked if tails[one.name]})
     for one in checked:
         for problem in one.problems[:3]:
             print(f"{one.name}: {problem}")
     wrong = sum(bool(one.problems) for one in checked)
     calls = sum(bool(one.form) and one.name in published for one in checked)
-    print(f"{len(checked)} templates, {len(published)} of them published: {calls} of these write calls, {sequences} samples; {wrong} templates are wrong")
+    print(f"{len(checked)} templates, {len(published)} of them published: {calls} of these write calls, {sequences} samples; "
+          f"{wrong} templates are wrong")
     enough = len(published) >= 29 and calls >= 29 and (not arguments.tokens or sequences >= 29)
     return 0 if enough and wrong == 0 else 1
 

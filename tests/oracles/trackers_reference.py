@@ -15,8 +15,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REQUIRED = ("tensorboard", "wandb")
 TRACKERS = ("tensorboard", "wandb", "mlflow", "trackio", "swanlab")  # named like their packages
-SMALL = ["--set", "nodes.prompts.groups_per_iteration=8", "--set", "nodes.held_out.groups_per_iteration=8", "--set", "checkpoint.every_iterations=2",
-         "--set", "log.project=sums", "--set", "log.tracker_seconds=120"]
+SMALL = ["--set", "nodes.prompts.groups_per_iteration=8", "--set", "nodes.held_out.groups_per_iteration=8", "--set",
+         "checkpoint.every_iterations=2", "--set", "log.project=sums", "--set", "log.tracker_seconds=120"]
 PIPELINE = 'extends = "builtin:grpo"\n[nodes.samples]\ntype = "write_jsonl"\ninputs = ["score"]\n'
 
 
@@ -34,7 +34,8 @@ def read_tensorboard(run):
 
 
 def log_records(path):
-    """The records of a file in the format of LevelDB's log after a header of 7 bytes, as offline runs of wandb and swanlab are."""
+    """The records of a file in the format of LevelDB's log after a header of 7 bytes, as offline runs of wandb and swanlab
+    are."""
     data, at, whole = path.read_bytes(), 7, b""
     while at + 7 <= len(data):
         if (left := 32768 - at % 32768) < 7:
@@ -70,7 +71,8 @@ def read_mlflow(run):
     number = json.loads((run / "trackers/mlflow.json").read_text())["run"]
     told = client.get_run(number)
     assert told.info.status == "FINISHED" and told.data.params["nodes.generate.max_new_tokens"] == "6", told
-    return [((metric.key, metric.step), metric.value) for name in told.data.metrics for metric in client.get_metric_history(number, name)]
+    return [((metric.key, metric.step), metric.value) for name in told.data.metrics
+            for metric in client.get_metric_history(number, name)]
 
 
 def read_trackio(run):
@@ -91,7 +93,8 @@ def read_swanlab(run):
 
 def run_program(program, names, *words):
     environment = {**os.environ, "SLUICE_PYTHON": sys.executable, "WANDB_MODE": "offline", "SWANLAB_MODE": "offline"}
-    done = subprocess.run([program, *map(str, words), "--set", f"log.trackers={json.dumps(names)}"], capture_output=True, text=True, timeout=600, env=environment)
+    done = subprocess.run([program, *map(str, words), "--set", f"log.trackers={json.dumps(names)}"], capture_output=True,
+                          text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stderr == "", done.stderr
 
@@ -105,7 +108,8 @@ def main():
         run_program(sys.argv[1], names, "run", f"{folder}/p.toml", "--run-dir", run, "--set", "pipeline.iterations=2", *SMALL)
         run_program(sys.argv[1], names, "resume", run, "--set", "pipeline.iterations=4")
         rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-        expected = {(name, row["iteration"]): value for row in rows for name, value in row.items() if name != "iteration" and value is not None}
+        expected = {(name, row["iteration"]): value for row in rows
+                    for name, value in row.items() if name != "iteration" and value is not None}
         assert len(rows) == 4 and len(expected) > 100
         for name in names:
             told = list(globals()[f"read_{name}"](run))

@@ -200,7 +200,8 @@ def experts(name, tensor, config):
 
 
 def parts(name, tensor, config):
-    """A parameter as models/layers/weights.h holds it: [outputs, inputs], and fused projections apart, as (name, tensor) pairs."""
+    """A parameter as models/layers/weights.h holds it: [outputs, inputs], and fused projections apart, as (name, tensor)
+    pairs."""
     if tensor.dim() == 3:
         return experts(name, tensor, config)
     if config.model_type == "mixtral":
@@ -218,8 +219,8 @@ def parts(name, tensor, config):
 
 
 def is_shown(name, gradient, last_layer):
-    """A few gradients are written in full: short ones of the last layer, its projection of keys, its router and an expert, and what
-    is not in a layer."""
+    """A few gradients are written in full: short ones of the last layer, its projection of keys, its router and an expert, and
+    what is not in a layer."""
     keys = any(part in name for part in ("k_proj.weight", ".weight[key]", ".gate.weight", "expert_gate.weight", "experts.0."))
     in_last = f"layers.{last_layer}." in name or f"h.{last_layer}." in name
     outside = ".layers." not in name and ".h." not in name
@@ -278,7 +279,8 @@ def adamw_trace():
     matrix, vector = torch.randn(3, 5, requires_grad=True), torch.randn(5, requires_grad=True)
     options = dict(learning_rate=0.05, beta1=0.8, beta2=0.95, eps=1e-6, weight_decay=0.1, clip_grad_norm=1.5)
     groups = [{"params": [matrix], "weight_decay": options["weight_decay"]}, {"params": [vector], "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=options["learning_rate"], betas=(options["beta1"], options["beta2"]), eps=options["eps"])
+    optimizer = torch.optim.AdamW(groups, lr=options["learning_rate"], betas=(options["beta1"], options["beta2"]),
+                                  eps=options["eps"])
     trace = {"options": options, "matrix": matrix.flatten().tolist(), "vector": vector.tolist(), "steps": []}
     for scale in (1.0, 0.25, 0.01):
         matrix.grad, vector.grad = torch.randn(3, 5), torch.randn(5)
@@ -301,7 +303,8 @@ def adamw_groups_trace():
     groups = [{"match": "slow.*", "learning_rate_scale": 0.25}, {"match": "dec*", "weight_decay": 0.3}]
     rate, decay = options["learning_rate"], options["weight_decay"]
     parameters = [{"params": [tensors["slow.weight"]], "lr": rate * 0.25, "weight_decay": decay},
-                  {"params": [tensors["plain.weight"]], "weight_decay": decay}, {"params": [tensors["plain.norm"]], "weight_decay": 0.0},
+                  {"params": [tensors["plain.weight"]], "weight_decay": decay},
+                  {"params": [tensors["plain.norm"]], "weight_decay": 0.0},
                   {"params": [tensors["decayed.norm"]], "weight_decay": 0.3}]
     optimizer = torch.optim.AdamW(parameters, lr=rate, betas=(options["beta1"], options["beta2"]), eps=options["eps"])
     flat = lambda: {name: tensor.flatten().tolist() for name, tensor in tensors.items()}

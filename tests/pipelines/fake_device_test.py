@@ -1,5 +1,5 @@
-"""Every pipeline runs with its models on devices that find raw access, mixing and missing waits (tests/fake_device/), under another
-schedule each, and gives the numbers of the CPU."""
+"""Every pipeline runs with its models on devices that find raw access, mixing and missing waits (tests/fake_device/), under
+another schedule each, and gives the numbers of the CPU."""
 
 import array
 import json
@@ -37,14 +37,16 @@ class FakeDevicePipelines(PipelineCase):
     def rows(self, path, name, *words, **overrides):
         FakeDevicePipelines.schedule += 1
         environment = {**os.environ, "SLUICE_FAKE_SCHEDULE": str(self.schedule)}
-        result = run(*(words or ("run", path)), "--run-dir", self.folder / name, "--plugin", PLUGIN, *sets(**overrides), env=environment)
+        result = run(*(words or ("run", path)), "--run-dir", self.folder / name, "--plugin", PLUGIN, *sets(**overrides),
+                     env=environment)
         self.assertEqual(result.returncode, DONE, result.stderr)
         return [json.loads(line) for line in (self.folder / name / "metrics.jsonl").read_text().splitlines()]
 
     def assert_alike(self, ours, theirs):
         self.assertEqual(len(ours), len(theirs))
         for here, there in zip(ours, theirs):
-            here, there = ({key: row[key] for key in row if not key.startswith(TIMED) and key not in UNEVEN} for row in (here, there))
+            here, there = ({key: row[key] for key in row if not key.startswith(TIMED) and key not in UNEVEN}
+                           for row in (here, there))
             self.assertEqual(sorted(here), sorted(there))
             for key, value in there.items():
                 if isinstance(value, (int, float)):
@@ -107,7 +109,8 @@ class FakeDevicePipelines(PipelineCase):
     def test_executors_of_a_device_give_the_numbers_of_the_cpu(self):
         path = ROOT / "pipelines/ppo.toml"
         on = {"generate": "fake:0", "held_out_answers": "fake:0", "reference": "fake:1", "values": "fake:0", "train": "fake:0"}
-        there = self.rows(path, "on-there", **small(path), **devices(path), **{f"nodes.{node}.on": device for node, device in on.items()})
+        there = self.rows(path, "on-there", **small(path), **devices(path),
+                          **{f"nodes.{node}.on": device for node, device in on.items()})
         self.assert_alike(there, self.rows(path, "on-here", **small(path)))
 
     # Their threads wait for the device most of the time.
@@ -119,8 +122,8 @@ class FakeDevicePipelines(PipelineCase):
     # Whose plugin nobody has asked for yet.
     def test_a_device_of_a_plugin_that_is_not_loaded_is_no_mistake(self):
         shutil.copy(PLUGIN, self.folder / "fake.so")
-        file = self.write("own.toml", f'extends = "{ROOT}/pipelines/grpo.toml"\nplugins = ["fake.so"]\nmodels.actor.device = "fake:0"\n'
-                                      'nodes.generate.on = "fake:0"\n')
+        file = self.write("own.toml", f'extends = "{ROOT}/pipelines/grpo.toml"\nplugins = ["fake.so"]\n'
+                          'models.actor.device = "fake:0"\nnodes.generate.on = "fake:0"\n')
         result = run("validate", file)
         self.assertEqual(result.returncode, DONE, result.stderr)
         self.assertIn('"fake:0" is no device', result.stderr)
@@ -138,7 +141,8 @@ class FakeDevicePipelines(PipelineCase):
         path = ROOT / "pipelines/ppo.toml"
         for shard in ("none", "optimizer"):
             with self.subTest(shard=shard):
-                overrides = small(path) | {"cluster.slots": 4, "cluster.shard": shard, "models.actor.optimizer.clip_grad_norm": 0.1}
+                overrides = (small(path) |
+                             {"cluster.slots": 4, "cluster.shard": shard, "models.actor.optimizer.clip_grad_norm": 0.1})
                 there = self.rows(path, f"ranks-{shard}", "launch", "--ranks", "2", path, **overrides, **devices(path))
                 self.assert_planned_memory(f"ranks-{shard}")
                 self.assert_alike(there, self.rows(path, f"one-{shard}", **overrides))
@@ -150,12 +154,13 @@ class FakeDevicePipelines(PipelineCase):
         here = self.rows(path, "one", **overrides)
         for name, there in (("apart", devices(path)), ("together", dict.fromkeys(devices(path), "fake:0"))):
             with self.subTest(name):
-                shared = self.rows(path, name, "launch", "--ranks", "2", path, **overrides, **there, **{"cluster.sequence_parallel": 2})
+                shared = self.rows(path, name, "launch", "--ranks", "2", path, **overrides, **there,
+                                   **{"cluster.sequence_parallel": 2})
                 self.assert_planned_memory(name)
                 self.assert_alike(shared, here)
 
-    # Flash attention and products of narrow matrices: what training computes is near what was sampled, as on the CPU. Adapters are
-    # merged into narrow matrices at each publication.
+    # Flash attention and products of narrow matrices: what training computes is near what was sampled, as on the CPU. Adapters
+    # are merged into narrow matrices at each publication.
     def test_bfloat16_trains_what_it_sampled(self):
         adapters = ROOT / "tests/pipelines/ppo_adapters.toml"
         for path, models in ((ROOT / "pipelines/grpo.toml", ("actor", "reference")), (adapters, ("actor", "critic"))):
@@ -182,7 +187,8 @@ class FakeDevicePipelines(PipelineCase):
         self.assertEqual(result.returncode, DONE, result.stderr)
         parts = [json.loads(line) for line in (self.folder / "parts/metrics.jsonl").read_text().splitlines()]
         # The last iteration of a run measures, which the first part was at an end with.
-        training = [[{key: value for key, value in row.items() if not key.startswith("held_out/")} for row in rows] for rows in (parts, whole)]
+        training = [[{key: value for key, value in row.items() if not key.startswith("held_out/")} for row in rows]
+                    for rows in (parts, whole)]
         self.assert_alike(*training)
         states = [training_state((self.folder / name / "checkpoint").resolve(), "actor") for name in ("parts", "whole")]
         self.assertEqual(sorted(states[0]), sorted(states[1]))

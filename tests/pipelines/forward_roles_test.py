@@ -26,7 +26,8 @@ class ForwardRoles(RanksCase):
         return folder
 
     def test_with_and_without_a_role_that_samples(self):
-        cases = (("grpo.toml", {"training": 2, "sampling": 1}, {"schedule.policy_lag": 1, "models.reference.dtype": "bfloat16"}, 1),
+        lags = {"schedule.policy_lag": 1, "models.reference.dtype": "bfloat16"}
+        cases = (("grpo.toml", {"training": 2, "sampling": 1}, lags, 1),
                  ("ppo.toml", {"training": 1, "sampling": 1}, {}, 2),       # one rank asks two
                  ("online_dpo.toml", {"training": 2, "sampling": 0}, {}, 1),  # one role trains and samples
                  ("dpo.toml", {"training": 2, "sampling": 0}, {}, 1))       # and nothing is sampled
@@ -37,11 +38,13 @@ class ForwardRoles(RanksCase):
                 self.assert_equal_runs(apart, self.run_on(1, pipeline, **more))
 
     def test_beside_passes_that_ranks_share_and_weights_that_they_have_in_common(self):
-        for name, training, more in (("sequence", 2, {"cluster.sequence_parallel": 2}), ("parameters", 2, {"cluster.shard": "parameters"})):
+        for name, training, more in (("sequence", 2, {"cluster.sequence_parallel": 2}),
+                                     ("parameters", 2, {"cluster.shard": "parameters"})):
             with self.subTest(name):
                 more = more | {"pipeline.iterations": 2}
                 apart = self.launch(self.file_of("grpo.toml", name, training=training, sampling=1), **more)
-                without = self.launch(self.file_of("grpo.toml", name + "-without", forward={}, training=training, sampling=1), **more)
+                without = self.launch(self.file_of("grpo.toml", name + "-without", forward={}, training=training, sampling=1),
+                                      **more)
                 self.assert_equal_runs(apart, without)
 
     def test_two_roles_one_of_which_judges(self):

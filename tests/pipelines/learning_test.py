@@ -7,8 +7,8 @@ from pipeline_case import PipelineCase
 
 class Learning(PipelineCase):
     def assert_learns_to_add(self, pipeline, name, figure="reward/score_mean", **overrides):
-        """The share of right answers rises, also on sums that were never practised; the rows of metrics.jsonl. In fewer iterations than
-        the pipelines have: at their ends it is 0.97."""
+        """The share of right answers rises, also on sums that were never practised; the rows of metrics.jsonl. In fewer
+        iterations than the pipelines have: at their ends it is 0.97."""
         rows = self.metrics(pipeline, name, **{"pipeline.iterations": 60} | overrides)
         scores = [row[figure] for row in rows]
         first, last = sum(scores[:3]) / 3, sum(scores[-10:]) / 10
@@ -33,9 +33,10 @@ class Learning(PipelineCase):
         self.assertGreater(sum(row["filter/useful/groups_dropped"] for row in rows), 0)
 
     def test_gdpo_raises_the_score_that_is_not_met_yet(self):
-        rows = self.metrics("gdpo.toml", "gdpo", **{"pipeline.iterations": 20, "nodes.held_out": False, "nodes.held_out_answers": False,
-                                                    "nodes.held_out_score": False})
-        self.assertGreater(sum(row["reward/correct_mean"] for row in rows[-5:]) / 5, sum(row["reward/correct_mean"] for row in rows[:5]) / 5 + 0.05)
+        rows = self.metrics("gdpo.toml", "gdpo", **{"pipeline.iterations": 20, "nodes.held_out": False,
+                                                    "nodes.held_out_answers": False, "nodes.held_out_score": False})
+        self.assertGreater(sum(row["reward/correct_mean"] for row in rows[-5:]) / 5,
+                           sum(row["reward/correct_mean"] for row in rows[:5]) / 5 + 0.05)
         self.assertTrue(all(row["advantage/correct_abs_mean"] > row["advantage/length_score_abs_mean"] for row in rows))
 
     def test_gspo_learns_to_add_though_whole_samples_are_clipped(self):
@@ -51,14 +52,16 @@ class Learning(PipelineCase):
 
     def test_distillation_brings_the_policy_to_its_teacher(self):
         rows = self.assert_learns_to_add("distill.toml", "distill")
-        self.assertLess(sum(row["reference/teacher_kl_mean"] for row in rows[-5:]), sum(row["reference/teacher_kl_mean"] for row in rows[:5]) / 2)
+        self.assertLess(sum(row["reference/teacher_kl_mean"] for row in rows[-5:]),
+                        sum(row["reference/teacher_kl_mean"] for row in rows[:5]) / 2)
 
     def test_policy_objectives_without_a_pipeline_of_their_own_learn_too(self):
         for name in ("cispo", "sapo"):
             with self.subTest(name):
                 rows = self.metrics("grpo.toml", name, **{"pipeline.iterations": 40, "nodes.train.mini_batches": 2,
                                                           "nodes.train.objective": f'{{ type = "{name}" }}'})
-                self.assertGreater(sum(row["reward/score_mean"] for row in rows[-5:]) / 5, sum(row["reward/score_mean"] for row in rows[:5]) / 5 + 0.2)
+                self.assertGreater(sum(row["reward/score_mean"] for row in rows[-5:]) / 5,
+                                   sum(row["reward/score_mean"] for row in rows[:5]) / 5 + 0.2)
 
 
 if __name__ == "__main__":

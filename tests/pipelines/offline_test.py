@@ -18,7 +18,8 @@ class Offline(PipelineCase):
         self.assertNotIn("warning", valid.stdout + valid.stderr)  # a reward model is meant to be frozen
         before = self.metrics("evaluate_reward.toml", "before")[0]
         after = self.metrics("evaluate_reward.toml", "after", **{"models.reward.checkpoint": checkpoint})[0]
-        print(f"reward model: accuracy on held-out pairs {before['reward/reward_accuracy']:.3f} -> {after['reward/reward_accuracy']:.3f}")
+        print(f"reward model: accuracy on held-out pairs {before['reward/reward_accuracy']:.3f} -> "
+              f"{after['reward/reward_accuracy']:.3f}")
         self.assertAlmostEqual(before["reward/reward_accuracy"], 0.5)  # a value head of zeros
         self.assertGreater(after["reward/reward_accuracy"], 0.9)
         self.assertGreater(after["reward/reward_margin"], 1)
@@ -38,8 +39,8 @@ class Offline(PipelineCase):
         self.assertGreater(mean(rows[:3], "policy/loss"), 4)
         self.assertLess(mean(rows[-10:], "policy/loss"), 0.5)
         # Which of them are right depends on the last bits, so on the machine; by chance it would be one in a hundred.
-        answers = {n: run("model", "sample", self.folder / "chat/checkpoint/policy", "--chat", "--temperature", "0", "--prompt", f"after {n}?")
-                   for n in range(20, 60, 2)}
+        answers = {n: run("model", "sample", self.folder / "chat/checkpoint/policy", "--chat", "--temperature", "0", "--prompt",
+                          f"after {n}?") for n in range(20, 60, 2)}
         right = sum(done.stdout.strip() == str(n + 1) for n, done in answers.items())
         print(f"sft_chat: {right} of {len(answers)} answers right")
         self.assertGreaterEqual(right, 4, {n: done.stdout + done.stderr for n, done in answers.items()})
@@ -59,7 +60,8 @@ class Offline(PipelineCase):
         self.assertGreater(after, before + 0.2)
         self.assertAlmostEqual(rows[0]["policy/loss"], 0.5, places=6)  # the policy is its reference
         self.assertGreater(mean(rows[-10:], "preference/accuracy"), 0.8)
-        self.assertGreater(mean(rows[-10:], "preference/desirable_reward_mean"), mean(rows[-10:], "preference/undesirable_reward_mean") + 1)
+        self.assertGreater(mean(rows[-10:], "preference/desirable_reward_mean"),
+                           mean(rows[-10:], "preference/undesirable_reward_mean") + 1)
 
     def test_online_dpo_raises_the_score(self):
         rows = self.metrics("online_dpo.toml", "online")
@@ -84,7 +86,8 @@ class Offline(PipelineCase):
         self.assertGreater(len(best), 64)
         for row in best:
             self.assertEqual(eval(row["prompt"].rstrip("=")), int(row["completion"]))  # a sum
-        self.metrics("sft.toml", "of-best", **{"pipeline.iterations": 1, "nodes.examples.path": str(self.folder / "best/dataset.jsonl")})
+        self.metrics("sft.toml", "of-best",
+                     **{"pipeline.iterations": 1, "nodes.examples.path": str(self.folder / "best/dataset.jsonl")})
 
         self.metrics("best_of_n.toml", "pairs", **small, **{"nodes.best": False, "nodes.dataset.inputs": '["score"]',
                                                             "nodes.dataset.form": "pairs"})
@@ -101,15 +104,16 @@ class Offline(PipelineCase):
                     "nodes.teacher.max_tokens": max_tokens}
 
         small = {"pipeline.iterations": 2, "nodes.prompts.groups_per_iteration": 32}
-        rows = {name: self.metrics("distill.toml", name, **small, **more)
-                for name, more in (("alone", {}), ("alike", in_context("{question}", 14)), ("more", in_context("{label}+0={question}", 64)))}
-        told = [[{key: value for key, value in row.items() if not key.startswith(("time/", "memory/", "engine/"))} for row in rows[name]]
-                for name in ("alone", "alike", "more")]
+        rows = {name: self.metrics("distill.toml", name, **small, **more) for name, more in
+                (("alone", {}), ("alike", in_context("{question}", 14)), ("more", in_context("{label}+0={question}", 64)))}
+        told = [[{key: value for key, value in row.items() if not key.startswith(("time/", "memory/", "engine/"))}
+                 for row in rows[name]] for name in ("alone", "alike", "more")]
         self.assertEqual(told[0], told[1])
         self.assertNotEqual(told[0][0]["reference/teacher_kl_mean"], told[2][0]["reference/teacher_kl_mean"])
 
         def activations(max_tokens):
-            plan = run("plan", ROOT / "pipelines/distill.toml", "--format", "json", *sets(**in_context("{label}", max_tokens), **{"nodes.teacher.on": "cpu:2"}))
+            plan = run("plan", ROOT / "pipelines/distill.toml", "--format", "json",
+                       *sets(**in_context("{label}", max_tokens), **{"nodes.teacher.on": "cpu:2"}))
             self.assertEqual(plan.returncode, DONE, plan.stderr)
             return json.loads(plan.stdout)["predicted"]["activation_bytes"]
 
@@ -125,7 +129,8 @@ class Offline(PipelineCase):
 
     def floats_of(self, model):
         """{tensor: floats} of a model's folder."""
-        return {name: struct.unpack(f"<{len(content) // 4}f", content) for name, (_, _, content) in read_safetensors(model / "model.safetensors").items()}
+        return {name: struct.unpack(f"<{len(content) // 4}f", content)
+                for name, (_, _, content) in read_safetensors(model / "model.safetensors").items()}
 
     def assert_average(self, run_folder, iterations, decay, every):
         """What checkpoints have of the average is a loop over what they have of the actor."""
@@ -134,7 +139,8 @@ class Offline(PipelineCase):
             checkpoint = run_folder / "checkpoints" / str(iteration)
             if iteration % every == 0:
                 actor = self.floats_of(checkpoint / "actor")
-                expected = {name: [decay * a + (1 - decay) * b for a, b in zip(values, actor[name])] for name, values in expected.items()}
+                expected = {name: [decay * a + (1 - decay) * b for a, b in zip(values, actor[name])]
+                            for name, values in expected.items()}
             average = self.floats_of(checkpoint / "average")
             self.assertEqual(sorted(average), sorted(expected))
             for name, values in expected.items():
@@ -155,12 +161,14 @@ class Offline(PipelineCase):
         self.metrics("evaluate.toml", "of-average", **{"models.policy.checkpoint": str(self.folder / "whole/checkpoint/average")})
 
         for changed in ({"models.average.ema.decay": 0.6}, {"models.average.ema.every_steps": 3}):
-            self.assertNotEqual(run("resume", self.folder / "parts", *sets(**{"pipeline.iterations": 6}, **changed)).returncode, DONE)
+            self.assertNotEqual(run("resume", self.folder / "parts", *sets(**{"pipeline.iterations": 6}, **changed)).returncode,
+                                DONE)
 
-    # Without decay the reference is the policy as it is: the first samples of each iteration have no divergence from it. As a teacher
-    # of self-distillation a policy that is its own average teaches nothing.
+    # Without decay the reference is the policy as it is: the first samples of each iteration have no divergence from it. As a
+    # teacher of self-distillation a policy that is its own average teaches nothing.
     def test_an_average_without_decay_is_the_policy(self):
-        rows = self.metrics("tr_dpo.toml", "hard", **{"pipeline.iterations": 3, "models.average.ema.decay": 0, "models.average.ema.every_steps": 1})
+        rows = self.metrics("tr_dpo.toml", "hard",
+                            **{"pipeline.iterations": 3, "models.average.ema.decay": 0, "models.average.ema.every_steps": 1})
         for row in rows:
             self.assertAlmostEqual(row["preference/reward_margin"], 0, places=4)
 
@@ -173,7 +181,8 @@ class Offline(PipelineCase):
             plans[name] = json.loads(done.stdout)
         weights = [plan["predicted"]["weights_bytes"] for plan in plans.values()]
         self.assertAlmostEqual(weights[1], weights[0], delta=0.01 * weights[0])  # as much as a frozen reference in float32
-        self.assertGreater(plans["tr_dpo"]["predicted"]["checkpoint_copy_bytes"], plans["dpo"]["predicted"]["checkpoint_copy_bytes"])
+        self.assertGreater(plans["tr_dpo"]["predicted"]["checkpoint_copy_bytes"],
+                           plans["dpo"]["predicted"]["checkpoint_copy_bytes"])
         self.metrics("tr_dpo.toml", "measured", **{"pipeline.iterations": 2})
         for found in json.loads((self.folder / "measured/memory.json").read_text())["classes"]:
             if found["name"] in ("weights", "checkpoint copy"):
@@ -227,7 +236,8 @@ class Offline(PipelineCase):
         samples = self.rows_of("chosen/samples.jsonl")
         self.assertEqual(len(samples), 128)
         for sample in samples:
-            self.assertEqual(sample["teacher_logprobs"], sample["clerk_logprobs" if sample["domain"] == "easy" else "expert_logprobs"])
+            self.assertEqual(sample["teacher_logprobs"],
+                             sample["clerk_logprobs" if sample["domain"] == "easy" else "expert_logprobs"])
             self.assertNotEqual(sample["clerk_logprobs"], sample["expert_logprobs"])
 
         refused = run("run", pipeline, "--run-dir", self.folder / "refused", *sets(**{"nodes.chosen.otherwise": ""}))

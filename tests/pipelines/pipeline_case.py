@@ -78,7 +78,8 @@ class PipelineCase(Case):
             shutil.copytree(ROOT / "pipelines/models/tiny-arithmetic", folder, ignore=shutil.ignore_patterns("*.safetensors"))
             config = json.loads((folder / "config.json").read_text()) | changed
             (folder / "config.json").write_text(json.dumps(config))
-        return {f"models.{model}.{key}": value for model in models for key, value in (("checkpoint", str(folder)), ("init", "random"))}
+        return {f"models.{model}.{key}": value for model in models
+                for key, value in (("checkpoint", str(folder)), ("init", "random"))}
 
     def accuracy(self, checkpoint, name):
         """Share of the held-out sums that the likeliest answer gets right."""

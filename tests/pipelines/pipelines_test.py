@@ -50,7 +50,8 @@ class Pipelines(PipelineCase):
             "nodes.useful.most_draws": 2})
         self.assertEqual(len(rows), 2)
         for row in rows:
-            self.assertEqual((row["filter/useful/groups_kept"], row["filter/useful/groups_dropped"], row["filter/useful/groups_missing"]), (0, 8, 4))
+            self.assertEqual((row["filter/useful/groups_kept"], row["filter/useful/groups_dropped"],
+                              row["filter/useful/groups_missing"]), (0, 8, 4))
             self.assertEqual(row["policy/optimizer_steps"], 0)
 
     def test_the_shipped_model_is_good_but_clearly_imperfect(self):
@@ -106,8 +107,8 @@ class Pipelines(PipelineCase):
                             "pipeline.iterations": 3, "models.actor.dtype": dtype, "nodes.train.on_policy": "exact"})
                         self.assertEqual([row["policy/logprob_difference_max"] for row in rows], [0.0] * 3)
 
-    # Of random weights, which have no right answers: it learns to answer with a digit. Routes of the weights that train change nothing. The
-    # second one has a layer with an MLP.
+    # Of random weights, which have no right answers: it learns to answer with a digit. Routes of the weights that train change
+    # nothing. The second one has a layer with an MLP.
     def test_a_mixture_of_experts_learns_the_bits_that_it_sampled_and_goes_on(self):
         for dtype, model in (("float32", self.mixture()), ("bfloat16", self.mixture(decoder_sparse_step=2))):
             with self.subTest(dtype=dtype):
@@ -116,7 +117,8 @@ class Pipelines(PipelineCase):
                 self.assert_improves(rows, 0.2)
                 self.assertEqual([row["policy/logprob_difference_max"] for row in rows], [0.0] * 12)
                 self.assertEqual([row["router/rerouted"] for row in rows], [0.0] * 12)
-                self.metrics("../tests/pipelines/grpo_experts.toml", f"parts-{dtype}", **of, **ROUTES, **{"pipeline.iterations": 4})
+                self.metrics("../tests/pipelines/grpo_experts.toml", f"parts-{dtype}", **of, **ROUTES,
+                             **{"pipeline.iterations": 4})
                 done = run("resume", self.folder / f"parts-{dtype}", *sets(**{"pipeline.iterations": 12}), timeout=600)
                 self.assertEqual(done.returncode, DONE, done.stderr)
                 lines = (self.folder / f"parts-{dtype}/metrics.jsonl").read_text().splitlines()
@@ -126,7 +128,8 @@ class Pipelines(PipelineCase):
         of = {"models.actor.checkpoint": str(self.mixture()), "nodes.train.on_policy": "measured"}
         last = {}
         for weight in (0.0, 0.05):
-            rows = self.metrics("../tests/pipelines/grpo_experts.toml", f"balance-{weight}", **of, **{"models.actor.router_aux_loss": weight})
+            rows = self.metrics("../tests/pipelines/grpo_experts.toml", f"balance-{weight}", **of,
+                                **{"models.actor.router_aux_loss": weight})
             last[weight] = rows[-1]
             print({name: [round(row[name], 3) for row in (rows[0], rows[-1])] for name in rows[0] if name.startswith("router/")})
         for name in ("router/load_max", "router/load_max_worst_layer", "router/aux_loss"):
@@ -136,7 +139,8 @@ class Pipelines(PipelineCase):
     def test_an_environment_in_another_process_gives_the_same_run(self):
         own = self.metrics("calculator.toml", "calculator_own", **{"pipeline.iterations": 2})
         process = self.metrics("../examples/07_calculator/calculator_process.toml", "calculator_process")
-        for key in ("reward/score_mean", "rollout/turns_mean", "rollout/response_length_mean", "rollout/sampled_tokens", "policy/loss", "policy/grad_norm"):
+        for key in ("reward/score_mean", "rollout/turns_mean", "rollout/response_length_mean", "rollout/sampled_tokens",
+                    "policy/loss", "policy/grad_norm"):
             self.assertEqual([row[key] for row in process], [row[key] for row in own], key)
 
     def test_gsm8k_runs_on_its_own_problems(self):
@@ -146,7 +150,8 @@ class Pipelines(PipelineCase):
     def test_gsm8k_sends_the_question_as_the_users_turn(self):
         self.metrics("ppo_gsm8k.toml", "turn", **{"pipeline.iterations": 1})
         sample = json.loads((self.folder / "turn/samples.jsonl").read_text().splitlines()[0])
-        self.assertRegex(sample["prompt"], r"(?s)^user: A .*\?\nThink step by step\. .*<eos>\nassistant: $")  # as the model's template has it
+        # as the model's template has it
+        self.assertRegex(sample["prompt"], r"(?s)^user: A .*\?\nThink step by step\. .*<eos>\nassistant: $")
 
     def test_gsm8k_runs_on_the_real_data(self):
         path = DATA / "gsm8k/train.jsonl"

@@ -1,4 +1,5 @@
-"""A run on two ranks gives what a run on one does, byte for byte: the lines of metrics.jsonl without what depends on timing, and the models."""
+"""A run on two ranks gives what a run on one does, byte for byte: the lines of metrics.jsonl without what depends on timing, and
+the models."""
 
 import json
 import unittest
@@ -13,7 +14,8 @@ class Ranks(RanksCase):
         return shared
 
     def test_the_cores_of_a_rank_change_nothing(self):
-        few, many = (self.run_on(1, "grpo.toml", name, **{"pipeline.iterations": 3, "runtime.cores": cores}) for name, cores in (("few", 2), ("many", 5)))
+        few, many = (self.run_on(1, "grpo.toml", name, **{"pipeline.iterations": 3, "runtime.cores": cores})
+                     for name, cores in (("few", 2), ("many", 5)))
         self.assertEqual(self.lines_of(few), self.lines_of(many))
         self.assertEqual(self.models_of(few), self.models_of(many))
 
@@ -34,10 +36,12 @@ class Ranks(RanksCase):
 
     def test_objectives_that_look_at_the_whole_step(self):
         """What is found in a step, and drawn in it, is the same whoever has its samples."""
-        for objective, chosen in (('{type="m2po", m2_threshold=1e-4}', "policy/m2_masked"), ('{type="kl_cov", cov_share=0.01}', "policy/cov_chosen"),
+        for objective, chosen in (('{type="m2po", m2_threshold=1e-4}', "policy/m2_masked"),
+                                  ('{type="kl_cov", cov_share=0.01}', "policy/cov_chosen"),
                                   ('{type="clip_cov", cov_share=0.01, cov_low=0.01}', "policy/cov_chosen")):
             with self.subTest(objective):
-                steps = {"pipeline.iterations": 2, "nodes.train.mini_batches": 2, "nodes.train.epochs": 2, "nodes.train.objective": objective}
+                steps = {"pipeline.iterations": 2, "nodes.train.mini_batches": 2, "nodes.train.epochs": 2,
+                         "nodes.train.objective": objective}
                 alone, shared = (self.run_on(ranks, "grpo.toml", objective[7:11], **steps) for ranks in (1, 2))
                 self.assert_equal_runs(shared, alone)
                 self.assertTrue(any(row[chosen] > 0 for row in self.lines_of(shared)))
@@ -58,7 +62,8 @@ class Ranks(RanksCase):
     def test_gradients_of_several_buckets(self):
         """50 MB of them: ranks add some up while the backward still computes others."""
         large = self.random("policy", hidden_size=512, head_dim=128, intermediate_size=1536, num_hidden_layers=4)
-        self.assert_equal_on_ranks("sft.toml", **large, **{"pipeline.iterations": 2, "checkpoint.copy": "none", "nodes.examples.groups_per_iteration": 16})
+        self.assert_equal_on_ranks("sft.toml", **large, **{"pipeline.iterations": 2, "checkpoint.copy": "none",
+                                                           "nodes.examples.groups_per_iteration": 16})
 
     def test_the_lines_of_all_ranks_are_in_one_file(self):
         alone, shared = (self.run_on(ranks, "evaluate.toml", **{"nodes.prompts.groups_per_iteration": 40}) for ranks in (1, 2))

@@ -36,13 +36,15 @@ class Roles(RanksCase):
                     if line["policy_version"] == 0:
                         self.assertEqual(told, set())
                         continue
-                    of_run = {"time/weights_seconds", "time/weights_gigabytes_per_second", "time/weights_slowest_receiver_seconds",
-                              "engine/weights_bytes", "engine/weights_slowest_receiver"}
-                    of_ranks = {f"time/weights_{what}{of}" for what in ("stall_seconds", "link_share") for of in ("", "/min", "/max")}
+                    of_run = {"time/weights_seconds", "time/weights_gigabytes_per_second",
+                              "time/weights_slowest_receiver_seconds", "engine/weights_bytes", "engine/weights_slowest_receiver"}
+                    of_ranks = {f"time/weights_{what}{of}" for what in ("stall_seconds", "link_share")
+                                for of in ("", "/min", "/max")}
                     self.assertEqual(told, of_run | of_ranks)
                     seconds = line["time/weights_seconds"]
                     self.assertGreater(seconds, 0)
-                    self.assertAlmostEqual(line["time/weights_gigabytes_per_second"] * seconds * 1e9, line["engine/weights_bytes"], delta=1)
+                    self.assertAlmostEqual(line["time/weights_gigabytes_per_second"] * seconds * 1e9,
+                                           line["engine/weights_bytes"], delta=1)
                     self.assertGreater(line["engine/weights_bytes"], 1e6)
                     self.assertIn(line["engine/weights_slowest_receiver"], (2, 3))
                     self.assertLessEqual(line["time/weights_slowest_receiver_seconds"], seconds)
@@ -59,7 +61,8 @@ class Roles(RanksCase):
                 self.assert_equal_apart("ppo.toml", training=training, sampling=sampling, **{"pipeline.iterations": 2})
 
     def test_ranks_that_sample_do_so_together(self):
-        """Groups of two with some heads each, of one rank or two that lead: with one and several versions, and passes that are shared too."""
+        """Groups of two with some heads each, of one rank or two that lead: with one and several versions, and passes that are
+        shared too."""
         cases = (("ppo.toml", 1, 2, {}), ("grpo.toml", 2, 4, {"schedule.policy_lag": 1, "models.actor.dtype": "bfloat16"}),
                  ("calculator.toml", 1, 2, {"models.actor.lora.rank": 4}), ("ppo.toml", 2, 4, {"cluster.sequence_parallel": 2}))
         for pipeline, training, sampling, more in cases:
@@ -68,8 +71,8 @@ class Roles(RanksCase):
                 self.folder.mkdir()
                 more = more | {"pipeline.iterations": 3}
                 shares_passes = "cluster.sequence_parallel" in more  # which round otherwise than those of one rank
-                apart = [self.run_apart(pipeline, f"apart-{ranks}", training, sampling, **more, **{"cluster.tensor_parallel": ranks})
-                         for ranks in ((1, 2) if shares_passes else (2,))]
+                apart = [self.run_apart(pipeline, f"apart-{ranks}", training, sampling, **more,
+                                        **{"cluster.tensor_parallel": ranks}) for ranks in ((1, 2) if shares_passes else (2,))]
                 self.assert_equal_runs(apart[-1], apart[0] if shares_passes else self.run_on(1, pipeline, **more))
 
     def test_replaced_groups_environments_and_baselines(self):
@@ -78,7 +81,8 @@ class Roles(RanksCase):
                 self.assert_equal_apart(pipeline, **{"pipeline.iterations": 2})
 
     def test_precisions_and_adapters(self):
-        for number, extra in enumerate(({"models.actor.dtype": "bfloat16"}, {"models.actor.freeze": ["model.embed_tokens.*"]}, {"models.actor.lora.rank": 4})):
+        for number, extra in enumerate(({"models.actor.dtype": "bfloat16"}, {"models.actor.freeze": ["model.embed_tokens.*"]},
+                                        {"models.actor.lora.rank": 4})):
             with self.subTest(**extra):
                 shutil.rmtree(self.folder, ignore_errors=True)
                 self.folder.mkdir()
@@ -89,13 +93,15 @@ class Roles(RanksCase):
                 "nodes.generate.ignore_end_of_sequence": True}  # so that credit on demand is taken away again
         plan = json.loads(run("plan", ROOT / "pipelines" / "grpo.toml", "--format", "json", *sets(**SLOTS, **long)).stdout)
         path = plan["paths"][0]
-        least = {"cluster.roles.train.tokens_in_flight": path["tokens_needed"] + 256, "cluster.roles.rollout.tokens_in_flight": path["group_tokens"] + 256}
+        least = {"cluster.roles.train.tokens_in_flight": path["tokens_needed"] + 256,
+                 "cluster.roles.rollout.tokens_in_flight": path["group_tokens"] + 256}
         alone = self.run_on(1, "grpo.toml", **long)
         for admission in ("worst_case", "on_demand"):
             with self.subTest(admission):
                 apart = self.run_apart("grpo.toml", admission, **long | least | {"budget.admission": admission})
                 self.assert_equal_runs(apart, alone)
-                preempted = sum(json.loads(line).get("engine/preempted_samples", 0) for line in (apart / "metrics.jsonl").read_text().splitlines())
+                preempted = sum(json.loads(line).get("engine/preempted_samples", 0)
+                                for line in (apart / "metrics.jsonl").read_text().splitlines())
                 self.assertEqual(preempted > 0, admission == "on_demand")
 
     def go_on_from(self, folder, iterations, *command):

@@ -1,4 +1,5 @@
-"""[cluster] sequence_parallel: several ranks compute each pass together; one of them has the micro-batches, and the others assist."""
+"""[cluster] sequence_parallel: several ranks compute each pass together; one of them has the micro-batches, and the others
+assist."""
 
 import json
 import os
@@ -43,7 +44,8 @@ class Learning(SequenceCase):
                         self.assertAlmostEqual(ours[name], theirs[name], delta=5e-3 * max(1, abs(theirs[name])), msg=name)
 
     def test_all_that_is_computed_in_passes_is_shared(self):
-        """Values, pairs of answers, labelled text, scores of a reward model, adapters and their base, a mixture whose routers have a loss."""
+        """Values, pairs of answers, labelled text, scores of a reward model, adapters and their base, a mixture whose routers
+        have a loss."""
         mixture = {"models.actor.checkpoint": str(self.mixture()), "models.actor.router_aux_loss": 0.01, **ROUTES}
         cases = {"ppo.toml": {}, "dpo.toml": {}, "sft.toml": {}, "reward_model.toml": {}, "distill.toml": {},
                  ROOT / "tests/pipelines/grpo_experts.toml": mixture,
@@ -60,14 +62,15 @@ class Learning(SequenceCase):
         runs = [self.run_on(4, "ppo.toml", f"-{shard}", **pairs(2), **{"cluster.shard": shard, "pipeline.iterations": 2})
                 for shard in ("none", "optimizer")]
         self.assert_equal_runs(*runs)
-        common = [self.run_on(ranks, "ppo.toml", "-common", **pairs(2), **{"cluster.shard": "parameters", "pipeline.iterations": 2})
-                  for ranks in (2, 4)]
+        common = [self.run_on(ranks, "ppo.toml", "-common", **pairs(2),
+                              **{"cluster.shard": "parameters", "pipeline.iterations": 2}) for ranks in (2, 4)]
         self.assert_equal_runs(*common)
 
     def test_beside_ranks_that_sample(self):
         pipeline = self.folder / "apart.toml"
         pipeline.write_text(with_roles("grpo.toml", training=4, sampling=2))
-        done = run("launch", pipeline, "--run-dir", self.folder / "apart", *sets(**SLOTS, **pairs(2), **{"pipeline.iterations": 3}), timeout=300)
+        done = run("launch", pipeline, "--run-dir", self.folder / "apart",
+                   *sets(**SLOTS, **pairs(2), **{"pipeline.iterations": 3}), timeout=300)
         self.assertEqual(done.returncode, DONE, done.stderr)
         together = self.run_on(4, "grpo.toml", "-together", **pairs(2), **{"pipeline.iterations": 3})
         self.assert_equal_runs(self.folder / "apart", together)
@@ -94,13 +97,15 @@ class Ring(SequenceCase):
 
     def test_values_are_learnt_in_a_ring(self):
         more = {"pipeline.iterations": 1}
-        alone, shared = self.run_on(1, "ppo.toml", "alone", **more), self.run_on(2, "ppo.toml", **more, **pairs(2), **{"cluster.ring": 2})
+        alone, shared = (self.run_on(1, "ppo.toml", "alone", **more),
+                         self.run_on(2, "ppo.toml", **more, **pairs(2), **{"cluster.ring": 2}))
         self.assert_near(self.lines_of(shared)[0], self.lines_of(alone)[0], 1e-5)
 
     def test_plan_says_what_is_a_ring_and_refuses_what_is_none(self):
         plan = ("plan", "--ranks", 4, ROOT / "pipelines/grpo.toml")
         shown = run(*plan, *sets(**SLOTS, **pairs(4), **{"cluster.ring": 2}))
-        self.assertIn("ranks 1-3 assist rank 0: 4 of them compute each pass together, in a ring of 2\n", shown.stdout, shown.stderr)
+        self.assertIn("ranks 1-3 assist rank 0: 4 of them compute each pass together, in a ring of 2\n", shown.stdout,
+                      shown.stderr)
         for ring, says in ((3, "a ring of 3 cannot be made of 4 ranks"), (1, "sequence_parallel = 2, or ring = 2")):
             refused = run(*plan, *sets(**SLOTS, **pairs(4), **{"cluster.ring": ring}))
             self.assertEqual(refused.returncode, REFUSED)
@@ -113,7 +118,8 @@ class SampledTogether(SequenceCase):
     def test_numbers_of_ranks_sample_the_same_tokens(self):
         """With the bits of a rank that samples alone, and so all that is learnt: several versions, weights in common, replies."""
         four = self.four_heads("actor", "reference")
-        cases = (("grpo.toml", 4, four), ("remax.toml", 2, four | {"schedule.policy_lag": 1}), ("calculator.toml", 2, {"cluster.shard": "parameters"}))
+        cases = (("grpo.toml", 4, four), ("remax.toml", 2, four | {"schedule.policy_lag": 1}),
+                 ("calculator.toml", 2, {"cluster.shard": "parameters"}))
         for pipeline, most, more in cases:
             with self.subTest(str(pipeline)):
                 numbers = [ranks for ranks in (1, 2, 4) if ranks <= most]
@@ -129,21 +135,25 @@ class SampledTogether(SequenceCase):
                     self.assertLessEqual(peak, self.held(runs[0], "weights")[1])
 
     def test_experts_of_a_mixture_are_shared_out(self):
-        """In columns, which is to be seen nowhere; or whole ones, whose gradients alone round otherwise: wherever they are sampled from. The first
-        layer has an MLP."""
-        more = {"models.actor.checkpoint": str(self.mixture(decoder_sparse_step=2)), "models.actor.router_aux_loss": 0.01, "pipeline.iterations": 2} | pairs(2)
+        """In columns, which is to be seen nowhere; or whole ones, whose gradients alone round otherwise: wherever they are
+        sampled from. The first layer has an MLP."""
+        more = ({"models.actor.checkpoint": str(self.mixture(decoder_sparse_step=2)), "models.actor.router_aux_loss": 0.01,
+                 "pipeline.iterations": 2} | pairs(2))
         ways = {"alone": {}, "columns": {"cluster.tensor_parallel": 2}, "experts": {"cluster.expert_parallel": 2},
                 "both": {"cluster.expert_parallel": 2, "cluster.tensor_parallel": 2},
                 "common": {"cluster.expert_parallel": 2, "cluster.shard": "parameters"}}
         pipeline, half = ROOT / "tests/pipelines/grpo_experts.toml", {"pipeline.iterations": 1}
-        runs = {way: self.run_on(4, pipeline, f"-{way}", **more | (half if way == "both" else {}), **keys) for way, keys in ways.items()}
-        done = run("launch", "--ranks", 4, pipeline, "--run-dir", runs["both"], "--resume", "auto", *sets(**SLOTS, **more, **ways["both"]), timeout=300)
+        runs = {way: self.run_on(4, pipeline, f"-{way}", **more | (half if way == "both" else {}), **keys)
+                for way, keys in ways.items()}
+        done = run("launch", "--ranks", 4, pipeline, "--run-dir", runs["both"], "--resume", "auto",
+                   *sets(**SLOTS, **more, **ways["both"]), timeout=300)
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assert_equal_runs(runs["columns"], runs["alone"])
         self.assert_equal_runs(runs["both"], runs["experts"])
         for way in ("experts", "common"):
             self.assert_first_iteration_equal(runs[way], runs["alone"])
-            self.assertAlmostEqual(self.lines_of(runs[way])[-1]["reward/score_mean"], self.lines_of(runs["alone"])[-1]["reward/score_mean"], delta=0.02)
+            self.assertAlmostEqual(self.lines_of(runs[way])[-1]["reward/score_mean"],
+                                   self.lines_of(runs["alone"])[-1]["reward/score_mean"], delta=0.02)
         for way, folder in runs.items():
             heads = ways[way].get("cluster.tensor_parallel", 1)
             self.assertEqual(heads * self.held(folder, "KV cache")[0], self.held(runs["alone"], "KV cache")[0])
@@ -165,7 +175,8 @@ class SampledTogether(SequenceCase):
         self.assertTrue((folder / "checkpoint" / "actor" / "config.json").exists())
 
     def test_goes_on_with_another_number_of_ranks_that_sample(self):
-        more = {"checkpoint.every_iterations": 1, "nodes.held_out": "false", "nodes.held_out_answers": "false", "nodes.held_out_score": "false"} | pairs(2)
+        more = ({"checkpoint.every_iterations": 1, "nodes.held_out": "false", "nodes.held_out_answers": "false",
+                 "nodes.held_out_score": "false"} | pairs(2))
         whole = self.run_on(4, "grpo.toml", "-whole", **more, **{"pipeline.iterations": 4})
         folder = self.run_on(4, "grpo.toml", **more, **{"pipeline.iterations": 2, "cluster.tensor_parallel": 2})
         done = run("launch", "--ranks", 4, ROOT / "pipelines/grpo.toml", "--run-dir", folder, "--resume", "auto",
@@ -177,14 +188,18 @@ class SampledTogether(SequenceCase):
         def plan(**more):
             return run("plan", "--format", "json", "--ranks", 4, ROOT / "pipelines/grpo.toml", *sets(**SLOTS, **more))
 
-        alone, together = (json.loads(plan(**pairs(2), **{"cluster.tensor_parallel": ranks}).stdout)["predicted"] for ranks in (1, 2))
+        alone, together = (json.loads(plan(**pairs(2), **{"cluster.tensor_parallel": ranks}).stdout)["predicted"]
+                           for ranks in (1, 2))
         self.assertEqual(2 * together["kv_bytes"], alone["kv_bytes"])
         self.assertLess(together["weights_bytes"], alone["weights_bytes"])
         cases = (({"cluster.tensor_parallel": 2}, "2 ranks cannot sample together where 1 computes each pass"),
-                 (pairs(4) | {"cluster.tensor_parallel": 3, "cluster.ring": 2}, "3 ranks cannot sample together where 4 compute each pass"),
+                 (pairs(4) | {"cluster.tensor_parallel": 3, "cluster.ring": 2},
+                  "3 ranks cannot sample together where 4 compute each pass"),
                  (pairs(4) | {"cluster.tensor_parallel": 4, "cluster.ring": 2}, "'actor' has 2"),
-                 (pairs(4) | {"cluster.expert_parallel": 3, "cluster.ring": 2}, "3 ranks cannot share out experts where 4 compute each pass"),
-                 (pairs(4) | {"cluster.expert_parallel": 2, "cluster.tensor_parallel": 4, "cluster.ring": 4}, "is no multiple of tensor_parallel, which is 4"),
+                 (pairs(4) | {"cluster.expert_parallel": 3, "cluster.ring": 2},
+                  "3 ranks cannot share out experts where 4 compute each pass"),
+                 (pairs(4) | {"cluster.expert_parallel": 2, "cluster.tensor_parallel": 4, "cluster.ring": 4},
+                  "is no multiple of tensor_parallel, which is 4"),
                  (pairs(2) | {"cluster.expert_parallel": 2}, "no model is a mixture"))
         for more, says in cases:
             refused = plan(**more)
@@ -193,11 +208,14 @@ class SampledTogether(SequenceCase):
 
     def test_plan_counts_the_experts_of_a_rank(self):
         def plan(**more):
-            mixture = {"models.actor.checkpoint": str(self.mixture()), "nodes.train.on_policy": "measured"} | pairs(4) | {"cluster.ring": 2}
-            return run("plan", "--format", "json", "--ranks", 4, ROOT / "tests/pipelines/grpo_experts.toml", *sets(**(SLOTS | mixture | more)))
+            mixture = ({"models.actor.checkpoint": str(self.mixture()), "nodes.train.on_policy": "measured"} | pairs(4) |
+                       {"cluster.ring": 2})
+            return run("plan", "--format", "json", "--ranks", 4, ROOT / "tests/pipelines/grpo_experts.toml",
+                       *sets(**(SLOTS | mixture | more)))
 
         def predicted(name, **more):
-            return [json.loads(plan(**{"cluster.expert_parallel": ranks}, **more).stdout)["predicted"][name] for ranks in (1, 2, 4)]
+            return [json.loads(plan(**{"cluster.expert_parallel": ranks}, **more).stdout)["predicted"][name]
+                    for ranks in (1, 2, 4)]
 
         of_layer = 8 * 3 * 64 * self.hidden() * 4  # experts, matrices
         alone, two, four = predicted("weights_bytes")
@@ -214,7 +232,8 @@ class SampledTogether(SequenceCase):
 
 class Going(SequenceCase):
     def test_goes_on_from_a_checkpoint(self):
-        more = {"checkpoint.every_iterations": 1, "nodes.held_out": "false", "nodes.held_out_answers": "false", "nodes.held_out_score": "false"}
+        more = {"checkpoint.every_iterations": 1, "nodes.held_out": "false", "nodes.held_out_answers": "false",
+                "nodes.held_out_score": "false"}
         whole = self.run_on(4, "ppo.toml", "-whole", **pairs(2), **{"pipeline.iterations": 4}, **more)
         folder = self.run_on(4, "ppo.toml", **pairs(2), **{"pipeline.iterations": 2}, **more)
         again = ("launch", "--ranks", 4, ROOT / "pipelines/ppo.toml", "--run-dir", folder, "--resume", "auto")
@@ -268,7 +287,8 @@ class Planning(SequenceCase):
             self.assertEqual(done.returncode, DONE, done.stderr)
             predicted[ranks] = json.loads(done.stdout)["predicted"]
         self.assertLess(predicted[4]["activation_bytes"], (1 / 4 + 0.05) * predicted[1]["activation_bytes"])
-        limit = {"runtime.memory_gib": 1.05 * predicted[4]["total_bytes"] / 2**30, "models.policy.activation_checkpointing": "none"}
+        limit = {"runtime.memory_gib": 1.05 * predicted[4]["total_bytes"] / 2**30,
+                 "models.policy.activation_checkpointing": "none"}
         refused = run("plan", ROOT / "pipelines/sft.toml", *sets(**long, **limit))
         self.assertEqual(refused.returncode, REFUSED)
         folder = self.run_on(4, "sft.toml", **(long | limit | pairs(4)))

@@ -1,4 +1,5 @@
-"""[cluster] shard = "parameters": the ranks of a host have the weights of all models in common, and each what it owns of the rest."""
+"""[cluster] shard = "parameters": the ranks of a host have the weights of all models in common, and each what it owns of the
+rest."""
 
 import json
 import shutil
@@ -7,9 +8,10 @@ import unittest
 from pipeline_case import DONE, ROOT, SLOTS, RanksCase, run, sets
 
 SHARDED = {"cluster.shard": "parameters"}
-WIDE = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 6,
-        "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 32, "vocab_size": 97, "max_position_embeddings": 256,
-        "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": False}
+WIDE = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256, "intermediate_size": 1024,
+        "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 32, "vocab_size": 97,
+        "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
+        "tie_word_embeddings": False}
 PPO_MODELS = ("actor", "reference", "critic")
 
 
@@ -20,7 +22,8 @@ def classes_of(plan):
 class Sharded(RanksCase):
     def test_all_numbers_of_ranks_have_one_result(self):
         """Four models of a PPO, pairs of answers, lag with its older versions, and adapters of a mixture of experts."""
-        cases = {"ppo.toml": {}, "tr_dpo.toml": {"models.average.ema.every_steps": 1}, "grpo.toml": {"schedule.policy_lag": 1}, ROOT / "tests/pipelines/grpo_experts.toml": {}}
+        cases = {"ppo.toml": {}, "tr_dpo.toml": {"models.average.ema.every_steps": 1}, "grpo.toml": {"schedule.policy_lag": 1},
+                 ROOT / "tests/pipelines/grpo_experts.toml": {}}
         for pipeline, more in cases.items():
             with self.subTest(str(pipeline)):
                 runs = [self.run_on(ranks, pipeline, **SHARDED, **{"pipeline.iterations": 3}, **more) for ranks in (1, 2)]
@@ -69,19 +72,22 @@ class Memory(RanksCase):
         return folder
 
     def wide(self):
-        models = {f"models.{name}.{key}": value for name in PPO_MODELS for key, value in (("checkpoint", str(self.model())), ("init", "random"))}
-        return {**models, "checkpoint.copy": "none", "nodes.prompts.groups_per_iteration": 8, "pipeline.iterations": 2, "nodes.held_out": "false",
-                "nodes.held_out_answers": "false", "nodes.held_out_score": "false"}
+        models = {f"models.{name}.{key}": value for name in PPO_MODELS
+                  for key, value in (("checkpoint", str(self.model())), ("init", "random"))}
+        return {**models, "checkpoint.copy": "none", "nodes.prompts.groups_per_iteration": 8, "pipeline.iterations": 2,
+                "nodes.held_out": "false", "nodes.held_out_answers": "false", "nodes.held_out_score": "false"}
 
     def plan(self, ranks, **more):
-        done = run("plan", "--ranks", ranks, "--format", "json", ROOT / "pipelines/ppo.toml", *sets(**SLOTS, **self.wide(), **more))
+        done = run("plan", "--ranks", ranks, "--format", "json", ROOT / "pipelines/ppo.toml",
+                   *sets(**SLOTS, **self.wide(), **more))
         return done, json.loads(done.stdout) if done.returncode == DONE else None
 
     def test_is_what_was_planned(self):
         for sharing in (4, 2):
             with self.subTest(sharing=sharing):
                 more = {} if sharing == 4 else {"cluster.shard_ranks": sharing}
-                self.assert_as_planned(self.run_on(4, "ppo.toml", f"-{sharing}", **SHARDED, **more, **self.wide()), self.plan(4, **SHARDED, **more)[1])
+                self.assert_as_planned(self.run_on(4, "ppo.toml", f"-{sharing}", **SHARDED, **more, **self.wide()),
+                                       self.plan(4, **SHARDED, **more)[1])
 
     def assert_as_planned(self, folder, plan):
         planned = classes_of(plan)
@@ -95,9 +101,10 @@ class Memory(RanksCase):
         shown = run("plan", "--ranks", 4, ROOT / "pipelines/ppo.toml", *sets(**SLOTS, **SHARDED)).stdout
         self.assertIn("those that train have weights, gradients and optimizers once, on one host, a part each\n", shown)
         self.assertNotIn("of gradients an iteration", shown)
-        shown = run("plan", "--ranks", 4, ROOT / "pipelines/ppo.toml", *sets(**SLOTS, **SHARDED, **{"cluster.shard_ranks": 2})).stdout
-        self.assertIn("each 2 ranks that train have weights and gradients once, on one host: 2 groups; the optimizers are once in all, "
-                      "a part each\n", shown)
+        shown = run("plan", "--ranks", 4, ROOT / "pipelines/ppo.toml",
+                    *sets(**SLOTS, **SHARDED, **{"cluster.shard_ranks": 2})).stdout
+        self.assertIn("each 2 ranks that train have weights and gradients once, on one host: 2 groups; the optimizers are "
+                      "once in all, a part each\n", shown)
         self.assertIn("of gradients an iteration", shown)
 
     def test_a_ppo_that_one_rank_refuses_runs_on_four(self):

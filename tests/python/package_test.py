@@ -30,12 +30,12 @@ from quick_start import run_program  # noqa: E402
 from sluice._rewards import RewardServer  # noqa: E402
 from sluice.errors import error_of  # noqa: E402
 
-SMALL = {"pipeline.iterations": 3, "checkpoint.every_iterations": 1, "nodes.prompts.groups_per_iteration": 8, "nodes.held_out": False,
-         "nodes.held_out_answers": False, "nodes.held_out_score": False}
+SMALL = {"pipeline.iterations": 3, "checkpoint.every_iterations": 1, "nodes.prompts.groups_per_iteration": 8,
+         "nodes.held_out": False, "nodes.held_out_answers": False, "nodes.held_out_score": False}
 LONG = {**SMALL, "pipeline.iterations": 100000}
 CTRL_C = {**LONG, "checkpoint.every_iterations": 100000}
-WITH_SAMPLES = {"extends": "builtin:grpo",
-                "nodes": {"samples": {"type": "write_jsonl", "inputs": ["score"], "fields": ["prompt", "response", "score", "tokens"]}}}
+WITH_SAMPLES = {"extends": "builtin:grpo", "nodes": {"samples": {"type": "write_jsonl", "inputs": ["score"],
+                                                                 "fields": ["prompt", "response", "score", "tokens"]}}}
 
 
 def command_line(*words):
@@ -105,7 +105,8 @@ class Runs(Case):
 
     def test_one_that_may_go_on_has_the_folder_that_the_command_line_would_take(self):
         (self.folder / "mine.toml").write_text('extends = "builtin:grpo"\n[pipeline]\nname = "yours"\n')
-        for pipeline, more, name in (("builtin:grpo", {}, "grpo"), ("mine.toml", {}, "yours"), ("mine.toml", {"pipeline.name": "ours"}, "ours"),
+        for pipeline, more, name in (("builtin:grpo", {}, "grpo"),
+                                     ("mine.toml", {}, "yours"), ("mine.toml", {"pipeline.name": "ours"}, "ours"),
                                      ({"extends": "builtin:grpo"}, {"pipeline.name": None}, "pipeline")):
             first = sluice.run(pipeline, {**SMALL, **more}, resume=True).wait()
             again = sluice.run(pipeline, {**SMALL, **more}, resume=True).wait()
@@ -119,8 +120,8 @@ class Runs(Case):
         self.assertTrue(run.folder.name.startswith("ours-"), run.folder)
 
     def test_ctrl_c_ends_it_with_a_checkpoint(self):
-        (self.folder / "script.py").write_text(f"import sluice\nwith sluice.run('builtin:grpo', {CTRL_C}, run_dir='run') as run:\n"
-                                               "    for row in run: print(row, flush=True)\n")
+        (self.folder / "script.py").write_text(f"import sluice\nwith sluice.run('builtin:grpo', {CTRL_C}, run_dir='run') as "
+                                               "run:\n    for row in run: print(row, flush=True)\n")
         path = os.pathsep.join(map(str, [pathlib.Path(sluice.__file__).parents[1], os.environ.get("PYTHONPATH", "")]))
         script = subprocess.Popen([sys.executable, "script.py"], env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, start_new_session=True)
@@ -158,9 +159,11 @@ class Runs(Case):
     def test_a_dictionary_that_is_wrong_is_not_called_by_the_name_of_a_file(self):
         wrong = {"extends": "builtin:grpo", "nodes": {"generate": {"max_new_token": 4}}}
         for call in (sluice.plan, sluice.validate, sluice.run):
-            with self.subTest(call.__name__), self.assertRaisesRegex(sluice.PipelineError, r"\A<pipeline>:4:1: error: max_new_token ") as caught:
+            with (self.subTest(call.__name__),
+                  self.assertRaisesRegex(sluice.PipelineError, r"\A<pipeline>:4:1: error: max_new_token ") as caught):
                 call(wrong)
-            self.assertEqual([problem["file"] for problem in caught.exception.problems], ["<pipeline>"] if call is sluice.validate else [])
+            self.assertEqual([problem["file"] for problem in caught.exception.problems],
+                             ["<pipeline>"] if call is sluice.validate else [])
 
     def test_several_ranks_give_what_one_gives(self):
         shape = {**SMALL, "cluster.slots": 2}
@@ -175,7 +178,8 @@ class Runs(Case):
 
 
 class Shown(Case):
-    TALKS = "mkdir run; touch run/pipeline.toml run/status.json; i=0; while [ $i -lt 3000 ]; do echo score — $i, and more; i=$((i + 1)); done"
+    TALKS = ("mkdir run; touch run/pipeline.toml run/status.json; i=0; while [ $i -lt 3000 ]; do echo score — $i, and "
+             "more; i=$((i + 1)); done")
 
     def shown_on(self, stream):
         with self.program(self.TALKS), contextlib.redirect_stdout(stream):
@@ -202,7 +206,8 @@ class Folders(Case):
         (self.folder / "empty").mkdir()
         for name in ("nope", "empty"):
             for look in (sluice.Run(name).metrics, sluice.Run(name).samples, lambda name=name: list(sluice.Run(name))):
-                with self.assertRaisesRegex(FileNotFoundError, f"/{name} is not the folder of a run: it has neither metrics.jsonl nor pipeline.toml"):
+                with self.assertRaisesRegex(FileNotFoundError, f"/{name} is not the folder of a run: it has neither "
+                                            "metrics.jsonl nor pipeline.toml"):
                     look()
 
     def test_one_of_a_run_that_has_just_begun_is_empty(self):
@@ -226,12 +231,14 @@ class Samples(Case):
         samples = run.samples()
         self.assertEqual(list(samples), ["iteration", "group", "sample", "prompt", "response", "score", "tokens"])
         for name, column in samples.items():
-            self.assertEqual([getattr(value, "tolist", lambda value=value: value)() for value in column], [row[name] for row in rows])
+            self.assertEqual([getattr(value, "tolist", lambda value=value: value)() for value in column],
+                             [row[name] for row in rows])
         if importlib.util.find_spec("numpy"):
             import numpy
             self.assertEqual((samples["score"].dtype.kind, samples["iteration"].dtype.kind), ("f", "i"))
             self.assertIsInstance(samples["tokens"][0], numpy.ndarray)
-            self.assertAlmostEqual(samples["score"][samples["iteration"] == 2].mean(), run.metrics()[2]["reward/score_mean"], places=6)
+            self.assertAlmostEqual(samples["score"][samples["iteration"] == 2].mean(), run.metrics()[2]["reward/score_mean"],
+                                   places=6)
 
     def test_a_text_may_hold_what_unicode_ends_lines_with(self):
         for end in ("\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c"):
@@ -246,7 +253,8 @@ class Samples(Case):
             self.assertEqual(list(samples[name]), list(texts), name)
 
     def test_numbers_that_are_not_finite_are_numbers(self):
-        rows = [{"score": "nan", "margin": 0.5, "steps": ["nan", "nan"]}, {"score": "nan", "margin": "-inf", "steps": ["nan", 0.5]}]
+        rows = [{"score": "nan", "margin": 0.5, "steps": ["nan", "nan"]},
+                {"score": "nan", "margin": "-inf", "steps": ["nan", 0.5]}]
         samples = self.samples_of(*map(json.dumps, rows))
         self.assertEqual([str(float(value)) for value in samples["score"]], ["nan", "nan"])
         self.assertEqual(list(samples["margin"]), [0.5, float("-inf")])
@@ -296,7 +304,8 @@ class Rewards(Case):
         exact = sluice.run("builtin:grpo", SMALL).wait().metrics()
         for function in (of_trl, of_verl):
             rows = sluice.run("builtin:grpo", SMALL, rewards={"score": function}).wait().metrics()
-            self.assertEqual([row["reward/score_mean"] for row in rows], [row["reward/score_mean"] for row in exact], function.__name__)
+            self.assertEqual([row["reward/score_mean"] for row in rows], [row["reward/score_mean"] for row in exact],
+                             function.__name__)
 
     def test_what_it_raises_is_what_the_run_says(self):
         def reward(response):
@@ -319,7 +328,8 @@ class Rewards(Case):
         def is_interrupted(response):
             raise KeyboardInterrupt
 
-        for reward, kind, words in ((leaves, SystemExit, "SystemExit: 3 (package_test.py:"), (is_interrupted, KeyboardInterrupt, "KeyboardInterrupt")):
+        for reward, kind, words in ((leaves, SystemExit, "SystemExit: 3 (package_test.py:"),
+                                    (is_interrupted, KeyboardInterrupt, "KeyboardInterrupt")):
             with self.assertRaises(sluice.RunError) as raised:
                 sluice.run("builtin:grpo", SMALL, rewards={"score": reward}).wait()
             self.assertIn(words, str(raised.exception))
@@ -396,7 +406,8 @@ class Views(Case):
     def test_a_plan_is_that_of_the_command_line(self):
         overrides = {"pipeline.iterations": 7, "nodes.advantages.normalize_std": False}
         plan = sluice.plan("builtin:grpo", overrides)
-        done = command_line("plan", "builtin:grpo", "--set", "pipeline.iterations=7", "--set", "nodes.advantages.normalize_std=false", "--format", "json")
+        done = command_line("plan", "builtin:grpo", "--set", "pipeline.iterations=7", "--set",
+                            "nodes.advantages.normalize_std=false", "--format", "json")
         self.assertEqual(plan, json.loads(done.stdout))
 
     def test_validate_gives_the_warnings(self):
@@ -407,7 +418,8 @@ class Views(Case):
 
 class Errors(Case):
     def test_the_text_is_that_of_the_command_line(self):
-        (self.folder / "p.toml").write_text('extends = "builtin:grpo"\n[nodes.advantages]\nepsilonn = 1\n[budget]\ntokens_in_flight = 3\n')
+        (self.folder / "p.toml").write_text('extends = "builtin:grpo"\n[nodes.advantages]\nepsilonn = 1\n[budget]\n'
+                                            'tokens_in_flight = 3\n')
         told = command_line("validate", "p.toml").stderr.rstrip("\n")
         for call in (sluice.validate, sluice.plan, sluice.run):
             with self.assertRaises(sluice.PipelineError) as raised:
@@ -439,12 +451,14 @@ class Errors(Case):
     def test_what_is_found_wrong_after_the_pipeline_was_written_is_raised_before_run_returns(self):
         with self.assertRaisesRegex(sluice.PipelineError, "parameters of no known convention"):
             sluice.run("builtin:grpo", SMALL, run_dir="run", rewards={"score": lambda a, b: 0.0})
-        with self.program("mkdir run; touch run/pipeline.toml; sleep 0.5; rm -r run; echo error: the model is cut off >&2; exit 78"):
+        with self.program("mkdir run; touch run/pipeline.toml; sleep 0.5; rm -r run; echo error: the model "
+                          "is cut off >&2; exit 78"):
             with self.assertRaisesRegex(sluice.PipelineError, "^error: the model is cut off$"):
                 sluice.run("p.toml", run_dir="run")
 
     def test_a_run_that_fails_when_its_folder_is_gone_says_why(self):
-        with self.program("mkdir run; touch run/pipeline.toml run/status.json; until [ -e go ]; do sleep 0.1; done; rm -r run; sleep 0.5; echo error: no folder >&2; exit 1"):
+        with self.program("mkdir run; touch run/pipeline.toml run/status.json; until [ -e go ]; do sleep 0.1; done; rm -r run; "
+                          "sleep 0.5; echo error: no folder >&2; exit 1"):
             run = sluice.run("p.toml", run_dir="run")
         (self.folder / "go").touch()
         while run.folder.exists():

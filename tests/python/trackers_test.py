@@ -1,5 +1,5 @@
-"""Trackers: told what a run writes, and never in its way. The clients are packages of this test, called wandb and swanlab; the real ones
-are held against metrics.jsonl by tests/oracles/trackers_reference.py."""
+"""Trackers: told what a run writes, and never in its way. The clients are packages of this test, called wandb and swanlab; the
+real ones are held against metrics.jsonl by tests/oracles/trackers_reference.py."""
 
 import json
 import os
@@ -15,7 +15,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-run"))
-SMALL = {"pipeline.iterations": 3, "checkpoint.every_iterations": 1, "nodes.prompts.groups_per_iteration": 8, "nodes.held_out.groups_per_iteration": 8}
+SMALL = {"pipeline.iterations": 3, "checkpoint.every_iterations": 1, "nodes.prompts.groups_per_iteration": 8,
+         "nodes.held_out.groups_per_iteration": 8}
 # Writes what it is told into a file; SPOILED says how it goes wrong.
 CLIENT = """
     import json, os, signal, sys, time
@@ -31,7 +32,8 @@ CLIENT = """
     class Table:
         def __init__(self, columns, data):
             for column in zip(*data):
-                if len({{isinstance(cell, str) for cell in column if cell is not None}}) > 1: raise TypeError("incompatible types")
+                kinds = {{isinstance(cell, str) for cell in column if cell is not None}}
+                if len(kinds) > 1: raise TypeError("incompatible types")
             self.columns, self.data = columns, data
 
     class Text:
@@ -74,7 +76,8 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        (self.folder / "p.toml").write_text('extends = "builtin:grpo"\n[nodes.samples]\ntype = "write_jsonl"\ninputs = ["score"]\n')
+        (self.folder / "p.toml").write_text('extends = "builtin:grpo"\n[nodes.samples]\n'
+                                            'type = "write_jsonl"\ninputs = ["score"]\n')
 
     def client(self, spoiled="", name="wandb"):
         """Installs the client."""
@@ -86,10 +89,12 @@ class Case(unittest.TestCase):
         return [PROGRAM, *map(str, words), *sets]
 
     def environment(self):
-        return {**os.environ, "SLUICE_PYTHON": sys.executable, "PYTHONPATH": str(self.folder / "clients"), "TOLD": str(self.folder / "told")}
+        return {**os.environ, "SLUICE_PYTHON": sys.executable, "PYTHONPATH": str(self.folder / "clients"),
+                "TOLD": str(self.folder / "told")}
 
     def program(self, *words, code=0, **keys):
-        done = subprocess.run(self.words(*words, **keys), cwd=self.folder, capture_output=True, text=True, timeout=300, env=self.environment())
+        done = subprocess.run(self.words(*words, **keys), cwd=self.folder, capture_output=True, text=True, timeout=300,
+                              env=self.environment())
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
@@ -160,7 +165,8 @@ class WhatIsTold(Case):
         self.client()
         done = self.run_pipeline()
         self.assertEqual(done.stderr, "")
-        expected = [{name: value for name, value in row.items() if name != "iteration" and value is not None} for row in self.metrics()]
+        expected = [{name: value for name, value in row.items() if name != "iteration" and value is not None}
+                    for row in self.metrics()]
         self.assertEqual([told["values"] for told in self.told("values")], expected)
         self.assertEqual(self.steps(), [0, 1, 2])
         self.assertEqual(len(self.told("finished")), 1)
@@ -198,8 +204,8 @@ class WhatIsTold(Case):
         self.client()
         self.run_pipeline(trackers=())
         with (self.folder / "run/pipeline.toml").open("a") as pipeline:
-            pipeline.write('[nodes.judge]\nurls = ["http://me:se@cret@one:80/a@b?c@d", "https://two/x"]\n'
-                           'words = "ask http://me@one, ftp://:secret@two and a@b"\nservers = [{ url = "HTTP://me:secret@one" }]\n')
+            pipeline.write('[nodes.judge]\nurls = ["http://me:se@cret@one:80/a@b?c@d", "https://two/x"]\nwords = "ask '
+                           'http://me@one, ftp://:secret@two and a@b"\nservers = [{ url = "HTTP://me:secret@one" }]\n')
         self.program("track", "run", "--to", "wandb", "--project", "p")
         config = self.told("about")[0]["about"]["config"]
         self.assertEqual(config["nodes.judge.urls"], ["http://***@one:80/a@b?c@d", "https://two/x"])
@@ -215,7 +221,8 @@ class WhatIsTold(Case):
 
     def test_a_run_that_was_killed_tells_each_iteration_once(self):
         self.client()
-        run = self.start("run", "p.toml", "--run-dir", "run", **{**SMALL, "pipeline.iterations": 100000, "log.trackers": ["wandb"]})
+        run = self.start("run", "p.toml", "--run-dir", "run",
+                         **{**SMALL, "pipeline.iterations": 100000, "log.trackers": ["wandb"]})
         self.wait_for(lambda: len(self.steps()) >= 2, "two iterations to be told")
         self.kill(run)
         done = len(self.metrics())
@@ -327,7 +334,8 @@ class WhatGoesWrong(Case):
                 self.forget()
                 self.client(spoiled)
                 done = self.program("track", "run", "--to", "wandb", "--to", "swanlab", code=1)
-                self.assert_one_warning(done, f"wandb is told no more of this run: {happened}; the rest is told with: rlhf-run track run --to wandb")
+                self.assert_one_warning(done, f"wandb is told no more of this run: {happened}; the rest is told with: "
+                                        "rlhf-run track run --to wandb")
                 self.assertEqual(self.steps("swanlab"), [0, 1, 2])
 
     def test_a_damaged_note_of_one_tracker_is_named_and_the_others_are_told(self):
@@ -372,14 +380,16 @@ class WhatGoesWrong(Case):
         run.terminate()
         run.wait()
         self.assertIn("\nwaiting for wandb, swanlab, at most 2.0 s; Ctrl-C ends that\n", self.out())  # SIGTERM did not
-        self.assertIn("does not wait longer for wandb; the rest is told with: rlhf-run track run --to wandb\n", errors.read_text())
+        self.assertIn("does not wait longer for wandb; the rest is told with: rlhf-run track run --to wandb\n",
+                      errors.read_text())
         self.assertEqual(errors.read_text().count("has not answered"), 1)
 
     def test_the_end_names_every_tracker_that_was_not_told_all(self):
         self.client("hangs")
         self.client("hangs", name="swanlab")
         done = self.run_pipeline(trackers=("wandb", "swanlab"), **{"log.tracker_seconds": 0.5})
-        self.assert_one_warning(done, "does not wait longer for wandb, swanlab; the rest is told with: rlhf-run track run --to wandb --to swanlab")
+        self.assert_one_warning(done, "does not wait longer for wandb, swanlab; the rest is told with: rlhf-run track run "
+                                "--to wandb --to swanlab")
 
     def test_a_signal_ends_what_the_end_waits_for(self):
         self.client("hangs")
@@ -432,8 +442,8 @@ class WhatGoesWrong(Case):
 
     def test_no_interpreter(self):
         environment = {**self.environment(), "SLUICE_PYTHON": "/nowhere/python"}
-        done = subprocess.run(self.words("run", "p.toml", "--run-dir", "run", **{**SMALL, "log.trackers": ["wandb"]}), cwd=self.folder, capture_output=True,
-                              text=True, timeout=300, env=environment)
+        done = subprocess.run(self.words("run", "p.toml", "--run-dir", "run", **{**SMALL, "log.trackers": ["wandb"]}),
+                              cwd=self.folder, capture_output=True, text=True, timeout=300, env=environment)
         self.assertEqual(done.returncode, 0)
         self.assert_one_warning(done, "nobody tells wandb of this run", "/nowhere/python")
 

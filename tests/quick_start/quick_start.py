@@ -1,8 +1,8 @@
 """Runs the program without loading its libraries each time; quick_start.cpp says how. Standard library only.
 
-What a process takes from the one that starts it (limits, cores, a terminal, a session) and what libraries read while they are loaded
-is that of the first start, and all are laid out alike in memory: a test of these starts the program itself, and so does one that sends
-it signals.
+What a process takes from the one that starts it (limits, cores, a terminal, a session) and what libraries read while they are
+loaded is that of the first start, and all are laid out alike in memory: a test of these starts the program itself, and so does
+one that sends it signals.
 """
 
 import atexit
@@ -21,13 +21,14 @@ READ_AT_LOADING = ("ATEN_", "GLIBC_", "GOMP_", "KMP_", "LD_", "MALLOC_", "MKL_",
 
 
 def run_program(command, *, cwd, env=None, stdin="", timeout=300, anew=False, **options):
-    """As subprocess.run() with text that is captured; `stdin` is text. Not quickly where that is asked for (`anew`), where the options
-    are of the process itself, such as a limit, and where the program is not of a build tree."""
+    """As subprocess.run() with text that is captured; `stdin` is text. Not quickly where that is asked for (`anew`), where the
+    options are of the process itself, such as a limit, and where the program is not of a build tree."""
     words = [str(word) for word in command]
     environment = dict(os.environ if env is None else env)
     library = library_of(words[0])
     if anew or options or library is None or not loads_alike(environment):
-        return subprocess.run(words, input=stdin, capture_output=True, text=True, cwd=cwd, env=environment, timeout=timeout, **options)
+        return subprocess.run(words, input=stdin, capture_output=True, text=True, cwd=cwd, env=environment, timeout=timeout,
+                              **options)
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         given.write(stdin.encode())
         given.seek(0)
@@ -67,7 +68,8 @@ class Starter:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 21)
         self.lock = threading.Lock()
         environment = {**os.environ, "LD_PRELOAD": str(library), "SLUICE_TEST_STARTS": str(theirs.fileno())}
-        self.process = subprocess.Popen([program], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment, pass_fds=[theirs.fileno()])
+        self.process = subprocess.Popen([program], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment,
+                                        pass_fds=[theirs.fileno()])
         theirs.close()
         atexit.register(self.end)
 

@@ -18,17 +18,17 @@ from runner import set_limits
 from sluice_values import Values, change, has_changeable, is_builtin_exception, take_channel
 
 # Modules whose functions a test may use by a name that only the solution imported.
-LIBRARY = {"bisect", "cmath", "collections", "copy", "datetime", "decimal", "fractions", "functools", "heapq", "itertools", "json",
-           "math", "operator", "random", "re", "statistics", "string", "time", "typing", "_bisect", "_collections", "_functools",
-           "_heapq", "_operator", "_random", "_statistics"}
+LIBRARY = {"bisect", "cmath", "collections", "copy", "datetime", "decimal", "fractions", "functools", "heapq", "itertools",
+           "json", "math", "operator", "random", "re", "statistics", "string", "time", "typing", "_bisect", "_collections",
+           "_functools", "_heapq", "_operator", "_random", "_statistics"}
 ALIASES = {"np": "numpy", "pd": "pandas", "dt": "datetime"}
 
 # Operations of two operands, and those of one that tell the tests about an object.
 BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift", "and", "or", "xor"]
 ORDER = ["lt", "le", "gt", "ge"]
 UNARY = ["neg", "pos", "abs", "invert", "index"]
-ASKED = {"len": int, "hash": int, "bool": bool, "str": str, "repr": str, "int": int, "float": float, "complex": complex, "iter": None,
-         "reversed": None, "round": None, "format": str}
+ASKED = {"len": int, "hash": int, "bool": bool, "str": str, "repr": str, "int": int, "float": float, "complex": complex,
+         "iter": None, "reversed": None, "round": None, "format": str}
 
 DESCRIBING = {"__name__", "__qualname__", "__dict__", "__annotations__"}
 

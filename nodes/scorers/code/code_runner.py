@@ -1,12 +1,13 @@
 """What runs first in the sandbox of a solution (code_runs.cpp): sets limits, then runs /sandbox/solution.py.
 
 usage: runner.py LIMITS program    the solution as a program, with this stdin and stdout
-       runner.py LIMITS calls      a line {"function": "f", "arguments": [[1, 2], ...]} on stdin asks for calls; each is answered with
-                                   a line: the value as JSON, or nothing where it raised
+       runner.py LIMITS calls      a line {"function": "f", "arguments": [[1, 2], ...]} on stdin asks for calls; each is answered
+                                   with a line: the value as JSON, or nothing where it raised
        runner.py LIMITS serve      code_judge.py runs the tests elsewhere and asks for what they need of the solution
 
 LIMITS is {"RLIMIT_CPU": 10, ...}. The first line on stdout is "started"; but for programs, "loaded" comes once the solution is.
-The solution can do to all of this what it wants: nothing here knows what the tests expect, and nothing that is said here is a verdict.
+The solution can do to all of this what it wants: nothing here knows what the tests expect, and nothing that is said here is a
+verdict.
 """
 
 import json

@@ -1,7 +1,8 @@
 """The solution's side of tests that are statements: does what code_judge.py asks, with the objects of the solution.
 
-A request is {"do": WHAT, "values": [...], "keywords": {...}}, the answer {"value": ...} or {"raised": [...], "arguments": [...]}. While
-it works on one it may ask for a call of a function of the tests, {"call": NUMBER, "values": [...]}, which is answered likewise.
+A request is {"do": WHAT, "values": [...], "keywords": {...}}, the answer {"value": ...} or {"raised": [...], "arguments": [...]}.
+While it works on one it may ask for a call of a function of the tests, {"call": NUMBER, "values": [...]}, which is answered
+likewise.
 """
 
 import builtins

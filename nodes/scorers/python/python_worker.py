@@ -34,8 +34,8 @@ LARGEST = 3.4028234663852886e38  # of float32, which scores are
 def take_protocol():
     """Our own ends of stdin and stdout. What the file prints goes to stderr, and it reads nothing.
 
-    What it starts inherits neither: they are closed by exec and after a fork. In this process they are out of the way of code that
-    goes through all descriptors it might have; what is written there all the same is no answer, and fails the request.
+    What it starts inherits neither: they are closed by exec and after a fork. In this process they are out of the way of code
+    that goes through all descriptors it might have; what is written there all the same is no answer, and fails the request.
     """
     requests, replies = (os.fdopen(away(descriptor), mode) for descriptor, mode in ((0, "rb"), (1, "wb")))
     os.register_at_fork(after_in_child=lambda: [os.close(channel.fileno()) for channel in (requests, replies)])
@@ -145,7 +145,8 @@ def is_own(value):
     """Functions of the file, and objects that it has made to be called like them."""
     if inspect.isfunction(value):
         return value.__module__ == MODULE
-    return isinstance(value, functools.partial) or (callable(value) and not inspect.isclass(value) and type(value).__module__ == MODULE)
+    return (isinstance(value, functools.partial) or
+            (callable(value) and not inspect.isclass(value) and type(value).__module__ == MODULE))
 
 
 def choose(module, name):
@@ -361,7 +362,8 @@ def value_or_error(call):
 
 
 def trl_texts(request):
-    """As in TRL, a prompt that is a conversation is a list of messages, and its completion a list with the assistant's message."""
+    """As in TRL, a prompt that is a conversation is a list of messages, and its completion a list with the assistant's
+    message."""
     prompts, completions = [], []
     for prompt, response, messages in zip(request["prompts"], request["responses"], request["messages"]):
         prompts.append(json.loads(messages) if messages else prompt)
@@ -384,8 +386,8 @@ def arguments_of_batch(function, form, request, data_source, result):
     arguments.update({key: column for key, column in columns_of(labels, function).items() if key not in arguments})
     missing = [name for name in columns_needed(function) if name not in arguments]
     if len(missing) > 1:
-        raise Unusable(f"needs the columns {', '.join(missing)}; only prompts, completions and label are there, and the keys of a "
-                       "label that is a JSON object")
+        raise Unusable(f"needs the columns {', '.join(missing)}; only prompts, completions and label are there, and the keys of "
+                       "a label that is a JSON object")
     arguments.update({name: labels for name in missing})  # the one column that it asks for is the reference answer
     arguments["trainer_state"] = types.SimpleNamespace(global_step=request["iteration"])
     arguments["log_extra"] = lambda *_, **__: None

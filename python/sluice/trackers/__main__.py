@@ -92,7 +92,8 @@ def main() -> None:
     run = RunInfo(arguments.run, arguments.project, config_of(arguments.run))
     patience = patience_of(run.config)
     await_signals()
-    tellers = [Teller(name, remedy(run.folder, [name]), functools.partial(tell, name, run)) for name in dict.fromkeys(arguments.to)]
+    tellers = [Teller(name, remedy(run.folder, [name]), functools.partial(tell, name, run))
+               for name in dict.fromkeys(arguments.to)]
 
     def look(teller: Teller) -> None:
         for warning in teller.warnings():
@@ -102,7 +103,8 @@ def main() -> None:
             warnings.note(f"{teller.name} has not answered for {silence:g} s; its client decides how long it tries. "
                           "Ctrl-C ends that: what it was told is kept")
         elif silence == patience and not run_is_over():
-            warnings.say(f"{teller.name} has not answered for {patience:g} s; the run goes on, and tells it the rest when it does")
+            warnings.say(f"{teller.name} has not answered for {patience:g} s; the run goes on, and tells "
+                         "it the rest when it does")
 
     if not watch(tellers, look) and run_is_over():
         say_who_is_not_waited_for(tellers, run.folder, warnings)

@@ -15,8 +15,8 @@ except ImportError:  # Python 3.10, where the wheel brings tomli; an environment
 
 
 def config_of(run: pathlib.Path) -> dict[str, Any]:
-    """Every key, as "nodes.generate.max_new_tokens". Empty where the file is damaged or gone, or no package reads TOML: the metrics
-    can be told all the same."""
+    """Every key, as "nodes.generate.max_new_tokens". Empty where the file is damaged or gone, or no package reads TOML: the
+    metrics can be told all the same."""
     if tomllib is None:
         return {}
     try:

@@ -12,7 +12,8 @@ _SHOWN = 8  # samples of an iteration and a file that trackers are given
 
 
 class GrowingFile:
-    """Rows of JSON lines. A line that is not whole yet comes with a later look; those that are damaged are left out, and the first is told."""
+    """Rows of JSON lines. A line that is not whole yet comes with a later look; those that are damaged are left out, and the
+    first is told."""
 
     def __init__(self, path: pathlib.Path, warn: Callable[[str], None]) -> None:
         self._path = path
@@ -67,7 +68,8 @@ class RunFiles:
         for row in rows:
             iteration = int(row["iteration"])
             values = {name: float(value) for name, value in row.items() if name != "iteration" and _is_finite(value)}
-            samples = {name: by_iteration.pop(iteration) for name, by_iteration in self._samples.items() if iteration in by_iteration}
+            samples = {name: by_iteration.pop(iteration)
+                       for name, by_iteration in self._samples.items() if iteration in by_iteration}
             yield iteration, values, samples
 
     def _read_samples(self) -> None:

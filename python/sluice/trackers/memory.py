@@ -37,7 +37,8 @@ class Memory:
 
 
 def _lock(path: pathlib.Path) -> None:
-    """Until this process ends. A lock of fcntl, which processes that a client leaves after do not hold on to as they would to flock's."""
+    """Until this process ends. A lock of fcntl, which processes that a client leaves after do not hold on to as they would to
+    flock's."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -54,6 +55,7 @@ def _values_of(file: pathlib.Path) -> dict[str, Any]:
         values = json.loads(file.read_text())
     except ValueError:
         values = None
-    if not isinstance(values, dict) or not isinstance(values.get("iterations_told", 0), int) or not isinstance(values.get("run"), str | None):
+    if (not isinstance(values, dict) or not isinstance(values.get("iterations_told", 0), int) or
+        not isinstance(values.get("run"), str | None)):
         raise CannotTell(f"{file} is damaged; move it away, and all of the run is told again")
     return values

@@ -14,7 +14,8 @@ from sluice.trackers.tracker import RunInfo, Tracker, columns_of
 class SwanLab:
     def __init__(self, run: RunInfo, memory: Memory) -> None:
         place = os.environ.get("SWANLAB_LOG_DIR") or str(run.place("swanlab"))
-        self._run = swanlab.init(project=run.project, name=run.name, config=run.config, log_dir=place, id=memory.run, resume="allow")
+        self._run = swanlab.init(project=run.project, name=run.name, config=run.config, log_dir=place, id=memory.run,
+                                 resume="allow")
         memory.keep(run=self._run.id)
 
     def metrics(self, iteration: int, values: dict[str, float]) -> None:

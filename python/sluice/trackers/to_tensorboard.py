@@ -29,7 +29,8 @@ class TensorBoard:
         columns = columns_of(rows)
         lines = [columns, ["---"] * len(columns), *([_cell(row.get(column)) for column in columns] for row in rows)]
         table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        text = TensorProto(dtype=DT_STRING, tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)]), string_val=[table.encode()])
+        text = TensorProto(dtype=DT_STRING, tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)]),
+                           string_val=[table.encode()])
         about = metadata.create_summary_metadata(display_name=name, description="")
         self._write(iteration, [Summary.Value(tag=name, tensor=text, metadata=about)])
 

@@ -14,7 +14,8 @@ class Trackio:
         os.environ.setdefault("TRACKIO_DIR", str(run.place("trackio").resolve()))  # which it reads as it is imported
         import trackio
         self._client = trackio
-        trackio.init(project=run.project, name=memory.run or run.name, config=run.config, resume="allow" if memory.run else "never")
+        trackio.init(project=run.project, name=memory.run or run.name, config=run.config,
+                     resume="allow" if memory.run else "never")
         memory.keep(run=run.name)
 
     def metrics(self, iteration: int, values: dict[str, float]) -> None:

@@ -1,4 +1,5 @@
-"""A process for each tracker, and one that watches over them: a client that hangs, crashes or ends its process takes no other along."""
+"""A process for each tracker, and one that watches over them: a client that hangs, crashes or ends its process takes no other
+along."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _AWAITED = {signal.SIGCHLD, signal.SIGTERM}
 
 
 class Teller:
-    """The process that tells one tracker. In it `tell` is called with where to report to, and a descriptor that ends with the run."""
+    """The process that tells one tracker. In it `tell` is called with where to report to, and a descriptor that ends with the
+    run."""
 
     def __init__(self, name: str, remedy: str, tell: Callable[[Reporter, int], None]) -> None:
         self.name = name

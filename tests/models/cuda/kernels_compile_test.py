@@ -40,7 +40,8 @@ def kernels_of(report):
 
 
 def faults_of(report):
-    return [f"{name}: a stack frame of {frame} bytes, {spilled} bytes spilled" for name, frame, spilled in kernels_of(report) if frame or spilled]
+    return [f"{name}: a stack frame of {frame} bytes, {spilled} bytes spilled"
+            for name, frame, spilled in kernels_of(report) if frame or spilled]
 
 
 @unittest.skipIf(NVCC is None, "there is no nvcc")
@@ -59,8 +60,8 @@ class Kernels(unittest.TestCase):
     def test_with_a_stack_frame_are_found(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "kernel.cu"
-            file.write_text("__global__ void kernel(float* x, int n) {\n  float all[64];\n"
-                            "  for (int i = 0; i < 64; ++i) all[i] = x[i];\n  for (int i = 0; i < n; ++i) x[i] = all[(i * n) % 64];\n}\n")
+            file.write_text("__global__ void kernel(float* x, int n) {\n  float all[64];\n  for (int i = 0; i < 64; ++i) all[i] "
+                            "= x[i];\n  for (int i = 0; i < n; ++i) x[i] = all[(i * n) % 64];\n}\n")
             done = compiled(file, ARCHITECTURES[0])
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(len(faults_of(done.stderr)), 1, done.stderr)
