@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 
-import report
-from workers import Setting
+from harness import report
+from harness.workers import Setting
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST = 1.03

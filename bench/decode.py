@@ -13,9 +13,8 @@ import collections
 import tempfile
 import pathlib
 
-import report
-import shapes
-from workers import PRECISIONS, Setting, Worker, cores
+from harness import report, shapes
+from harness.workers import PRECISIONS, Setting, Worker, cores
 
 BYTES = {"float32": 4, "bfloat16": 2}
 ROOFLINE_GOAL, PEER_GOAL = 0.7, 3.0

@@ -4,11 +4,10 @@
 usage: bench/grpo_iteration.py [--smoke | --quick] [--build FOLDER] [--peers FOLDER] [--rounds N] [--only TEXT]
 
 Generation, a rule that scores, group-relative advantages, one pass of training, sync: 2N FLOP for each token that is decoded and
-6N for each that is trained. Cases are SIZExPROMPTSxSAMPLESxTOKENS; what is measured and how is in bench/iteration.py."""
+6N for each that is trained. Cases are SIZExPROMPTSxSAMPLESxTOKENS; what is measured and how is in bench/harness/iteration.py."""
 
-import iteration
-import runs
-from workers import Setting
+from harness import iteration, runs
+from harness.workers import Setting
 
 if __name__ == "__main__":
     setting = Setting(__doc__, rounds=3)

@@ -16,9 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-import report
-import shapes
-from workers import Setting, cores
+from harness import report, shapes
+from harness.workers import Setting, cores
 
 MOST_SLOWER = 1.1
 MOST_BESIDE = 0.05  # of the activations of one rank, beside the share of a rank

@@ -9,10 +9,8 @@ pass of one sample against one of two. The most memory that the process had, and
 import pathlib
 import tempfile
 
-import report
-import runs
-import shapes
-from workers import Setting
+from harness import report, runs, shapes
+from harness.workers import Setting
 
 MOST_OFF_PLAN = 0.05
 

@@ -18,10 +18,8 @@ import signal
 import statistics
 import tempfile
 
-import report
-import runs
-import shapes
-from workers import PRECISIONS, Setting, Worker, cores
+from harness import report, runs, shapes
+from harness.workers import PRECISIONS, Setting, Worker, cores
 
 GOAL = 0.9
 ITERATIONS = 4   # of a run, those that count

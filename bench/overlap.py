@@ -11,9 +11,8 @@ import pathlib
 import statistics
 import tempfile
 
-import report
-import runs
-from workers import PRECISIONS, Setting, cores
+from harness import report, runs
+from harness.workers import PRECISIONS, Setting, cores
 
 GOAL = 0.97
 EXECUTORS = ("cpu", "cpu:1")

@@ -6,13 +6,12 @@ usage: bench/ppo_iteration.py [--smoke | --quick] [--build FOLDER] [--peers FOLD
 
 Four models of one size: 2N FLOP a token to decode, 2N each for reference, values and reward, 6N each to train actor and critic.
 Every prompt has one sample, as TRL's trainer has it. Cases are SIZExPROMPTSxSAMPLESxTOKENS; what is measured and how is in
-bench/iteration.py."""
+bench/harness/iteration.py."""
 
 import dataclasses
 
-import iteration
-import runs
-from workers import Setting
+from harness import iteration, runs
+from harness.workers import Setting
 
 
 def one_sample_each(shape):

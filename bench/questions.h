@@ -16,8 +16,9 @@ namespace sluice::bench {
 
 using Answer = std::function<Json(const Json& question)>;
 
-/// Answers each line of JSON on the standard input by one on the standard output, until it ends: bench/workers.py asks several
-/// programs in turn. `prepare` makes what answers. Returns the exit status; an error is printed and ends the program with 1.
+/// Answers each line of JSON on the standard input by one on the standard output, until it ends: bench/harness/workers.py asks
+/// several programs in turn. `prepare` makes what answers. Returns the exit status; an error is printed and ends the program
+/// with 1.
 int answer_questions(const std::function<Answer()>& prepare);
 
 /// "float32" or "bfloat16". Throws UserError for anything else.

@@ -13,11 +13,8 @@ with the plan, class by class."""
 import pathlib
 import tempfile
 
-import iteration
-import report
-import runs
-import shapes
-from workers import Setting
+from harness import iteration, report, runs, shapes
+from harness.workers import Setting
 
 SHARE_GOAL, PEER_GOAL = 0.75, 4.5
 MOST_OF_SUM, MOST_OFF_PLAN = {"0.5b": 1.15}, 0.05  # by size: of smaller models the program itself is a large part

@@ -17,9 +17,8 @@ import statistics
 import subprocess
 import tempfile
 
-import report
-import runs
-from workers import Setting, cores
+from harness import report, runs
+from harness.workers import Setting, cores
 
 RANKS = 4
 SAMPLING = 2

@@ -10,9 +10,8 @@ activations."""
 import pathlib
 import tempfile
 
-import report
-import runs
-from workers import Setting
+from harness import report, runs
+from harness.workers import Setting
 
 MOST_MORE = 1.05
 

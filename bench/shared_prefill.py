@@ -9,9 +9,8 @@ sixteenth of the prompts, and 16 rows of logits either way."""
 import pathlib
 import tempfile
 
-import report
-import shapes
-from workers import PRECISIONS, Setting, Worker, cores
+from harness import report, shapes
+from harness.workers import PRECISIONS, Setting, Worker, cores
 
 GOAL = 12
 

@@ -12,9 +12,8 @@ import statistics
 import subprocess
 import tempfile
 
-import report
-import runs
-from workers import Setting, cores
+from harness import report, runs
+from harness.workers import Setting, cores
 
 SLOTS = "\n[cluster]\nslots = 4\n"
 

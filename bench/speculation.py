@@ -17,9 +17,8 @@ import collections
 import pathlib
 import tempfile
 
-import report
-import shapes
-from workers import PRECISIONS, Setting, Worker, cores
+from harness import report, shapes
+from harness.workers import PRECISIONS, Setting, Worker, cores
 
 REPEATS_GOAL, NOTHING_LOST = 1.3, 0.97
 GUESSED = 8

@@ -11,9 +11,8 @@ import collections
 import pathlib
 import tempfile
 
-import report
-import shapes
-from workers import PRECISIONS, Setting, Worker, cores
+from harness import report, shapes
+from harness.workers import PRECISIONS, Setting, Worker, cores
 
 UTILISATION_GOAL = 0.85
 

@@ -21,8 +21,8 @@ import os
 import socket
 import time
 
-import report
-from workers import Setting, Worker
+from harness import report
+from harness.workers import Setting, Worker
 
 MIB = 1 << 20
 TOKEN_BYTES = 36

@@ -10,8 +10,8 @@ with:
 writes all of it to
   shared memory, and then receivers copy it from there, all at the same time.
 - 1,000 small tensors over TCP, against the same broadcast.
-- From 4 owners to 4 receivers, each on a machine with a link of its own (bench/links.py): against rank 0, which has all bytes
-already and sends
+- From 4 owners to 4 receivers, each on a machine with a link of its own (bench/harness/links.py): against rank 0, which has all
+bytes already and sends
   them to each receiver, and against bytes by bandwidth of a link.
 - To 8 receivers and to 2, over such links.
 
@@ -21,9 +21,8 @@ import concurrent.futures
 import contextlib
 import socket
 
-import links
-import report
-from workers import Setting, Worker
+from harness import links, report
+from harness.workers import Setting, Worker
 
 MIB = 1 << 20
 WARM_UP = 2  # rounds: a receiver has two places, which are written for the first time

@@ -50,7 +50,7 @@ def logprobs(device, peaks, folder, actions, hidden, vocabulary, backward, dtype
 
 def publication(device, peaks, folder, size, dtype="bfloat16", times=10):
     """Live weights in float32 are read, and the version that is sampled from is written."""
-    import shapes
+    from harness import shapes
     with programs.asked("device_operations", *device.for_bench()) as bench:
         answer = bench.ask(ask="publish", model=str(shapes.write_model(folder / size, size)), dtype=dtype, times=times)
     seconds = programs.median(answer["seconds"])
@@ -63,7 +63,7 @@ def peer(script, model, dtype, device, questions):
     """The seconds of each question, asked twice; [] where it is not asked, or transformers cannot be imported."""
     if not (device.is_gpu and device.peers) or importlib.util.find_spec("transformers") is None:
         return []
-    from workers import Worker
+    from harness.workers import Worker
     options = ["--model", model, "--dtype", dtype, "--threads", programs.cores(), "--device", device.name]
     with Worker([sys.executable, ROOT / "bench/peers" / script, *options], {"HF_HUB_OFFLINE": "1"}) as other:
         return [[other.ask(**question) for _ in range(2)][-1]["seconds"] for question in questions]
@@ -71,7 +71,7 @@ def peer(script, model, dtype, device, questions):
 
 def decoding(device, peaks, folder, size, batches, context, steps, dtype="bfloat16", times=3):
     """Of each batch the tokens a second; bytes are those of matrices and of the cache, which every step reads once."""
-    import shapes
+    from harness import shapes
     model = shapes.write_model(folder / size, size, positions=context + 2 * steps)
     questions = [dict(batch=batch, context=context, steps=steps) for batch in batches]
     with programs.asked("generation", model, dtype, programs.cores(), *device.for_bench()) as bench:
@@ -88,7 +88,7 @@ def decoding(device, peaks, folder, size, batches, context, steps, dtype="bfloat
 
 def training(device, peaks, folder, size, tokens, length, dtype="bfloat16", times=3):
     """One step on packed samples, forward, backward and AdamW."""
-    import shapes
+    from harness import shapes
     model = shapes.write_model(folder / size, size, positions=length)
     question = dict(tokens=tokens, length=length)
     with programs.asked("training", model, dtype, programs.cores(), *device.for_bench()) as bench:

@@ -60,7 +60,7 @@ def profiled(device, program, words, questions, skip, count):
 
 
 def on_model(size, measure):
-    import shapes
+    from harness import shapes
     with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
         shapes.SIZES["profiled"] = dataclasses.replace(shapes.SIZES[size], layers=LAYERS)
         return measure(shapes.write_model(pathlib.Path(folder) / "model", "profiled"))

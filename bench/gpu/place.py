@@ -16,7 +16,7 @@ BENCHES = BUILD / "bench/programs"
 PIPELINES = ROOT / "pipelines"
 TORCH_VERSION = re.search(r"SLUICE_TORCH_VERSION ([\d.]+)", (ROOT / "cmake/FindTorch.cmake").read_text())[1]
 
-sys.path.append(str(ROOT / "bench"))  # workers.py, shapes.py
+sys.path.append(str(ROOT / "bench"))  # harness/
 
 
 def torch_folder():

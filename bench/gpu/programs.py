@@ -30,7 +30,7 @@ def tests(program, filter):
 
 def asked(name, *words):
     """A program of bench/ that answers questions; use it by `with`."""
-    from workers import Worker
+    from harness.workers import Worker
     return Worker([BENCHES / name, *words], environment())
 
 

@@ -1,4 +1,5 @@
-"""What the peers share: the folder's model and tokenizer, and the lines on which they are asked and answer (bench/workers.py).
+"""What the peers share: the folder's model and tokenizer, and the lines on which they are asked and answer
+(bench/harness/workers.py).
 
 A peer that is trained by a loop that is not ours asks for its next question from inside that loop."""
 
@@ -22,7 +23,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 def options(description, **counts):
     """--model, --dtype, --threads, --device, and one number for each of `counts`, which has the defaults. Sets the threads."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, help="a folder of bench/shapes.py")
+    parser.add_argument("--model", required=True, help="a folder of bench/harness/shapes.py")
     parser.add_argument("--dtype", choices=list(DTYPES), default="float32")
     parser.add_argument("--device", default="cpu")
     for name, value in dict(threads=2, **counts).items():

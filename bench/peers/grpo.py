@@ -8,7 +8,7 @@ samples are trained in parts, as memory has it; they are generated as one."""
 import tempfile
 
 import common
-import shapes
+from harness import shapes
 from datasets import Dataset
 from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer

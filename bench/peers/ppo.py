@@ -12,7 +12,7 @@ import tempfile
 os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 
 import common
-import shapes
+from harness import shapes
 from datasets import Dataset
 from transformers import AutoModelForSequenceClassification
 from trl.experimental.ppo import PPOConfig, PPOTrainer

@@ -13,7 +13,7 @@ import unittest
 from support import DONE, FAILED, PPO, PROGRAM, ROOT, SMALL, WRONG_PIPELINE, Case, repeatable, run, sets, start
 
 sys.path.append(str(ROOT / "bench"))
-import runs  # noqa: E402: pipelines of models of real shapes, which the benches time
+from harness import runs  # noqa: E402: pipelines of models of real shapes, which the benches time
 
 NO_BARRIER = {"nodes.advantages.whiten": "none", "nodes.train.mini_batches": 1}
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAST_LINES = 12
 PRECISIONS = {"float32": "fp32", "bfloat16": "bf16"}  # as rlhf-run and the programs name them: as the cases do
 

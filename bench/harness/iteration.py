@@ -12,10 +12,8 @@ import pathlib
 import statistics
 import tempfile
 
-import report
-import runs
-import shapes
-from workers import PRECISIONS, cores
+from . import report, runs, shapes
+from .workers import PRECISIONS, cores
 
 
 @dataclasses.dataclass

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-import shapes
+from . import shapes
 
 HEAD = """[pipeline]
 name = "bench"
