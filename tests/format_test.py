@@ -14,6 +14,7 @@ FOLDERS = ("base", "bench", "cli", "columnar", "comm", "data", "dsl", "engine", 
 SUFFIXES = (".h", ".cpp", ".cu", ".cuh")
 MAJOR = " 14."
 COLUMNS = 130
+SCRIPTS = ("bench/run", "bench/gpu/run", "bench/gpu/pack")  # Python without the suffix
 A_CASE_A_LINE = ("tests/oracles/chat_template_snippets.py",)
 
 
@@ -42,6 +43,7 @@ def unused_imports(text):
 def python_files():
     """Name and text of each."""
     files = [path for folder in (*FOLDERS, "pipelines", "python") for path in sorted((ROOT / folder).rglob("*.py"))]
+    files += [ROOT / name for name in SCRIPTS]
     return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
 
