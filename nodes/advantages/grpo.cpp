@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kRewardTotal = "rewards";  // of the samples that count
 
-void check_params(const GrpoParams& params, Findings& findings) {
+void check_grpo(const GrpoParams& params, Findings& findings) {
   for (const char* key : {"epsilon", "epsilon_placement", "std", "std_over"}) {
     if (params.normalize_std || !findings.changed(key)) continue;
     findings.without_effect(key, std::string(key) + " has no effect while normalize_std is false",
@@ -60,7 +60,7 @@ void Grpo::describe(engine::Contract<GrpoParams>& c) {
   c.reads_if_written(columns::kMask);
   c.iteration_scope_if([](const P& p) { return p.std_over == StdOver::kIteration; }, "std_over = \"iteration\"");
   c.total_if([](const P& p) { return p.std_over == StdOver::kIteration; }, kRewardTotal);
-  c.check(check_params);
+  c.check(check_grpo);
   describe_group_relative(c);
 }
 

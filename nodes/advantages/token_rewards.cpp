@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kKlTotal = "kl";  // of samples, by kl_measure
 
-void check_params(const TokenRewardsParams& params, Findings& findings) {
+void check_token_rewards(const TokenRewardsParams& params, Findings& findings) {
   for (const char* key : {"kl_estimator", "clamp_input", "clamp_output", "logprobs"}) {
     if (params.penalised() || !findings.changed(key)) continue;
     findings.without_effect(key, std::string(key) + " has no effect while kl_coefficient is 0",
@@ -65,7 +65,7 @@ void TokenRewards::describe(engine::Contract<TokenRewardsParams>& c) {
   c.metric("reward/kl_coefficient", engine::Metric::kValue, "weight of the KL penalty in this iteration");
   c.metric("reward/token_reward_mean", engine::Metric::kMean, "mean reward of an action, penalty included");
   c.total_if([](const TokenRewardsParams& params) { return params.adaptive(); }, kKlTotal);
-  c.check(check_params);
+  c.check(check_token_rewards);
 }
 
 TokenRewards::TokenRewards(const TokenRewardsParams& params, engine::NodeResources& resources)
