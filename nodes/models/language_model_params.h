@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract/params/params.h"
+#include "engine/contract/params/param_set.h"
 #include "models/config/config_quantisation.h"
 #include "models/config/precision.h"
 #include "models/config/quantisation.h"
