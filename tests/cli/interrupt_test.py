@@ -51,7 +51,7 @@ for line in sys.stdin:
 TAKES_LONG = """
 import time
 def score(queries, prompts, labels):
-    time.sleep(3)
+    time.sleep(5)
     return [float(len(query) % 5) for query in queries]
 """
 
@@ -59,7 +59,7 @@ def score(queries, prompts, labels):
 ENVIRONMENT_TAKES_LONG = """
 import json, sys, time
 for line in sys.stdin:
-    time.sleep(3)
+    time.sleep(5)
     print(json.dumps({"id": json.loads(line)["id"], "done": True}), flush=True)
 """
 
@@ -269,7 +269,8 @@ class Interrupt(Case):
         few = {"nodes.prompts.groups_per_iteration": 2, "nodes.generate.samples_per_prompt": 1}
         for name, pipeline, less in (("scorer", self.with_scorer, {}), ("environment", self.with_environment, few)):
             with self.subTest(name):
-                settings = {**SMALL, "pipeline.iterations": 1, "runtime.stall_seconds": 1, **less}
+                # 3 seconds: for less any run may wait on a machine that has much else to do
+                settings = {**SMALL, "pipeline.iterations": 1, "runtime.stall_seconds": 3, **less}
                 done = run("run", pipeline(TAKES_LONG if name == "scorer" else ENVIRONMENT_TAKES_LONG), "--run-dir",
                            self.folder / name, *sets(**settings))
                 self.assertEqual(done.returncode, DONE, done.stderr)

@@ -52,9 +52,9 @@ class ScorerProcesses(Case):
     def words(self, **more):
         return [self.folder / "pipeline.toml", "--run-dir", self.folder / "run", *sets(**SMALL, **more)]
 
-    def start_and_hang(self):
+    def start_and_hang(self, stdout=subprocess.DEVNULL):
         (self.folder / "reward.py").write_text(HANGS)
-        program = start(*map(str, self.words()), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        program = start(*map(str, self.words()), stdout=stdout, stderr=subprocess.DEVNULL, text=True)
         self.addCleanup(program.wait)
         self.addCleanup(program.kill)
         self.assertTrue(wait_until((self.folder / "called").exists), "the function was not called")
@@ -74,12 +74,14 @@ class ScorerProcesses(Case):
         self.assertTrue(wait_until(lambda: not alive(pid)))
 
     def test_interrupted_twice(self):
-        program, pid = self.start_and_hang()
-        program.send_signal(signal.SIGINT)
-        time.sleep(0.2)
-        program.send_signal(signal.SIGINT)
-        self.assertTrue(wait_until(lambda: not alive(pid)))
-        self.assertIsNotNone(program.wait(60))
+        program, pid = self.start_and_hang(stdout=subprocess.PIPE)
+        with program.stdout:
+            program.send_signal(signal.SIGINT)
+            self.assertTrue(any(line.startswith("interrupted: ") for line in program.stdout))
+            time.sleep(0.2)  # what comes sooner is the same interruption
+            program.send_signal(signal.SIGINT)
+            self.assertTrue(wait_until(lambda: not alive(pid)))
+            self.assertIsNotNone(program.wait(60))
 
     def test_a_hang_ends_the_run_in_time(self):
         (self.folder / "reward.py").write_text(HANGS)

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/process/free_port.h"
@@ -89,7 +88,6 @@ TEST_F(LostRankTest, ThatIsStoppedIsNamed) {
 
 TEST_F(LostRankTest, ThatServesTheStoreAndIsKilledIsNamed) {
   start({"never", "never", "never"});
-  std::this_thread::sleep_for(std::chrono::seconds(1));  // the others have seen what it does
   ::kill(pids_[0], SIGKILL);
   expect_told(0, "has ended without a word; it was last in 'generate'");
 }

@@ -1,10 +1,12 @@
-// One rank of a run, for tests that kill it: it joins, says "ready PID", and adds numbers with the others, again and again.
+// One rank of a run, for tests that kill it: it joins, says "ready PID" once it has seen what each rank does, and adds numbers
+// with the others, again and again.
 //
 // usage: rank RANK SIZE PORT DEAD_AFTER_SECONDS END
 // END: "never"; "well" or "fails", after 20 additions. A loss of another rank is said as "lost: SENTENCE"; it ends then.
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <future>
@@ -48,6 +50,11 @@ class Waiting {
   std::exception_ptr error_;
 };
 
+void wait_for_signs(const comm::Cluster& cluster) {
+  const auto is_unseen = [](const engine::RankSeen& rank) { return rank.last.doing.empty(); };
+  while (std::ranges::any_of(cluster.seen(), is_unseen)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
 int run(const comm::JoinOptions& join, double dead_after, const std::string& end) {
   Waiting waiting;
   comm::Cluster cluster({.join = join,
@@ -55,6 +62,7 @@ int run(const comm::JoinOptions& join, double dead_after, const std::string& end
                          .dead_after_seconds = dead_after,
                          .sign = [] { return engine::RankSign{.doing = "in 'generate'"}; },
                          .failed = [&](std::exception_ptr error) { waiting.fail(std::move(error)); }});
+  wait_for_signs(cluster);
   std::cout << "ready " << ::getpid() << std::endl;
   try {
     for (int64_t iteration = 0; end == "never" || iteration < 20; ++iteration) {

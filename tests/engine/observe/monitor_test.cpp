@@ -54,7 +54,8 @@ class Hangs final : public Node {
 
 Plan plan_with_a_hanging_node(const Registry& registry) {
   PipelineBuilder builder("world", 4);
-  builder.budget(64, 16).set("runtime", "cores", int64_t{2}).set("runtime", "stall_seconds", 1.0).model("policy", {});
+  constexpr double kStallSeconds = 3;  // for less the first iteration may wait where much else runs
+  builder.budget(64, 16).set("runtime", "cores", int64_t{2}).set("runtime", "stall_seconds", kStallSeconds).model("policy", {});
   builder.node("source", "toy_source", {}, {{"groups_per_iteration", int64_t{8}}});
   builder.node("rollout", "toy_rollout", {"source"}, {{"model", std::string("policy")}, {"worst_sample_tokens", int64_t{4}}},
                "cpu:1");
