@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/contract/params/param_set.h"
 #include "tests/engine/spec_builder.h"
 
 namespace sluice::engine::named_file_test {
